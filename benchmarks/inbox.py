@@ -17,8 +17,8 @@ import time
 from pathlib import Path
 
 from benchmarks.figure import Figure, rulebook
-from tidegate.engine.cli.options import default_store
 from tidegate.engine.store import open_store
+from tidegate.engine.store.address import default_store
 
 CONNECTIONS = 64
 SECONDS = 10.0

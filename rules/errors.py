@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
+import difflib
+import heapq
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from itertools import pairwise
 from typing import Any
 
 WIDTH = 100  # columns of a remedy
 SHOWN_MAX = 5  # other places of a problem
+KNOWN_MAX = 50  # names that are listed where none is near
+COMPARED_MAX = 50  # names that a word is compared with letter by letter
 _INDENTED: dict[str, Any] = {
     "initial_indent": "    ",
     "subsequent_indent": "    ",
@@ -96,3 +102,34 @@ class EngineError(TidegateError):
         self.message = message
         self.hint = hint
         super().__init__(f"{message}\n    {hint}" if hint else message)
+
+
+def nearest(word: str, names: Sequence[str]) -> str | None:
+    """The known name that was probably meant, None where none is alike."""
+    compared = names if len(names) <= COMPARED_MAX else _alike(word, names)
+    close = difflib.get_close_matches(word, compared, n=1)
+    if close:
+        return close[0]
+    lower = {name.lower(): name for name in (*compared, *names)}
+    close = difflib.get_close_matches(word.lower(), [name.lower() for name in compared], n=1)
+    return lower.get(close[0] if close else word.lower())
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A hint that names the nearest known word, or all of them where they are few."""
+    names = sorted(map(str, known))
+    meant = nearest(word, names)
+    if meant:
+        return f"did you mean {meant!r}?"
+    return f"known: {', '.join(names)}" if 0 < len(names) <= KNOWN_MAX else ""
+
+
+def _alike(word: str, names: Iterable[str]) -> list[str]:
+    """The names that share most pairs of letters with a word."""
+    pairs = _pairs(word)
+    return heapq.nlargest(COMPARED_MAX, names, lambda name: len(pairs & _pairs(name)))
+
+
+@lru_cache(maxsize=20_000)
+def _pairs(name: str) -> frozenset[str]:
+    return frozenset(map("".join, pairwise(f" {name} ")))

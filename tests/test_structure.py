@@ -53,7 +53,7 @@ LIBRARIES = {
     "click": ("engine.cli",),
     "sqlalchemy": ("engine.store", "migrations"),
     "alembic": ("engine.store", "migrations"),
-    "pyspark": ("connectors.delta", "connectors.java", "engine.app"),
+    "pyspark": ("connectors.delta", "connectors.java", "engine.app", "engine.cli.demo"),
     "py4j": ("connectors.delta", "connectors.java", "engine.app"),
 }
 HEAVY = {"numpy", "pyarrow", "numba", *LIBRARIES} - {"click"}

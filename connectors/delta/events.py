@@ -28,9 +28,8 @@ from tidegate.engine.core.parameters import OLD, has_old
 from tidegate.engine.core.types.spark import arrow_schema, arrow_type
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.table_events import table_events
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
-from tidegate.rules.nearest import did_you_mean
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}

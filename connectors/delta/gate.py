@@ -19,8 +19,7 @@ from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.clock_functions import moment_written
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.functions import functions
 

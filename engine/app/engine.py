@@ -28,7 +28,6 @@ from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, load_allowed
-from tidegate.engine.cli.options import default_store
 from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.policy import load_policy
@@ -39,6 +38,7 @@ from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.turns import GATE
 from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
+from tidegate.engine.store.address import default_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
 
@@ -316,7 +316,12 @@ class Engine(Requests):
             self._spark = self._session(stack)
             warm_up(book, store, self._spark, self._policy)
             if self._sessions.own:  # a user's has run before
-                rehearse(type(self), self._spark, lambda: store.holder(book.name) is not None)
+                made = type(self)
+                rehearse(
+                    lambda text, spark, url: made(text, spark=spark, store=url),
+                    self._spark,
+                    lambda: store.holder(book.name) is not None,
+                )
             wait_for_end(book, store, take, self.waiting, self._stop)
             book = self.rulebook = own_text(book, store, self._load)
         elif not self._standby:

@@ -7,8 +7,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-from tidegate.engine.cli.options import default_store
 from tidegate.engine.store import open_store
+from tidegate.engine.store.address import default_store
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.loader import is_text

@@ -6,8 +6,9 @@ from __future__ import annotations
 import logging
 import tempfile
 from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Protocol
 
 from pyspark.sql import SparkSession
 
@@ -15,9 +16,6 @@ from tidegate.connectors.delta.catalog import active_session_kept
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.text.logs import doing
 from tidegate.engine.core.text.whose import hushed
-
-if TYPE_CHECKING:
-    from tidegate.engine.app.engine import Engine
 
 log = logging.getLogger(__name__)
 
@@ -41,11 +39,21 @@ _TABLE = (
 )
 
 
+class Rehearsing(Protocol):
+    """An engine, as far as it is rehearsed."""
+
+    def run_once(self) -> object: ...
+
+
+Starts = Callable[[str, SparkSession, str], AbstractContextManager[Rehearsing]]
+"""From a rulebook's text, a session and a store's URL to an engine."""
+
+
 class _CutShortError(Exception):
     """The standby is wanted."""
 
 
-def rehearse(engine: type[Engine], spark: SparkSession, has_time: Callable[[], bool]) -> None:
+def rehearse(start: Starts, spark: SparkSession, has_time: Callable[[], bool]) -> None:
     """Run it, while there is time; what goes wrong only makes the takeover slower."""
     try:
         with (
@@ -54,16 +62,14 @@ def rehearse(engine: type[Engine], spark: SparkSession, has_time: Callable[[], b
             active_session_kept(spark),
             tempfile.TemporaryDirectory(prefix="tidegate-") as folder,
         ):
-            _run(engine, new_session(spark), Path(folder), has_time)
+            _run(start, new_session(spark), Path(folder), has_time)
     except _CutShortError:
         log.debug("the rehearsal was cut short")
     except Exception as error:
         log.warning("the standby could not rehearse: %s", error)
 
 
-def _run(
-    engine: type[Engine], session: SparkSession, folder: Path, has_time: Callable[[], bool]
-) -> None:
+def _run(start: Starts, session: SparkSession, folder: Path, has_time: Callable[[], bool]) -> None:
     def step(text: str, name: str) -> None:
         if not has_time():
             raise _CutShortError
@@ -72,7 +78,7 @@ def _run(
     for name in ("watched", "written"):
         step(_TABLE, name)
     book, store = _BOOK.format(folder=folder.as_uri()), f"sqlite:///{folder / 'rehearsal.db'}"
-    with engine(book, spark=session, store=store) as running:
+    with start(book, session, store) as running:
         running.run_once()
         for rows in ("(1), (2)", "(1)"):
             step(f"INSERT INTO {{}} VALUES {rows}", "watched")  # noqa: S608, no text of others

@@ -1,4 +1,4 @@
-"""The inbox alone, for rulebooks that are run elsewhere, or later."""
+"""The inbox: alone, for rulebooks that are run elsewhere, or later; or beside engines."""
 
 from __future__ import annotations
 
@@ -6,10 +6,29 @@ import threading
 from pathlib import Path
 
 from tidegate import rules
-from tidegate.connectors.http.server import Address, Inbox
+from tidegate.connectors.http import Address, Inbox, parse_address, strictest
+from tidegate.engine.app.engines import Engines
 from tidegate.engine.control.requests import keep_given
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.store import open_store
+
+__all__ = ["Address", "Inbox", "answer_beside", "inbox_at", "parse_address", "serve"]
+
+
+def inbox_at(address: Address, policy: Path | None) -> Inbox:
+    """An inbox that has its port, before anything that takes long is begun."""
+    return Inbox(address, load_policy(policy))
+
+
+def answer_beside(engines: Engines, inbox: Inbox) -> None:
+    """Answer for the rulebooks of the store while engines run: what comes in wakes them."""
+    inbox.begin(
+        engines.store_url,
+        limits=strictest(book.settings for book in engines.rulebooks),
+        on_written=engines.wake,
+        waits=lambda: engines.waiting,
+        starting=lambda: engines.starting,
+    )
 
 
 def serve(
@@ -22,7 +41,7 @@ def serve(
 ) -> None:
     """Answer until `stop`; `rulebook_file` is registered first. What was taken is answered."""
     loaded = rules.load(rulebook_file) if rulebook_file else None
-    with Inbox(address, load_policy(policy)) as inbox:
+    with inbox_at(address, policy) as inbox:
         with open_store(url, create=loaded is not None) as store:
             if loaded is not None:
                 keep_given(store, loaded)

@@ -25,7 +25,7 @@ from tidegate.engine.core.text.whose import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 if TYPE_CHECKING:
-    from tidegate.connectors.http import Address
+    from tidegate.engine.app.serve import Address
 
 
 READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
@@ -294,6 +294,7 @@ def run(
     told at once, and the others go on; the exit code is the worst of all.
     """
     from tidegate.engine.app import Engines
+    from tidegate.engine.app.serve import inbox_at
     from tidegate.engine.cli.run import run_engines
 
     if once and until_idle:
@@ -323,7 +324,7 @@ def run(
     try:
         left = run_engines(
             engines,
-            partial(serve.inbox_at, http, policy) if http else None,
+            partial(inbox_at, http, policy) if http else None,
             output.bucket_printer(
                 as_json=as_json, stages=verbose or log.isEnabledFor(logging.DEBUG)
             ),

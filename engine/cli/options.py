@@ -38,16 +38,13 @@ def the_store(url: str | None, rulebook: Path | None = None) -> str:
     if url:
         return url
     if rulebook is not None:
+        from tidegate.engine.store.address import default_store
+
         return default_store(rulebook)
     raise click.UsageError(
         "no store is named: give --store URL or set TIDEGATE_STORE\n"
         "(`run` uses sqlite:///<rulebook>.db by default)"
     )
-
-
-def default_store(rulebook: Path) -> str:
-    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
-    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"
 
 
 def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:

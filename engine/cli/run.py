@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tidegate.engine.cli import output
 
 if TYPE_CHECKING:
-    from tidegate.connectors.http import Inbox
     from tidegate.engine.app import Engines
+    from tidegate.engine.app.serve import Inbox
     from tidegate.engine.core.state import BucketReport
 
 
@@ -25,6 +25,7 @@ def run_engines(
 ) -> int:
     """Run them, beside an inbox if one is to be made. How many obstacles are left; each is told."""
     from tidegate.engine.app import stop_on_signals
+    from tidegate.engine.app.serve import answer_beside
 
     several = len(engines.rulebooks) > 1
     left: list[str] = []
@@ -39,7 +40,7 @@ def run_engines(
             stack.enter_context(engines)
             if inbox is not None:
                 stack.callback(inbox.close)
-                _begin_beside(engines, inbox)
+                answer_beside(engines, inbox)
             stop_on_signals(engines)  # again: a Spark that was started may have set its own
             try:
                 if once:
@@ -53,16 +54,3 @@ def run_engines(
         for obstacle in left:
             output.say(obstacle, err=True)
     return len(left)
-
-
-def _begin_beside(engines: Engines, inbox: Inbox) -> None:
-    """Answer for the rulebooks of the store while engines run: what comes in wakes them."""
-    from tidegate.connectors.http import strictest
-
-    inbox.begin(
-        engines.store_url,
-        limits=strictest(book.settings for book in engines.rulebooks),
-        on_written=engines.wake,
-        waits=lambda: engines.waiting,
-        starting=lambda: engines.starting,
-    )

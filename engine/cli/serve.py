@@ -14,7 +14,7 @@ from tidegate.engine.cli import output
 from tidegate.engine.cli.options import of_store, policy_file, seconds_of, store_url, the_store
 
 if TYPE_CHECKING:
-    from tidegate.connectors.http import Address, Inbox
+    from tidegate.engine.app.serve import Address
 
 
 class AddressType(click.ParamType[Any]):
@@ -25,7 +25,7 @@ class AddressType(click.ParamType[Any]):
     def convert(
         self, value: str, param: click.Parameter | None, ctx: click.Context | None
     ) -> Address:
-        from tidegate.connectors.http import parse_address
+        from tidegate.engine.app.serve import parse_address
 
         try:
             return parse_address(value)
@@ -124,14 +124,6 @@ def listen(
     finally:
         if last is not None and not as_json:
             output.tell(f"go on with --since {last}")
-
-
-def inbox_at(address: Address, policy: Path | None) -> Inbox:
-    """An inbox that has its port, before anything that takes long is begun."""
-    from tidegate.connectors.http import Inbox
-    from tidegate.engine.core.policy import load_policy
-
-    return Inbox(address, load_policy(policy))
 
 
 COMMANDS = (serve, listen)

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from tidegate.engine.store import SqlStore
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
-from tidegate.rules.nearest import did_you_mean
 
 
 def ask_for_rule(

@@ -12,9 +12,8 @@ from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.fields import SHOWN_MAX
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store.tail import Heard
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
-from tidegate.rules.nearest import did_you_mean
 
 Books = Mapping[str, Rulebook]  # by name
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from tidegate.engine.core.text.layout import value_text
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
-from tidegate.rules.nearest import did_you_mean
 
 _ID = re.compile("[0-9a-f]{6,32}")
 

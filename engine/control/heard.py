@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Container
 
 from tidegate.engine.store.tail import Heard
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
-from tidegate.rules.nearest import did_you_mean
 
 SHOWN_MAX = 100
 

@@ -10,9 +10,8 @@ from typing import Any
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.fields import SHOWN_MAX, check_fields
 from tidegate.engine.core.values import Signal
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
-from tidegate.rules.nearest import did_you_mean
 
 ID_CHARACTERS_MAX = 200
 

@@ -1,4 +1,5 @@
-"""What the parameters of an event type are: the columns that `if`, `do` and `per` may name."""
+"""The columns of events: the parameters that `if`, `do` and `per` may name, a rule's key, and what
+the inputs of event scripts read."""
 
 from __future__ import annotations
 
@@ -6,14 +7,34 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from tidegate.engine.core.types.spark import arrow_type
+from tidegate.engine.core.ownwrites import public_name
+from tidegate.engine.core.types.common import common_type
+from tidegate.engine.core.types.spark import arrow_type, spark_type
+from tidegate.engine.core.values import FIRING_COLUMNS
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.model import Change, Rulebook, ScriptEvent, SignalEvent, Table, TableEvent
+from tidegate.rules.analysis.script_types import fits
+from tidegate.rules.errors import Problem, did_you_mean
+from tidegate.rules.eventscript.tree import Input
+from tidegate.rules.eventscript.types import Structure, Type
+from tidegate.rules.model import (
+    Change,
+    EventType,
+    Rule,
+    Rulebook,
+    Script,
+    ScriptEvent,
+    ScriptInput,
+    SignalEvent,
+    Table,
+    TableEvent,
+)
 
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table
 SAMPLE = "sample"  # what a query said as of a tick
 INSTANT = pa.timestamp("us", "UTC")
+STARTED, DETECTED = "started_at", "detected_at"  # of what a rule detects, beside its key
+COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
 ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "firing_id": pa.string(),
     "event_type": pa.string(),
@@ -64,3 +85,111 @@ def has_old(event: TableEvent, table: Table) -> bool:
     """Whether the event's rows carry their pre-image as `old`: pairing takes a `key` (G11)."""
     images = event.change in (Change.UPDATE, Change.CHANGE) and bool(table.key)
     return images and event.begin_of is None
+
+
+def key_schema(
+    rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> pa.Schema:
+    """The columns of a rule's key; what is wrong with them is added to `problems`."""
+    kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
+    listed: list[list[str]] = [[] for _ in rule.key_names]
+    for name, columns in rule.per.items():
+        written = as_written(name, rulebook.events.get(name))
+        if name in rulebook.rules:
+            schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
+        elif missing_columns(rulebook.events[name], tables):
+            continue  # said where the parameters are made
+        else:
+            schema = parameter_schema(rulebook, name, tables)
+        for n, column in enumerate(columns):
+            if column not in schema.names:
+                message = f"per: event type {written} has no column {column}"
+                hint = f"it has {', '.join(schema.names) or 'none'}"
+                problems.append(Problem("unknown-column", message, rule.place, hint))
+                continue
+            known, kind = kinds[n], schema.field(column).type
+            listed[n].append(f"{column} of {written} is {spark_type(kind)}")
+            alike = known is not None and not pa.types.is_nested(kind)
+            kinds[n] = common_type(known, kind) if alike else None
+    fields = []
+    for key, kind, said in zip(rule.key_names, kinds, listed, strict=True):
+        if kind is None:
+            message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
+            hint = "a key is of one type: a number, text, a time, boolean or binary"
+            problems.append(Problem("key-type", message, rule.place, hint))
+        elif key.lower() in {*ENGINE_COLUMNS, *FIRING_COLUMNS, OLD, "new"}:
+            message = f"per: {key} is a name of the engine's"
+            problems.append(Problem("reserved-column", message, rule.place, COLUMNS_HINT))
+        else:
+            fields.append(pa.field(key, kind))
+    return pa.schema(fields)
+
+
+def missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
+    """What `columns:` takes from the table that the table has not."""
+    if not isinstance(event, TableEvent):
+        return []
+    return [name for name in event.columns.values() if name not in tables[event.table].names]
+
+
+def as_written(name: str, event: EventType | None) -> str:
+    """An event type as a rule names it."""
+    begins = isinstance(event, TableEvent) and event.begin_of
+    return f"begin_of {begins}" if begins else public_name(name)
+
+
+def input_columns(
+    book: Rulebook, script: Script, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> dict[str, tuple[str, ...]]:
+    """By event type or rule that a script takes, the columns that it reads, given the schemas of
+    the rulebook's tables by name. What does not fit is added to `problems`."""
+    found: dict[str, set[str]] = {}
+    for each in script.program.inputs:
+        taken = script.inputs[each.name]
+        schema = _taken_schema(book, taken.event, tables)
+        found.setdefault(taken.event, set()).update(_read_columns(each, taken, schema, problems))
+    return {event: tuple(sorted(columns)) for event, columns in found.items()}
+
+
+def _taken_schema(book: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
+    """The columns of an event type, or of what a rule detects."""
+    if event not in book.rules:
+        return parameter_schema(book, event, tables)
+    key = key_schema(book.rules[event], book, tables, [])
+    return pa.schema([*key, pa.field(STARTED, INSTANT), pa.field(DETECTED, INSTANT)])
+
+
+def _read_columns(
+    read: Input, taken: ScriptInput, schema: pa.Schema, problems: list[Problem]
+) -> set[str]:
+    """The columns that an input reads. A missing column or one of another type is a problem."""
+
+    def wrong(code: str, message: str, hint: str) -> None:
+        problems.append(Problem(code, message, read.place, hint))
+
+    typed: dict[str, Type] = {}
+    if isinstance(read.type, Structure):
+        typed = dict(read.type.fields)
+    else:
+        column = taken.value or ("value" if "value" in schema.names else None)
+        if column is None and len(schema) == 1:
+            column = schema.names[0]
+        if column is None:
+            message = f"which column of {taken.event!r} the input {read.name!r} takes is not said"
+            hint = f"write in: {{{read.name}: {{event: {taken.event}, value: COLUMN}}}}"
+            wrong("value", message, hint)
+            return set()
+        typed = {column: read.type}
+    for column in dict.fromkeys([*typed, *taken.order_by]):
+        if column not in schema.names:
+            hint = did_you_mean(column, schema.names)
+            wrong("unknown-column", f"{taken.event!r} has no column {column!r}", hint)
+            continue
+        sql = spark_type(schema.field(column).type)
+        if column in typed and not fits(typed[column], sql):
+            message = (
+                f"the input {read.name!r} takes {typed[column]}, and {column} of {taken.event!r} "
+                f"is {sql}"
+            )
+            wrong("type", message, "declare another type, or another column")
+    return {*typed, *taken.order_by}

@@ -10,6 +10,10 @@ import pyarrow as pa
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.values import Carried, Cursor, Firings, Load, Plan, Rejected
 
+MINUTE_MICROS = 60_000_000
+ParkingReason = tuple[str, str]
+"""Why a rule stops, and a hint."""
+
 
 @dataclass(frozen=True, slots=True)
 class Fired:

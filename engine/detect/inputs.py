@@ -10,8 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.ids import column_set, firing_ids, instant_ids
-from tidegate.engine.core.parameters import INSTANT
-from tidegate.engine.core.scriptinputs import DETECTED, STARTED
+from tidegate.engine.core.parameters import DETECTED, INSTANT, STARTED
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Batch, Detections, Needs
 from tidegate.engine.detect.events.occurrences import order

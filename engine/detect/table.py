@@ -23,8 +23,8 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline
 from tidegate.rules.checks.gaps import SIMULATED
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent, SignalEvent
-from tidegate.rules.nearest import did_you_mean
 
 
 def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -> pa.Table:

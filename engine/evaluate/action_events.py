@@ -15,8 +15,8 @@ import pyarrow.types as kinds
 
 from tidegate.engine.core.event_names import action_edges, with_edges
 from tidegate.engine.core.ownwrites import without_own
+from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.types.spark import spark_type
-from tidegate.engine.evaluate.shape import key_schema
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Rulebook, SignalEvent

@@ -11,14 +11,14 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Statement
-from tidegate.engine.core.parameters import OLD, SAMPLE
+from tidegate.engine.core.parameters import OLD, SAMPLE, input_columns
 from tidegate.engine.core.ports import Analyst
-from tidegate.engine.core.scriptinputs import input_columns
 from tidegate.engine.core.values import Needs, Reading
 from tidegate.engine.evaluate.disabled_keys import silent_keys
-from tidegate.engine.evaluate.samples import Sample, sample_texts
+from tidegate.engine.evaluate.samples import Sample
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
-from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.analysis.samples import sample_texts
+from tidegate.rules.errors import InputError, Problem, did_you_mean
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Own, Plus, Seq
 from tidegate.rules.model import (
@@ -32,7 +32,6 @@ from tidegate.rules.model import (
     TableEvent,
     Webhook,
 )
-from tidegate.rules.nearest import did_you_mean
 
 log = logging.getLogger(__name__)
 _MISFIT, _UNRESOLVED = "sql-analysis", "UNRESOLVED_COLUMN"

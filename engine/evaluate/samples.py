@@ -7,7 +7,7 @@ instant: of the version of `prices` that was the last one then. Ticks between tw
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -18,9 +18,7 @@ from tidegate.engine.core.ports import Conditions
 from tidegate.engine.core.text.logs import SAMPLING, begin, go_on
 from tidegate.engine.core.values import Batch, Detections, Failure, Int64
 from tidegate.engine.evaluate.as_of import AsOf
-from tidegate.rules.errors import EngineError, Place
-from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.errors import EngineError
 
 ATTEMPTS = 3
 
@@ -34,21 +32,6 @@ class Sample:
     text: str
     kind: pa.DataType
     tables: frozenset[str]
-
-
-def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
-    """The samples of the ticks among a rule's constituents, through rules that it uses."""
-    for node in rule.on.walk():
-        if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
-            place = rulebook.sample_places.get(node.sample, rule.place)
-            yield sample_text(rulebook, node.sample), place
-        elif isinstance(node, x.Name) and node.name in rulebook.rules:
-            yield from sample_texts(rulebook, rulebook.rules[node.name])
-
-
-def sample_text(rulebook: Rulebook, sample: str) -> str:
-    """The query that a sample is: an entry of `samples:`, or the text itself."""
-    return rulebook.samples.get(sample, sample)
 
 
 class Sampler:

@@ -10,16 +10,19 @@ import pyarrow as pa
 from tidegate.engine.core.columns.transitions import with_transitions
 from tidegate.engine.core.ownwrites import public_name
 from tidegate.engine.core.parameters import (
+    COLUMNS_HINT,
     ENGINE_COLUMNS,
     INSTANT,
     OLD,
     SAMPLE,
+    as_written,
     has_old,
+    key_schema,
+    missing_columns,
     parameter_schema,
 )
 from tidegate.engine.core.types.common import common_type, outer_union
 from tidegate.engine.core.types.spark import spark_type
-from tidegate.engine.core.values import FIRING_COLUMNS
 from tidegate.engine.evaluate.transition_tables import transitions
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expressions.nodes import (
@@ -35,9 +38,7 @@ from tidegate.rules.expressions.nodes import (
     PeriodicStar,
     Plus,
 )
-from tidegate.rules.model import EventType, Rule, Rulebook, TableEvent
-
-_COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
+from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -140,7 +141,7 @@ def _schemas(
     schemas = {}
     for name in dict.fromkeys(parameter_events(rulebook, rule)):
         event = rulebook.events[name]
-        if missing := _missing_columns(event, tables):
+        if missing := missing_columns(event, tables):
             text = f"table {getattr(event, 'table', '')} has no column {', '.join(missing)}"
             problems.append(Problem("unknown-column", text, event.place))
             continue
@@ -152,66 +153,15 @@ def _schemas(
         problems += [
             Problem(
                 "reserved-column",
-                f"event type {_written(name, event)} has a column {column},"
+                f"event type {as_written(name, event)} has a column {column},"
                 " which is a name of the engine's",
                 event.place,
-                _COLUMNS_HINT,
+                COLUMNS_HINT,
             )
             for column in own
             if column.lower() in taken
         ]
     return schemas
-
-
-def _written(name: str, event: EventType | None) -> str:
-    """An event type as a rule names it."""
-    begins = isinstance(event, TableEvent) and event.begin_of
-    return f"begin_of {begins}" if begins else public_name(name)
-
-
-def _missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
-    """What `columns:` takes from the table that the table has not."""
-    if not isinstance(event, TableEvent):
-        return []
-    return [name for name in event.columns.values() if name not in tables[event.table].names]
-
-
-def key_schema(
-    rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
-) -> pa.Schema:
-    """The columns of a rule's key; what is wrong with them is added to `problems`."""
-    kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
-    listed: list[list[str]] = [[] for _ in rule.key_names]
-    for name, columns in rule.per.items():
-        written = _written(name, rulebook.events.get(name))
-        if name in rulebook.rules:
-            schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
-        elif _missing_columns(rulebook.events[name], tables):
-            continue  # said where the parameters are made
-        else:
-            schema = parameter_schema(rulebook, name, tables)
-        for n, column in enumerate(columns):
-            if column not in schema.names:
-                message = f"per: event type {written} has no column {column}"
-                hint = f"it has {', '.join(schema.names) or 'none'}"
-                problems.append(Problem("unknown-column", message, rule.place, hint))
-                continue
-            known, kind = kinds[n], schema.field(column).type
-            listed[n].append(f"{column} of {written} is {spark_type(kind)}")
-            alike = known is not None and not pa.types.is_nested(kind)
-            kinds[n] = common_type(known, kind) if alike else None
-    fields = []
-    for key, kind, said in zip(rule.key_names, kinds, listed, strict=True):
-        if kind is None:
-            message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
-            hint = "a key is of one type: a number, text, a time, boolean or binary"
-            problems.append(Problem("key-type", message, rule.place, hint))
-        elif key.lower() in {*ENGINE_COLUMNS, *FIRING_COLUMNS, OLD, "new"}:
-            message = f"per: {key} is a name of the engine's"
-            problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
-        else:
-            fields.append(pa.field(key, kind))
-    return pa.schema(fields)
 
 
 def _add_sample(
@@ -228,7 +178,7 @@ def _add_sample(
         kind = common_type(kind, one) if kind is not None else None
     if SAMPLE in {name.lower() for name in (*parameters, *rule.key_names)}:
         message = f"the column {SAMPLE} is what the ticks of rule {rule.name} sample"
-        problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
+        problems.append(Problem("reserved-column", message, rule.place, COLUMNS_HINT))
     elif kind is None:
         said = ", ".join(map(str, samples))
         message = f"the samples of rule {rule.name} have no common type: {said}"
@@ -264,10 +214,10 @@ def _merge(
                     f"column {field.name} is {spark_type(field.type)} in event type {called} and "
                     f"{spark_type(kinds[column])} in another of the rule's"
                 )
-                problems.append(Problem("column-type", message, rule.place, _COLUMNS_HINT))
+                problems.append(Problem("column-type", message, rule.place, COLUMNS_HINT))
             elif column in spans:
                 message = f"column {column} of event type {called} is also the span of a label"
-                problems.append(Problem("reserved-column", message, rule.place, _COLUMNS_HINT))
+                problems.append(Problem("reserved-column", message, rule.place, COLUMNS_HINT))
             else:
                 kinds[column] = kind
     if OLD in kinds:

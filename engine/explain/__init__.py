@@ -18,8 +18,7 @@ from tidegate.engine.explain.script_picture import script_pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
 from tidegate.rules.checks.gaps import all_features
-from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 
 FORMATS = ("text", "json", "mermaid", "svg")
 

@@ -1,26 +1,42 @@
-"""How often rules fire: one that fires too often within a minute is parked (G22).
+"""Rules that a limit stops with the bucket that goes beyond it, and those that use them (G13, G22).
 
-That is how a loop through the outside world shows: a rule's action makes somebody write what the
-rule detects. A bucket that catches up with what is older than a minute is no sign of one, and is
-not counted.
+A rule that fires too often within a minute shows a loop through the outside world: its action makes
+somebody write what it detects. A bucket that catches up with what is older than a minute is no sign
+of one, and is not counted. A rule may also remember too many keys of what damps it.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.state import Fired, Parked
+from tidegate.engine.core.state import MINUTE_MICROS, Fired, Parked, ParkingReason
 from tidegate.engine.core.values import Firings, Plan
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.loop.parking import parked_with_users
+from tidegate.engine.evaluate.damping.damper import Damper
+from tidegate.rules.model import Settings
 
-MINUTE_MICROS = 60_000_000
 SETTING = "firings_per_rule_per_minute_max"
+
+
+def parked_by_limits(
+    fired: Sequence[Fired],
+    damper: Damper,
+    limits: Settings,
+    plan: Plan,
+    detector: Detector,
+    parked: frozenset[str],
+) -> tuple[Parked, ...]:
+    """The rules that stop with the instant after a bucket; `parked`: those that have stopped."""
+    at = plan.watermark + 1
+    often = too_often(fired, limits.firings_per_rule_per_minute_max, at, detector, parked)
+    parked |= {one.rule for one in often}
+    full = damper.overfull(limits.dedupe_keys_max, plan.watermark, parked)
+    return (*often, *parked_with_users(full, at, detector, parked))
 
 
 def fired_lately(
@@ -65,6 +81,23 @@ def too_often(
         if count > limit
     }
     return parked_with_users(why, instant, detector, parked)
+
+
+def parked_with_users(
+    why: Mapping[str, ParkingReason],
+    instant: int,
+    detector: Detector,
+    parked: Collection[str] = (),
+) -> tuple[Parked, ...]:
+    """The rules that stop at `instant`, by name why; `parked`: those that are stopped already."""
+    found: dict[str, Parked] = {}
+    for rule, (reason, hint) in sorted(why.items()):
+        if rule in parked:
+            continue
+        found[rule] = Parked(rule, reason, hint, instant)
+        for user in sorted(detector.parked_with({rule}) - {rule, *parked}):
+            found.setdefault(user, Parked(user, f"it uses {rule}", hint, instant))
+    return tuple(found.values())
 
 
 def _through(fired: Firings) -> int:

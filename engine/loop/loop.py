@@ -47,8 +47,7 @@ from tidegate.engine.evaluate.samples import Sampler
 from tidegate.engine.evaluate.stage import evaluate
 from tidegate.engine.loop.compiled_rulebook import Basis, Prepare, basis_for, without_edited
 from tidegate.engine.loop.current_rules import Present
-from tidegate.engine.loop.limits import fired_lately
-from tidegate.engine.loop.overdone import overdone
+from tidegate.engine.loop.limits import fired_lately, parked_by_limits
 from tidegate.engine.loop.pace import Pace
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.rules.errors import EngineError
@@ -386,7 +385,7 @@ class Loop:
         )
         parked = self._parked_after(plan, detected.parked)
         fired = fired_lately(self.state.fired, plan, damped.firings)
-        stopped = overdone(
+        stopped = parked_by_limits(
             fired, self._damper, basis.rulebook.settings, plan, _of(basis).detector, parked
         )
         passed_over = _of(basis).passed_over(

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.suspect import Text, text_digest
-from tidegate.engine.evaluate.samples import sample_texts
+from tidegate.rules.analysis.samples import sample_texts
 from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, Webhook
 

@@ -14,10 +14,9 @@ from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.replay.line_types import declared_signals
 from tidegate.engine.replay.tally import looks_like
 from tidegate.engine.replay.trace import Trace
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
-from tidegate.rules.nearest import did_you_mean
 
 _SECOND = 1_000_000
 _SHOWN_MAX = 40  # characters of a key

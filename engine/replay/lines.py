@@ -21,9 +21,8 @@ from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
 from tidegate.engine.replay.line_types import check_types, declared_signals, has_types
 from tidegate.engine.replay.tally import Seen, kind_of, looks_like
-from tidegate.rules.errors import InputError, Place, Problem, word_place
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, word_place
 from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, TableEvent
-from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.sql.operations import ROWLESS
 
 PROBLEMS_MAX = 20

@@ -9,7 +9,7 @@ import numpy as np
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.core.scriptinputs import DETECTED, STARTED
+from tidegate.engine.core.parameters import DETECTED, STARTED
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.values import Batch, Detections
 from tidegate.engine.detect.inputs import Taking

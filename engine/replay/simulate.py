@@ -29,9 +29,8 @@ from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read
 from tidegate.rules.checks.gaps import SIMULATED
-from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Context, Rulebook
-from tidegate.rules.nearest import did_you_mean
 
 
 def simulate(

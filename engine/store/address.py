@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from pathlib import Path
 from urllib.parse import quote, quote_plus
 
 import sqlalchemy as sa
@@ -63,3 +64,8 @@ def _unread(text: str) -> str:
     if (scheme is None and "@" not in text) or (scheme and scheme[0].startswith("sqlite")):
         return text
     return f"{scheme[0]}:***" if scheme else "***"
+
+
+def default_store(rulebook: Path) -> str:
+    """SQLite beside the rulebook: `bank.yaml` -> `bank.db`."""
+    return f"sqlite:///{rulebook.resolve().with_suffix('.db')}"

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from tidegate.engine.core.state import Fired
-from tidegate.engine.loop.limits import MINUTE_MICROS
+from tidegate.engine.core.state import MINUTE_MICROS, Fired
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import through_count
 

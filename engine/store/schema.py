@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import threading
 import uuid
-from pathlib import Path
+from importlib import resources
 
 import sqlalchemy as sa
 
-from tidegate import migrations
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
@@ -62,7 +61,7 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
             _refuse_newer(database, found)
         if found != SCHEMA:
             config = Config()
-            config.set_main_option("script_location", str(Path(migrations.__file__).parent))
+            config.set_main_option("script_location", str(resources.files("tidegate.migrations")))
             config.attributes["connection"] = connection
             with _ONE_AT_A_TIME:
                 command.upgrade(config, "head")

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Book, refuse
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, check_key_types
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import ClockEvent, ScriptEvent, SignalEvent, TableEvent
-from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields
 

@@ -12,11 +12,11 @@ from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook
 from tidegate.rules.checks import selection
 from tidegate.rules.checks.damping import check_damping
+from tidegate.rules.checks.scripts import check_scripts
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.clocks import occurs_never
 from tidegate.rules.expressions.formatter import format_expression
-from tidegate.rules.form.shape_scripts import check_scripts
 from tidegate.rules.model import (
     Change,
     ClockEvent,

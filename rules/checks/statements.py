@@ -7,8 +7,8 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.rules.analysis.draft import Book
+from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.model import TRANSITION_TABLES, Rulebook, TableEvent
-from tidegate.rules.nearest import did_you_mean, nearest
 from tidegate.rules.sql.forms import (
     NO_SUBSTITUTION,
     SqlFault,

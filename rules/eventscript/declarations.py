@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from lark import Token, Tree
 
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.functions import FORMS
 from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
@@ -13,7 +14,6 @@ from tidegate.rules.eventscript.names import RawNames
 from tidegate.rules.eventscript.tree import Case, Expression, Field, Function, Input
 from tidegate.rules.eventscript.typenames import TypeNames
 from tidegate.rules.eventscript.types import NOTHING, Basic, Type
-from tidegate.rules.nearest import did_you_mean
 
 
 @dataclass

@@ -10,7 +10,7 @@ from typing import Any
 
 from lark import Token, Tree
 
-from tidegate.rules.errors import Place
+from tidegate.rules.errors import Place, did_you_mean
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.conversion import join, widened
 from tidegate.rules.eventscript.functions import FORMS, signature
@@ -18,7 +18,6 @@ from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import Names
 from tidegate.rules.eventscript.typenames import TypeNames
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type, holds_duration
-from tidegate.rules.nearest import did_you_mean
 
 LONG_MAX = 2**63 - 1
 _NUMBERS = {Basic.LONG, Basic.DOUBLE}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.errors import did_you_mean
 
 if TYPE_CHECKING:
     from holidays import HolidayBase

@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import fields
 
 from tidegate.rules.analysis import webhooks
-from tidegate.rules.errors import word_place
+from tidegate.rules.errors import did_you_mean, word_place
 from tidegate.rules.form import texts, words
 from tidegate.rules.form.events import EVENT, TABLE
 from tidegate.rules.form.scripts import SCRIPT
@@ -30,7 +30,6 @@ from tidegate.rules.form.values import (
     sql,
 )
 from tidegate.rules.model import Context, Coupling, Settings
-from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report

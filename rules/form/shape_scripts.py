@@ -5,17 +5,15 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 
 from tidegate.rules import eventscript
-from tidegate.rules.analysis.cycles import cycles
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.script_types import ERROR_FIELDS, fits, is_decimal, payload
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
 from tidegate.rules.eventscript.types import Basic, Structure, Type
-from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
 from tidegate.rules.model import (
@@ -322,31 +320,3 @@ def _check(
     elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
         message = f"{column} of {event!r} is {of}: as a double it may lose digits"
         report.warn("decimal", message, place, "declare the input object to keep it exact")
-
-
-def check_scripts(book: Book, report: Report) -> None:
-    """Parameters whose names are free, and scripts that are not events of themselves."""
-    uses = {f"script {name}": [*_used(book, name)] for name in book.scripts}
-    for rule, node, _ in book.expressions():
-        names = (each.name for each in node.walk() if isinstance(each, x.Name))
-        uses[f"rule {rule}"] = [*_makers(book, names)]
-    for cycle in cycles(uses):
-        scripts = [each for each in cycle if each.startswith("script ")]
-        if scripts:
-            place = book.scripts[scripts[0].partition(" ")[2]].place
-            message = f"a script is an event of itself: {' -> '.join(cycle)}"
-            report.add("cycle", message, place, "raise a signal in place of one of them")
-
-
-def _used(book: Book, name: str) -> Iterator[str]:
-    return _makers(book, (each.event for each in book.scripts[name].inputs.values()))
-
-
-def _makers(book: Book, names: Iterable[str]) -> Iterator[str]:
-    """The scripts and rules of which names are events."""
-    for name in names:
-        event = book.events.get(name)
-        if isinstance(event, ScriptEvent) and event.script in book.scripts:
-            yield f"script {event.script}"
-        elif name in book.rules:
-            yield f"rule {name}"

@@ -7,10 +7,10 @@ import datetime
 import re
 import zoneinfo
 
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions.clocks import clock, cron, daily
 from tidegate.rules.expressions.durations import duration_micros, lacks_unit
 from tidegate.rules.expressions.nodes import Clock
-from tidegate.rules.nearest import did_you_mean
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CRON_WORDS = {

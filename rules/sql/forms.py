@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
 
-from tidegate.rules.nearest import nearest
+from tidegate.rules.errors import nearest
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.words import (
     QUERIES,

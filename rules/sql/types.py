@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import lru_cache
 from typing import TYPE_CHECKING
 
-from tidegate.rules.nearest import nearest
+from tidegate.rules.errors import nearest
 from tidegate.rules.sql.words import spark_dialect
 
 if TYPE_CHECKING:

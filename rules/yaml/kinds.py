@@ -11,8 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from tidegate.rules.errors import Place, Problem
-from tidegate.rules.nearest import did_you_mean
+from tidegate.rules.errors import Place, Problem, did_you_mean
 from tidegate.rules.yaml.misreadings import (
     Misplaced,
     cut_texts,

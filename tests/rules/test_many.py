@@ -7,10 +7,9 @@ import pytest
 from tidegate import rules
 from tidegate.rules.algebra.bound import Bounds, own_context
 from tidegate.rules.analysis.graph import tangles
-from tidegate.rules.errors import InputError
+from tidegate.rules.errors import InputError, did_you_mean
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
-from tidegate.rules.nearest import did_you_mean
 from tidegate.rules.yaml.kinds import HINTS_MAX
 
 

@@ -105,7 +105,7 @@ def kernel_modules() -> Iterator[tuple[Path, bytes]]:
     others = (file for file in _ENGINE.rglob("*.py") if file != Path(__file__))
     for file in sorted(others):
         content = file.read_bytes()
-        if b"numba_cache import" in content or b"\nfrom numba import" in content:
+        if b"numba_cache import" in content or b"\nfrom numba" in content:
             yield file, content
 
 

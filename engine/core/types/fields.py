@@ -22,9 +22,8 @@ import pyarrow as pa
 
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.spark import arrow_type, spark_type
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.model import SignalEvent
-from tidegate.rules.nearest import did_you_mean
 
 SHOWN_MAX = 100  # characters of a wrong value, or of its name, in a message
 PROBLEMS_MAX = 100  # of one signal: what a client sends may be wrong in every part

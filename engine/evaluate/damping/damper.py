@@ -15,10 +15,10 @@ from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.core.ports import Store
+from tidegate.engine.core.state import ParkingReason
 from tidegate.engine.core.values import DAMPED, Answers, Firings, Int64
 from tidegate.engine.evaluate.damping.judge import Asked, judge
 from tidegate.engine.evaluate.damping.kernel import DEDUPE
-from tidegate.engine.loop.parking import Why
 from tidegate.rules.model import Rule
 
 SETTING = "dedupe_keys_max"
@@ -91,7 +91,9 @@ class Damper:
     def _stored(self, rule: str, instant: int) -> int:
         return self.store.count_remembered(self.rulebook, rule, DEDUPE, instant)
 
-    def overfull(self, limit: int, instant: int, parked: Collection[str]) -> Mapping[str, Why]:
+    def overfull(
+        self, limit: int, instant: int, parked: Collection[str]
+    ) -> Mapping[str, ParkingReason]:
         """The rules whose dedupe remembers more than `limit` firings beyond an instant, and why
         they stop; `parked`: those that have stopped already."""
         found = {}

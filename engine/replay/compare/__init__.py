@@ -17,10 +17,9 @@ from tidegate.engine.replay.simulate import batches, buckets, instant
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
 from tidegate.rules.checks.gaps import SIMULATED
-from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Rule, Rulebook
-from tidegate.rules.nearest import did_you_mean
 
 LINES_MAX = 1_000
 """Lines of a trace that is compared."""

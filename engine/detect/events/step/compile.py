@@ -8,6 +8,7 @@ from graphlib import TopologicalSorter
 from typing import Any
 
 from tidegate.engine.core.event_names import as_written, with_edges
+from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.graph import Census, Graph, Node, Stream, connect, digest
@@ -47,7 +48,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Rule, Rulebook, Settings
 
-_NODES: Mapping[type[x.Expression], Callable[[Any, Build, int | None], Node]] = {
+_NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] = {
     x.Name: event.node,
     x.Clock: event.node,
     x.Cron: event.node,
@@ -68,7 +69,7 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Build, int | None], Node]] = 
     x.Every: every.node,
     x.Nth: nth.node,
 }
-_WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Build, int | None], Node]] = {
+_WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
     x.Seq: until.node,
     x.Not: until.node,
     x.Aperiodic: aperiodic_until.node,
@@ -153,12 +154,10 @@ def _root(e: x.Expression, form: Form, build: Build) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What one rule's nodes are made with: its key columns, activation and zone, and the `roots` of
-    the rules that may be its events.
+    """Implements `graph.builder.Builder`: what one rule's nodes are made with.
 
     `closers`: the windows whose closer is chosen among all its instances (S4). `census` is given
-    where known keys are told apart. `all_rows`: what is passed to the root unchanged are rows of
-    event types, and all that end at an instant count, not the greatest.
+    where known keys are told apart.
     """
 
     per: Mapping[str, tuple[str, ...]]
@@ -171,22 +170,16 @@ class Build:
     all_rows: bool = False
 
     def operand(self, e: x.Expression, horizon: int | None) -> Node:
-        """The node of an expression: for each end the greatest instance."""
         build = replace(self, all_rows=False) if self.all_rows else self
         return _node(e, build, horizon)
 
     def passed(self, e: x.Expression, horizon: int | None) -> Node:
-        """The node of an operand whose instances, or some of them, are those of the operator."""
         return self.rows(e, None) if self.all_rows and plain(e) else _node(e, self, horizon)
 
     def each(self, e: x.Expression, horizon: int | None) -> Node:
-        """What counts as an occurrence of an operand: every row of what is plain, a composite once
-        an instant (S1, S9)."""
         return self.rows(e, horizon) if plain(e) else self.operand(e, horizon)
 
     def closer(self, e: Window, horizon: int | None) -> Node:
-        """What closes a window: every row of what is plain, for these are chosen among (S4); of
-        anything else the greatest, unless it can be seen which it is."""
         if e not in self.closers:
             return self.each(e.closer, horizon)
         young = e.closer if horizon is None else x.Within(e.closer, x.Duration(0, horizon))
@@ -196,7 +189,6 @@ class Build:
         return self.alike([self.operand(part, horizon) for part in parts], horizon)
 
     def alike(self, operands: Iterable[Node], horizon: int | None) -> tuple[Node, ...]:
-        """The operands of one node; where keys are told apart, broadcasts are repeated for each."""
         found = tuple(operands)
         if self.census is None or not any(o.own for o in found):
             return found
@@ -226,7 +218,6 @@ class Build:
         return replace(disjunction.disjoined(e, self, operands, horizon, first), roles=tuple(names))
 
     def event(self, name: str, e: x.Expression | None = None, *, all_rows: bool = False) -> Node:
-        """An event type, or a rule's detections."""
         columns, root = self.per.get(name), self.roots.get(name)
         shape: Shape
         if root is None:
@@ -267,7 +258,6 @@ class Build:
         apart: bool = False,
         ticks: str | None = None,
     ) -> Node:
-        """The node of `e`; keys are its `own` and `every`, `ticks` the event type of its ticks."""
         own, every = keys
         census = self.census.name if self.census and own else None
         names = [role for o in operands for role in o.roles]
@@ -288,7 +278,6 @@ class Build:
         )
 
     def zone_of(self, *durations: x.Duration | None) -> str:
-        """The zone in which months count, where there are any."""
         return self.zone if any(d and d.months for d in durations) else ""
 
 

@@ -19,7 +19,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,7 +44,7 @@ class AnyRepeat:
         return Flow(found.by_end(), pending_of([kept], operands)), (kept,)
 
 
-def node(e: x.AnyRepeat, build: Build, horizon: int | None) -> Node:
+def node(e: x.AnyRepeat, build: Builder, horizon: int | None) -> Node:
     part = build.each(e.part, horizon)
     shape, point, apart = AnyRepeat(e.count), part.point and e.count == 1, mixed((part,))
     return build.make(e, shape, (part,), part.keys, horizon, point=point, apart=apart)

@@ -15,7 +15,7 @@ from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Mom
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,7 +46,7 @@ class Aperiodic:
         return Flow(found, operands[1].pending), (first.where(kept),)
 
 
-def node(e: x.Aperiodic, build: Build, horizon: int | None) -> Node:
+def node(e: x.Aperiodic, build: Builder, horizon: int | None) -> Node:
     # a window may have opened long before b: only b is limited by a `within`
     found = build.operand(e.opener, None), build.passed(e.part, horizon)
     a, b, c = operands = build.alike((*found, build.operand(e.closer, None)), horizon)

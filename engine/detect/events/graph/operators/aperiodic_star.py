@@ -26,7 +26,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class AperiodicStar:
         return Flow(greatest(found, moment), pending_of([kept], [opener])), (kept, held)
 
 
-def node(e: x.AperiodicStar, build: Build, horizon: int | None) -> Node:
+def node(e: x.AperiodicStar, build: Builder, horizon: int | None) -> Node:
     found = build.operand(e.opener, horizon), build.each(e.part, horizon)
     operands = build.alike((*found, build.closer(e, horizon)), horizon)
     _, part, closer = first_roles(operands)

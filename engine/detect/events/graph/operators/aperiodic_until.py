@@ -33,7 +33,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,14 +98,14 @@ class AperiodicStarUntil:
         return add_each(carry[0].end, self.duration, self.zone)
 
 
-def node(e: x.Aperiodic, own: Duration, build: Build, horizon: int | None) -> Node:
+def node(e: x.Aperiodic, own: Duration, build: Builder, horizon: int | None) -> Node:
     found = build.operand(e.opener, None), build.passed(e.part, horizon)
     a, b = operands = build.alike(found, horizon)
     shape, apart = AperiodicUntil(own, build.zone_of(own), len(a.roles)), mixed(operands)
     return build.make(e, shape, operands, b.keys, None, point=b.point, apart=apart)
 
 
-def star(e: x.AperiodicStar, own: Duration, build: Build, horizon: int | None) -> Node:
+def star(e: x.AperiodicStar, own: Duration, build: Builder, horizon: int | None) -> Node:
     found = build.operand(e.opener, horizon), build.each(e.part, horizon)
     a, _ = operands = build.alike(found, horizon)
     shape, apart = AperiodicStarUntil(own, build.zone_of(own), len(a.roles)), mixed(operands)

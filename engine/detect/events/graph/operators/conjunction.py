@@ -22,7 +22,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Conjunction:
         return Flow(found, pending_of(carried, operands)), carried
 
 
-def node(e: x.And | x.AnyOf, build: Build, horizon: int | None) -> Node:
+def node(e: x.And | x.AnyOf, build: Builder, horizon: int | None) -> Node:
     operands = build.operands(e.parts, horizon)
     count = min(e.count, len(e.parts)) if isinstance(e, x.AnyOf) else len(e.parts)
     own, every = any(o.own for o in operands), sum(o.every for o in operands) >= count

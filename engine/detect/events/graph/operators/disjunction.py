@@ -18,7 +18,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,13 +41,13 @@ class Either:
         return Flow(found, pending_of([], operands)), carry
 
 
-def node(e: x.Or, build: Build, horizon: int | None) -> Node:
+def node(e: x.Or, build: Builder, horizon: int | None) -> Node:
     return disjoined(e, build, build.operands(e.parts, horizon), horizon)
 
 
 def disjoined(
     e: x.Expression,
-    build: Build,
+    build: Builder,
     operands: tuple[Node, ...],
     horizon: int | None,
     first: tuple[int, ...] | None = None,

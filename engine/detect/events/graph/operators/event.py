@@ -12,7 +12,7 @@ from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Mom
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -35,5 +35,5 @@ class Event:
         return operands[0], carry
 
 
-def node(e: x.Name | x.Clock | x.Cron, build: Build, _: int | None) -> Node:
+def node(e: x.Name | x.Clock | x.Cron, build: Builder, _: int | None) -> Node:
     return build.event(roles(e)[0].event, e)

@@ -19,7 +19,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,7 +45,7 @@ class Every:
         return Flow(chosen, pending_of([kept], operands)), (kept,)
 
 
-def node(e: x.Every, build: Build, _: int | None, *, all_rows: bool = False) -> Node:
+def node(e: x.Every, build: Builder, _: int | None, *, all_rows: bool = False) -> Node:
     part = build.each(e.part, None)
     shape, point, apart = Every(e.count, all_rows), part.point and e.count == 1, mixed((part,))
     return build.make(e, shape, (part,), part.keys, None, point=point, apart=apart)

@@ -24,7 +24,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,7 +55,7 @@ def remembered(latest: Int64, pending: Pending) -> Instances:
     return bare(key, latest[key], np.full(len(key), NEVER))
 
 
-def node(e: x.Minus, build: Build, horizon: int | None) -> Node:
+def node(e: x.Minus, build: Builder, horizon: int | None) -> Node:
     found = build.passed(e.part, horizon), build.operand(e.absent, horizon)
     a, b = operands = build.alike(found, horizon)
     # an instance of every key but some: only a rule that tells its keys apart can say it

@@ -21,7 +21,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +57,7 @@ class Not:
         return Flow(found, pending_of([kept], [opener])), (kept,)
 
 
-def node(e: x.Not, build: Build, horizon: int | None) -> Node:
+def node(e: x.Not, build: Builder, horizon: int | None) -> Node:
     b, a, c = operands = build.operands(e.operands(), horizon)
     _, opener, closer = first_roles(operands)
     apart = mixed((a, c), b)

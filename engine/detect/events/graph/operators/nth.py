@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Mom
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +41,7 @@ class Nth:
         return Flow(part.where(mark), operands[0].pending), (counts,)
 
 
-def node(e: x.Nth, build: Build, _: int | None) -> Node:
+def node(e: x.Nth, build: Builder, _: int | None) -> Node:
     part = build.each(e.part, None)
     shape, point, apart = Nth(e.index), part.point, mixed((part,))
     return build.make(e, shape, (part,), part.keys, None, point=point, apart=apart)

@@ -29,7 +29,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ def closes(
     return found
 
 
-def node(e: x.Periodic, build: Build, _: int | None) -> Node:
+def node(e: x.Periodic, build: Builder, _: int | None) -> Node:
     own = e.closer.duration if isinstance(e.closer, x.Own) else None
     found = [build.operand(part, None) for part in e.operands() if not isinstance(part, x.Own)]
     operands = build.alike(found, None)

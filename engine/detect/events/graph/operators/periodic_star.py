@@ -32,7 +32,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +89,7 @@ class PeriodicStar:
         return add_each(carry[0].end, self.own, self.zone)
 
 
-def node(e: x.PeriodicStar, build: Build, horizon: int | None) -> Node:
+def node(e: x.PeriodicStar, build: Builder, horizon: int | None) -> Node:
     own = e.closer.duration if isinstance(e.closer, x.Own) else None
     closers = () if own else (build.closer(e, horizon),)
     operands = build.alike((build.operand(e.opener, horizon), *closers), horizon)

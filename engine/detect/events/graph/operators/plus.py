@@ -24,7 +24,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +51,7 @@ class Plus:
         return carry[0].end
 
 
-def node(e: x.Plus, build: Build, _: int | None) -> Node:
+def node(e: x.Plus, build: Builder, _: int | None) -> Node:
     base = build.operand(e.base, None)
     shape = Plus(e.duration, build.zone_of(e.duration))
     return build.make(e, shape, (base,), base.keys, None, point=True, timed=True)

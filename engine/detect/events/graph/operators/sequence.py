@@ -24,7 +24,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,7 +75,7 @@ class Sequence:
         return Flow(found, pending_of([kept], operands[:1])), (kept,)
 
 
-def node(e: x.Seq, build: Build, horizon: int | None) -> Node:
+def node(e: x.Seq, build: Builder, horizon: int | None) -> Node:
     a, b = operands = build.operands((e.first, e.then), horizon)
     shape = Sequence(len(a.roles), b.point, mixed=b.own and b.every, span_micros=horizon)
     return build.make(e, shape, operands, (a.own or b.own, a.every and b.every), horizon)

@@ -24,7 +24,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,7 +68,7 @@ class Until:
         return add_each(carry[0].end, self.duration, self.zone)
 
 
-def node(e: x.Seq | x.Not, own: Duration, build: Build, horizon: int | None) -> Node:
+def node(e: x.Seq | x.Not, own: Duration, build: Builder, horizon: int | None) -> Node:
     *absent, opener, _ = e.operands()
     found = (*(build.operand(b, horizon) for b in absent), build.passed(opener, horizon))
     operands = build.alike(found, horizon)

@@ -13,7 +13,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Within:
         return Flow(part.where(mark), operands[0].pending.since(oldest)), carry
 
 
-def node(e: x.Within, build: Build, horizon: int | None) -> Node:
+def node(e: x.Within, build: Builder, horizon: int | None) -> Node:
     bound = longest(e.duration)
     part = build.passed(e.part, bound if horizon is None else min(bound, horizon))
     shape = Within(e.duration, build.zone_of(e.duration))

@@ -28,11 +28,11 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Selection
 
 if TYPE_CHECKING:
-    from tidegate.engine.detect.events.step.compile import Build
+    from tidegate.engine.detect.events.graph.builder import Builder
 
 
 def nested(
-    e: x.Expression, context: Context | Selection, build: Build, *, few: bool = False
+    e: x.Expression, context: Context | Selection, build: Builder, *, few: bool = False
 ) -> Node:
     """The choice among the instances of an expression without labels. `few`: the last occurrences
     are all that matters (`search.latest`)."""
@@ -60,7 +60,7 @@ def nested(
     return replace(found, roles=root.roles)
 
 
-def _given(e: x.Expression, build: Build) -> Node:
+def _given(e: x.Expression, build: Builder) -> Node:
     """What is the same whatever is consumed; all that `every` gives at an instant."""
     if isinstance(e, x.Every):
         return every.node(e, build, None, all_rows=True)
@@ -68,7 +68,7 @@ def _given(e: x.Expression, build: Build) -> Node:
 
 
 def _choice(
-    e: x.Expression, context: Context | Selection, reading: Reading, build: Build, *, few: bool
+    e: x.Expression, context: Context | Selection, reading: Reading, build: Builder, *, few: bool
 ) -> Choice:
     tree = reading.read(e)
     events = len(reading.events)
