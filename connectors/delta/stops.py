@@ -54,8 +54,8 @@ def log_rewritten(table: str, found: LoggedCommit, instant: int) -> EngineError:
     return EngineError(
         "log-rewritten",
         f"table `{table}`: its log was written anew, as after a copy of the table was put back: "
-        f"version {found.version} was read as a commit of {json_text.instant(instant)}, and is another "
-        f"one by now ({found.operation or 'unknown'} of {json_text.instant(found.instant)})",
+        f"version {found.version} was read as a commit of {json_text.instant(instant)}, and is "
+        f"another one ({found.operation or 'unknown'} of {json_text.instant(found.instant)})",
         "from which version on it differs cannot be seen: "
         f"`tidegate reset {table} --from VERSION` reads that version and all after it (rows that "
         f"were read before come again, as new occurrences), `tidegate reset {table} --from now` "

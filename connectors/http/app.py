@@ -24,7 +24,7 @@ from tidegate.connectors.http.requests import Bodies, busy, check_type
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.stream import Streams
 from tidegate.connectors.http.writer import FullError, Writer
-from tidegate.engine.control.everywhere import declared_signals
+from tidegate.engine.control.signals import declared_signals
 from tidegate.engine.core.signing import SIGNATURE
 from tidegate.engine.store.posts import Posted, Taken
 from tidegate.rules.errors import EngineError, InputError, TidegateError

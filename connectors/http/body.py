@@ -12,8 +12,7 @@ from itertools import pairwise
 from typing import Any
 
 from tidegate.connectors.http.refusal import Refusal
-from tidegate.engine.control.everywhere import of_rulebook
-from tidegate.engine.control.signals import check_id
+from tidegate.engine.control.signals import check_id, of_rulebook
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.types.fields import PROBLEMS_MAX, check_fields
 from tidegate.engine.store.posts import Posted

@@ -10,7 +10,8 @@ from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tidegate.connectors.http.limits import strictest
-from tidegate.engine.control.requests import status_of, the_rulebooks
+from tidegate.engine.control.rulebooks import the_rulebooks
+from tidegate.engine.control.status import status_of
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import TidegateError
 from tidegate.rules.model import Rulebook, Settings

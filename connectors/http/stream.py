@@ -18,9 +18,9 @@ from tidegate.connectors.http.credentials import Key
 from tidegate.connectors.http.refusal import Refusal
 from tidegate.connectors.http.requests import busy
 from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
-from tidegate.engine.control.everywhere import heard_in
-from tidegate.engine.control.heard import SHOWN_MAX
+from tidegate.engine.control.signals import heard_in
 from tidegate.engine.core.text.layout import plain
+from tidegate.engine.core.types.fields import SHOWN_MAX
 from tidegate.engine.store.tail import Item, Tail
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook

@@ -1,4 +1,4 @@
-"""Sends requests of webhooks (`engine.core.webhooks.Poster`), many at a time, from one thread.
+"""Sends requests of webhooks (`engine.core.policy.Poster`), many at a time, from one thread.
 
 Every address is looked at when a connection to it is made, whatever a name was resolved to before.
 """
@@ -22,9 +22,9 @@ import aiohttp
 from yarl import URL
 
 from tidegate.engine.core.addresses import public
+from tidegate.engine.core.policy import Answer, Post, allowed, entry_of
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.signing import SIGNATURE, signature
-from tidegate.engine.core.webhooks import Answer, Post, allowed, entry_of
 from tidegate.rules.analysis.webhooks import host_of
 
 ANSWER_BYTES_MAX = 65_536  # are read, so that the connection can be used again
@@ -62,7 +62,7 @@ class WebhookPoster:
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by: may an address be private
 
     def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
-        """See `engine.core.webhooks.Poster`. Once so many requests have failed in a row as may be
+        """See `engine.core.policy.Poster`. Once so many requests have failed in a row as may be
         in flight, the rest is not sent: a host that is away would keep others waiting for long."""
         loop = self._running()
         try:

@@ -8,7 +8,7 @@ from concurrent.futures import Future
 from queue import SimpleQueue
 from typing import Generic, TypeVar
 
-from tidegate.engine.core.text.whose import thread_of
+from tidegate.engine.core.text.logs import thread_of
 
 T = TypeVar("T")
 

@@ -1,7 +1,6 @@
 """Settings and files -> objects that run: the only importer of `connectors`."""
 
 from tidegate.engine.app.engine import Engine
-from tidegate.engine.app.engines import Engines
-from tidegate.engine.app.stopping import stop_on_signals
+from tidegate.engine.app.engines import Engines, stop_on_signals
 
 __all__ = ["Engine", "Engines", "stop_on_signals"]

@@ -18,16 +18,14 @@ from tidegate.connectors.delta.faults import why_lost
 from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.scheduler import Wakeup
-from tidegate.engine.app.failed import told_of_failure
+from tidegate.engine.app.adopt import MICROS_PER_DAY
 from tidegate.engine.app.parts import Parts, open_parts
-from tidegate.engine.app.purge import PURGE_EVERY_BUCKETS, purge
 from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.reload import Changes, RulebookFile, absolute
 from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
-from tidegate.engine.app.skew import check_clock
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
-from tidegate.engine.app.starting import allowed, load_allowed
+from tidegate.engine.app.starting import allowed, check_clock, load_allowed, told_of_failure
 from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.policy import load_policy
@@ -37,7 +35,7 @@ from tidegate.engine.detect.table import detect
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.turns import GATE
-from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore, open_store
 from tidegate.engine.store.address import default_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
@@ -492,3 +490,20 @@ class Engine(Requests):
 
     def _purge(self, loop: Loop) -> None:
         purge(self._store, self.rulebook, loop.epoch, loop.now(), self._stop.is_set)
+
+
+PURGE_EVERY_BUCKETS = 1_000
+PURGED_ROWS = 1_000  # in one transaction
+PURGES_MAX = 100  # transactions one after the other
+
+
+def purge(
+    store: SqlStore, book: Rulebook, epoch: int, now: int, stopped: Callable[[], bool]
+) -> None:
+    """Forget what is past its retention, in short transactions; much of it not all at once."""
+    firings = now - book.settings.firings_retention_days * MICROS_PER_DAY
+    history = now - book.settings.history_retention_days * MICROS_PER_DAY
+    forget = partial(store.purge, book.name, epoch)
+    for _ in range(PURGES_MAX):
+        if stopped() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
+            return

@@ -1,7 +1,11 @@
-"""What an engine has for one text of its rulebook: all of it is replaced when the text changes."""
+"""What an engine has for one text of its rulebook: all of it is replaced when the text changes.
+
+Rules whose texts are unchanged since they ran, and tables that they only write, are not checked
+again. Entries are run with an executor for each kind, and threads."""
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
@@ -18,17 +22,26 @@ from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.http.webhooks import WebhookPoster
+from tidegate.engine.act.kinds.condition import Decisions
+from tidegate.engine.act.kinds.signal import Signals
+from tidegate.engine.act.kinds.sql import Statements
+from tidegate.engine.act.kinds.switch import Switches
+from tidegate.engine.act.kinds.unmarked_sql import Unmarked
+from tidegate.engine.act.kinds.webhook import Webhooks
+from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
-from tidegate.engine.app.acting import open_runner
+from tidegate.engine.act.threads import Crew
 from tidegate.engine.app.adopt import check_store
-from tidegate.engine.app.proven import only_written, proven_rules, ran_before
 from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
+from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.loop.compiled_rulebook import digests_of, make_basis
 from tidegate.engine.loop.loop import Loop
@@ -36,8 +49,9 @@ from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.sink import WatchedSink
-from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore
-from tidegate.rules.model import Rulebook
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, Ledger, SqlStore
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.model import Rule, Rulebook
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,3 +199,75 @@ def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
     book = with_action_events(given, arrow_schemas(lake.schemas))
     analyst = lake.analyst.of(book)
     return replace(lake, book=book, analyst=analyst)
+
+
+_NOWHERE = Place()
+
+
+def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
+    """The rules of the rulebook that ran last on the store (None: none has)."""
+    try:
+        return kept.load().rules if kept is not None else {}
+    except InputError:  # it was of another version of the language
+        return {}
+
+
+def proven_rules(book: Rulebook, before: Mapping[str, Rule]) -> frozenset[str]:
+    """The rules whose condition and actions are, word for word, those that ran before."""
+    same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))
+    return frozenset(same)
+
+
+def only_written(book: Rulebook) -> frozenset[str]:
+    """The tables that raise no events."""
+    return frozenset(book.tables) - set(sources(book).tables)
+
+
+def _texts(rule: Rule | None) -> object:
+    if rule is None:
+        return None
+    condition = rule.condition
+    levels = rule.damping.hysteresis if rule.damping else None
+    return (
+        (condition.text, condition.query) if condition is not None else (),
+        (levels.fire.text, levels.rearm.text) if levels is not None else (),
+        [replace(action, place=_NOWHERE) for action in rule.actions],
+    )
+
+
+def open_runner(
+    book: Rulebook,
+    store: SqlStore,
+    lease: LeaseKeeper,
+    sink: Sink,
+    poster: WebhookPoster,
+    now: Now,
+    wake: Callable[[], None],
+    stack: ExitStack,
+) -> Runner:
+    """The runner of a rulebook's entries; its threads end with the stack."""
+    settings = book.settings
+    size = settings.actions_in_parallel_max or os.cpu_count() or 1
+    crew: Crew[Outcome] = Crew("tidegate-act", size)
+    aside: Crew[Outcome] = Crew("tidegate-detached", size)
+    beside: Crew[Outcome] = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
+    for opened in (crew, aside, beside, poster):
+        stack.callback(opened.close)
+    return Runner(
+        book,
+        {
+            "sql": Statements(sink),
+            "unmarked": Unmarked(sink),
+            "signal": Signals(sink, now),
+            "webhook": Webhooks(sink, poster, os.environ),
+            "switch": Switches(),
+            "condition": Decisions(),
+        },
+        Ledger(store, book.name, lease.epoch),
+        lease.check,
+        now,
+        crew,
+        beside,
+        aside,
+        wake,
+    )

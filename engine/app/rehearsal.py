@@ -14,8 +14,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.catalog import active_session_kept
 from tidegate.connectors.delta.session import new_session
-from tidegate.engine.core.text.logs import doing
-from tidegate.engine.core.text.whose import hushed
+from tidegate.engine.core.text.logs import doing, hushed
 
 log = logging.getLogger(__name__)
 

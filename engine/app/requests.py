@@ -1,17 +1,19 @@
-"""What may be asked of an engine while it is open, from any thread."""
+"""What may be asked of an engine while it is open, from any thread; and what stands in the way of
+rules at the end of a run, as sentences (exit code 4)."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from typing import Any
 
-from tidegate.engine.app.obstacles import sentence
-from tidegate.engine.control.askrule import ask_for_rule
+from tidegate.engine.act.redrive import way_past
+from tidegate.engine.control.requests import ask_for_rule
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload
 from tidegate.engine.control.signals import given_once, make_signal
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.state import Parked
-from tidegate.engine.core.text.keytext import key_text
+from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
@@ -119,3 +121,17 @@ class Requests:
 def _texts(key: Mapping[str, Any]) -> dict[str, str]:
     """A key as the command has it."""
     return {name: key_text(value) for name, value in key.items()}
+
+
+def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:
+    """What is stopped, why, and the commands that get past it; `rules`: those that there are."""
+    if isinstance(obstacle, Parked):
+        return (
+            f"rule {obstacle.rule} is parked: {obstacle.reason}\n"
+            f"    {obstacle.hint}; then `tidegate enable {obstacle.rule}`"
+        )
+    entry = f"entry {obstacle.number} of rule {obstacle.rule}"
+    if obstacle.state == "pending" and not obstacle.attempts:
+        return f"{entry} waits for its turn"
+    state = "waits for its next attempt" if obstacle.state == "pending" else f"is {obstacle.state}"
+    return f"{entry} {state}: {obstacle.error or 'not tried'}\n    {way_past(obstacle, rules)}"

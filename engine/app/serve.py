@@ -8,7 +8,7 @@ from pathlib import Path
 from tidegate import rules
 from tidegate.connectors.http import Address, Inbox, parse_address, strictest
 from tidegate.engine.app.engines import Engines
-from tidegate.engine.control.requests import keep_given
+from tidegate.engine.control.rulebooks import keep_given
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.store import open_store
 

@@ -19,7 +19,7 @@ from tidegate.connectors.delta.session import (
 )
 from tidegate.connectors.delta.watchdog import Watchdog, watched
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.text.whose import nobodys
+from tidegate.engine.core.text.logs import nobodys
 from tidegate.engine.quarantine.turns import GATE
 from tidegate.rules.errors import EngineError
 

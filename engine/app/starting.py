@@ -1,23 +1,29 @@
-"""What an engine needs before its loop: a rulebook, a session, and tables that go on where they
-were left."""
+"""What an engine needs before its loop: a rulebook that the policy allows, tables that go on where
+they were left, this machine's clock beside the store's (G3). Why one could not be started is told
+to the store that knows the rulebook."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 
 from pyspark.sql import SparkSession
 
 from tidegate import rules
+from tidegate.connectors.clock import SystemClock
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.capture.resets import with_resets
-from tidegate.engine.core.policy import Policy
+from tidegate.engine.core.policy import Policy, webhook_problems
 from tidegate.engine.core.state import State
-from tidegate.engine.core.webhooks import webhook_problems
 from tidegate.engine.detect.scripts.doubts import check_machines
-from tidegate.engine.store import SqlStore
-from tidegate.rules.errors import InputError
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.address import default_store
+from tidegate.engine.store.holder import this_holder
+from tidegate.rules.errors import EngineError, InputError, TidegateError
+from tidegate.rules.loader import is_text
 from tidegate.rules.model import Rulebook
 
 
@@ -48,3 +54,44 @@ def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: S
         table = book.tables.get(name)
         if table is not None and table.path is not None:
             feed.head(table, cursor)
+
+
+def check_clock(store: SqlStore, book: Rulebook) -> None:
+    """The two must agree; SQLite has this machine's. Raises EngineError `clock-skew`."""
+    skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
+    if skew_seconds > book.settings.skew_max_seconds:
+        raise EngineError(
+            "clock-skew",
+            f"this machine's clock and the store's differ by {skew_seconds:.1f} s, allowed are "
+            f"{book.settings.skew_max_seconds} (skew_max_seconds)",
+            "set the machine's clock right (NTP), then run again",
+        )
+
+
+LEASE_SECONDS = 10
+
+
+@contextmanager
+def told_of_failure(
+    rulebook: str | os.PathLike[str] | Rulebook, store: str | None
+) -> Iterator[None]:
+    """Keeps what is raised here as the cause of the stop, for `status`, where the store has run
+    this file before and no engine runs it now."""
+    try:
+        yield
+    except TidegateError as error:
+        text = isinstance(rulebook, str) and is_text(rulebook)
+        if not (text or isinstance(rulebook, Rulebook)):
+            with suppress(EngineError):  # there may be no store yet, or another engine
+                file = Path(os.fspath(rulebook)).resolve()
+                _keep(store or default_store(file), file, str(error))
+        raise
+
+
+def _keep(url: str, file: Path, cause: str) -> None:
+    with open_store(url, create=False) as store:
+        for name, kept in store.rulebooks().items():
+            if kept.file is not None and Path(kept.file) == file:
+                epoch = store.acquire(name, this_holder(), LEASE_SECONDS)
+                store.set_stopped(name, epoch, cause)
+                store.release(name, epoch)

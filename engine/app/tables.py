@@ -23,9 +23,8 @@ from tidegate.connectors.delta.session import start_session
 from tidegate.engine.app.adopt import adopt
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.policy import Policy, load_policy
+from tidegate.engine.core.policy import Policy, load_policy, webhook_problems
 from tidegate.engine.core.types.spark import arrow_schema
-from tidegate.engine.core.webhooks import webhook_problems
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import Prepare

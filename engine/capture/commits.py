@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.capture.where import Bools, Undecided, held
 from tidegate.engine.core.columns.ids import occurrence_ids
-from tidegate.engine.core.ownwrites import ignored_writer, public_name
+from tidegate.engine.core.event_names import ignored_writer, public_name
 from tidegate.engine.core.parameters import COMMITS
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.times import python_rows

@@ -17,8 +17,8 @@ from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.capture.where import Undecided, held, reasons
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
+from tidegate.engine.core.event_names import ignored_writer, public_name
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.ownwrites import ignored_writer, public_name
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.logs import READING, begin, go_on

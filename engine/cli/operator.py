@@ -38,7 +38,7 @@ def signal(
 ) -> None:
     """Raise an explicit event, durably: in every rulebook of the store that declares it, or in that
     of --rulebook or --rulebook-file alone."""
-    from tidegate.engine.control.requests import raise_signal
+    from tidegate.engine.control.signals import raise_signal
 
     given: dict[str, str | None] = {**pairs(fields, "a field")}
     if twice := [field for field in nulls if field in given]:
@@ -59,7 +59,7 @@ def signal(
 @of_store
 def status(store: str | None, name: str | None, as_json: bool) -> None:
     """Where the engine stands: watermark, cursors, outbox, lease."""
-    from tidegate.engine.control.requests import all_status
+    from tidegate.engine.control.status import all_status
 
     output.status(all_status(the_store(store), name), as_json=as_json)
 
@@ -111,8 +111,7 @@ def firings(
     as_json: bool,
 ) -> None:
     """What fired, for which rows, and what became of it: the newest."""
-    from tidegate.engine.control.firings import Chosen
-    from tidegate.engine.control.requests import count_detections, list_firings, show_entry
+    from tidegate.engine.control.firings import Chosen, count_detections, list_firings, show_entry
 
     url = the_store(store)
     if entry is not None:
@@ -155,7 +154,7 @@ def _given(context: click.Context, name: str) -> bool:
 @of_store
 def rejected(verbose: bool, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
     """Rows and signals that could not become occurrences, and why."""
-    from tidegate.engine.control.requests import list_rejected
+    from tidegate.engine.control.firings import list_rejected
 
     rows = list_rejected(the_store(store), name, limit, whole=verbose)
     output.mappings("rejected", rows, as_json=as_json)
@@ -208,7 +207,7 @@ def redrive(
 @of_store
 def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
     """Dead letters: actions that are not tried any more, the newest last."""
-    from tidegate.engine.control.requests import list_dead
+    from tidegate.engine.control.firings import list_dead
 
     output.dead(list_dead(the_store(store), name, rule, limit), as_json=as_json)
 

@@ -20,9 +20,8 @@ import orjson
 from tidegate.engine.cli.firings_screen import entry_lines, firing_lines
 from tidegate.engine.cli.status_screen import overview_lines, status_lines
 from tidegate.engine.core.text.layout import counted, plain, screen_width, wrapped
-from tidegate.engine.core.text.logs import STAGES
+from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
-from tidegate.engine.core.text.whose import speaker
 from tidegate.rules.errors import Problem
 from tidegate.rules.model import Rulebook
 

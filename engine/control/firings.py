@@ -1,13 +1,19 @@
-"""Which firings a command shows."""
+"""What commands show of firings, of entries and of rejected rows."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from tidegate.engine.control.rulebooks import (
+    the_rulebook,
+    unknown,
+)
 from tidegate.engine.core.text.layout import value_text
+from tidegate.engine.store import open_store
+from tidegate.engine.store.totals import Total
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
 
@@ -57,10 +63,64 @@ class Chosen:
             raise InputError([Problem("bad-firing", message, word_place("--before"), hint)])
 
 
-def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:
-    """A table or a rule that the rulebook does not declare, named by a `word` of the command."""
-    hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
-    if section == "rules" and name in book.scripts:
-        hint = "it is a script, which only `enable` and `disable` take, without --key"
-    message = f"the rulebook {book.name} has no {section[:-1]} `{name}`"
-    return Problem(f"unknown-{section[:-1]}", message, word_place(word), hint)
+def list_firings(
+    url: str,
+    name: str | None,
+    chosen: Chosen = Chosen(),
+) -> Iterator[Mapping[str, Any]]:
+    """`tidegate firings`: one mapping each, as `language.md` 3 has it."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        chosen.check(book)
+        yield from store.firings(
+            book.name,
+            rule=chosen.rule,
+            since=chosen.since,
+            until=chosen.until,
+            before=chosen.before,
+            limit=chosen.limit,
+            match=chosen.matches if chosen.key or chosen.state else None,
+        )
+
+
+def count_detections(url: str, name: str | None, rule: str | None) -> Total:
+    """What became of all detections, of all rules or of one."""
+    with open_store(url, create=False) as store:
+        return store.totals(the_rulebook(store, name).name, rule)
+
+
+def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
+    """`tidegate firings --entry`: an entry with all that was said of its failure."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        found = store.entry(book.name, number, book.rules)
+    if found is None:
+        raise InputError([no_entry(number, "--entry")])
+    return found
+
+
+def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> list[dict[str, Any]]:
+    """`tidegate rejected`: the newest rows and signals that could not become occurrences."""
+    with open_store(url, create=False) as store:
+        return store.rejected(the_rulebook(store, name).name, limit, whole=whole)
+
+
+def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
+    """`tidegate dead`: the newest entries that are not tried any more."""
+    with open_store(url, create=False) as store:
+        book = the_rulebook(store, name)
+        found = store.dead_letters(book.name, rule, limit, book.rules)
+        if not found:
+            check_rule(book, rule)
+        return found
+
+
+def check_rule(book: Rulebook, rule: str | None) -> None:
+    if rule is not None and rule not in book.rules:
+        raise InputError([unknown("rules", rule, book, "RULE")])
+
+
+def no_entry(number: int, word: str = "ENTRY") -> Problem:
+    message = f"there is no entry {number} (any more)"
+    hint = "`tidegate status` lists those that are not finished"
+    return Problem("no-entry", message, word_place(word), hint)

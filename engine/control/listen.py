@@ -6,8 +6,8 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from tidegate.engine.control.heard import heard
-from tidegate.engine.control.requests import the_rulebook
+from tidegate.engine.control.rulebooks import the_rulebook
+from tidegate.engine.control.signals import heard
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.store import open_store
 from tidegate.engine.store.tail import Item

@@ -1,4 +1,5 @@
-"""Rules as data: listed, put beside a rulebook's text, dropped, while the engine runs or not (G24).
+"""The rulebooks of a store, and rules as data: listed, put beside a rulebook's text, dropped, while
+the engine runs or not (G24).
 
 engine.rules.put("alarm", "{on: placed, if: amount > 100, do: [{signal: alarmed}]}")
 """
@@ -11,10 +12,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
-from tidegate.engine.control.firings import unknown
-from tidegate.engine.core.text.keytext import key_text
+from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.store import KeptRulebook, SqlStore
-from tidegate.rules.errors import EngineError, InputError, Problem, word_place
+from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.loader import is_text
 from tidegate.rules.model import Rulebook
 from tidegate.rules.yaml.files import read_file
@@ -138,3 +138,40 @@ def ask_to_reload(
     files = changed.judged(book.name).files
     version = store.propose(book.name, replace(changed, files=files), kept.version)
     return version if version is not None else ask_to_reload(store, book, source)
+
+
+def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:
+    """A table or a rule that the rulebook does not declare, named by a `word` of the command."""
+    hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
+    if section == "rules" and name in book.scripts:
+        hint = "it is a script, which only `enable` and `disable` take, without --key"
+    message = f"the rulebook {book.name} has no {section[:-1]} `{name}`"
+    return Problem(f"unknown-{section[:-1]}", message, word_place(word), hint)
+
+
+def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
+    """All rulebooks of a store, or the one of a name. Raises EngineError `no-rulebook`."""
+    known = store.rulebooks()
+    if name is not None or len(known) < 2:
+        book = the_rulebook(store, name)
+        return {book.name: book}
+    return {name: kept.load() for name, kept in sorted(known.items())}
+
+
+def keep_given(store: SqlStore, book: Rulebook) -> None:
+    """Keep a rulebook that a command was given, unless an engine runs one of its name: then what
+    runs stays what the store says that runs."""
+    if store.holder(book.name) is None:
+        store.register(book.name, book.text, book.file, files=book.files)
+
+
+def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
+    """The rulebook that a command means, from the text kept in the store."""
+    known = store.rulebooks()
+    if name is None and len(known) == 1:
+        name = next(iter(known))
+    if name is None or name not in known:
+        names = ", ".join(sorted(known)) or "none"
+        what = f"rulebook {name!r} is not in this store" if name else "which rulebook is meant?"
+        raise EngineError("no-rulebook", f"{what} (known: {names})", "give --rulebook NAME")
+    return known[name].load()

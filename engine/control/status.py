@@ -1,18 +1,33 @@
-"""What happens next by itself, for `status`: timers of rules and scripts, and clocks."""
+"""The status of a rulebook: what the store says, how far tables on this machine's disk are ahead
+of their cursors, and what happens next by itself: timers and clocks. No Spark."""
 
 from __future__ import annotations
 
+import os
+import re
+import time
 from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
+from urllib.parse import unquote, urlsplit
 
+from tidegate.engine.control.rulebooks import (
+    the_rulebook,
+    the_rulebooks,
+)
 from tidegate.engine.core.clocks import name_of, running_clocks
+from tidegate.engine.core.lifecycle import IDLE
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import counted
-from tidegate.engine.store import SqlStore
+from tidegate.engine.quarantine.rulebook_texts import texts_of
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.status import CARRIED
+from tidegate.engine.store.totals import Total
 from tidegate.rules.analysis.lateness import lateness_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import ClockEvent, Rulebook, Table
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -96,3 +111,117 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
         reason = f"over event time, it waits {behind} for rows that are late"
         found.append({"source": f"{what} {name}", "reason": reason})
     return found
+
+
+_COMMIT = re.compile(r"(\d{20})\.json")
+
+
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """A table's head; how many commits stand after a version, the first of them for how long."""
+
+    head: int
+    commits: int
+    seconds: float
+
+
+def ahead(table: Table, version: int) -> Ahead | None:
+    """What stands after `version`; None where the log cannot be seen: no path, or a remote one."""
+    parts = urlsplit(table.path or "")
+    if table.path is None or parts.scheme not in ("", "file"):
+        return None
+    log = Path(unquote(parts.path) if parts.scheme else table.path, "_delta_log")
+    try:
+        names = os.listdir(log)
+        found = sorted(int(match[1]) for name in names if (match := _COMMIT.fullmatch(name)))
+        later = [number for number in found if number > version]
+        first = os.stat(log / f"{later[0]:020}.json").st_mtime if later else time.time()
+    except OSError:
+        return None
+    if not found:
+        return None
+    return Ahead(found[-1], len(later), round(max(0.0, time.time() - first), 1))
+
+
+_NOTHING: Mapping[str, Any] = {
+    "last_fired": None,
+    **Total().shown,
+    "damped_by": {},
+    "pending": 0,
+    "held": 0,
+    **dict.fromkeys(CARRIED, 0),
+}
+
+
+def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
+    """`tidegate status`: what the store knows of a rulebook, and how far tables on this machine are
+    ahead of it."""
+    with open_store(url, create=False) as store:
+        return whole_status(store, the_rulebook(store, name))
+
+
+def all_status(url: str, name: str | None) -> list[dict[str, Any]]:
+    """What `tidegate status` shows: of the one rulebook that is meant all there is, of several what
+    can be asked each second."""
+    with open_store(url, create=False) as store:
+        books = the_rulebooks(store, name)
+        if len(books) == 1:
+            return [whole_status(store, book) for book in books.values()]
+        return [status_of(store, book) for book in books.values()]
+
+
+def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
+    """The same of an open store. The next timers take the rulebook's event graph."""
+    status = status_of(store, book)
+    status["next_timers"] = next_timers(store, book, status.pop("watermark_micros"))
+    status["held_back"] = held_back(book, status)
+    return status
+
+
+def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
+    """What of it can be asked each second: no next timers, and not what is held back."""
+    texts = texts_of(book)
+    status = store.status(book.name, declared=book.events, rules=book.rules, texts=texts)
+    for row in status["tables"]:
+        table = book.tables.get(row["table"])
+        seen = ahead(table, row["version"]) if table is not None else None
+        idle = status["state"] == IDLE  # the engine has seen what this machine cannot
+        row["commits_behind"] = seen.commits if seen else 0 if idle else None
+        row["seconds_behind"] = seen.seconds if seen else 0.0 if idle else None
+    status["lag"] = _lag(status)
+    for row in status["rules"]:
+        rule = book.rules.get(row["rule"])
+        if rule is not None and rule.dry and row["state"] == "active":
+            row["state"] = "dry"
+    clocks = (name for name, event in book.events.items() if isinstance(event, ClockEvent))
+    status["misfires"] = {**dict.fromkeys(clocks, 0), **status["misfires"]}
+    known = {row["rule"]: row for row in status["rules"]}
+    status["rules"] = [row for row in status["rules"] if row["rule"] not in book.scripts]
+    status["scripts"] = [
+        {
+            "script": name,
+            "state": row.get("state", "not active" if script.enabled else "disabled"),
+            **{carried: row.get(carried, 0) for carried in CARRIED},
+        }
+        for name, script in sorted(book.scripts.items())
+        for row in [known.get(name, {})]
+    ]
+    status["rules"] += [
+        {"rule": rule.name, "state": "not active" if rule.enabled else "disabled", **_NOTHING}
+        for rule in book.rules.values()
+        if rule.name not in known
+    ]
+    return status
+
+
+def _lag(status: Mapping[str, Any]) -> dict[str, Any]:
+    """What is visible and not taken, as far as it is known: commits, signals; and for how long the
+    oldest of it, a timer that is due included, has been so."""
+    commits = [row["commits_behind"] for row in status["tables"]]
+    seconds = [row["seconds_behind"] or 0.0 for row in status["tables"]]
+    seconds += [status["behind"]["seconds"], status["oldest_signal_seconds"]]
+    return {
+        "commits": max(sum(filter(None, commits)), status["behind"]["commits"]),
+        "signals": status["unplaced_signals"],
+        "seconds": max(*seconds, status["next_timer_late_seconds"]),
+    }

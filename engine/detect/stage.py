@@ -1,20 +1,42 @@
-"""A bucket's step of scripts and rules, and what its limits do to them and to plans."""
+"""A bucket's step of scripts and rules, what its limits do to them and to plans, and what becomes
+of scripts' faults: their emissions of `$error` (`eventscript.md` 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import hashlib
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
 
 from tidegate.engine.core.state import Parked, State
-from tidegate.engine.core.values import Batch, Bucket, Carried, Detections, Load, Needs, Stepped
+from tidegate.engine.core.text.times import python_values
+from tidegate.engine.core.values import (
+    Batch,
+    Bucket,
+    Carried,
+    Detections,
+    Load,
+    Needs,
+    Plan,
+    Rejected,
+    Stepped,
+)
 from tidegate.engine.detect.events.graph.limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.detect.inputs import LiveTaking
 from tidegate.engine.detect.load import Loads, tables_of
-from tidegate.engine.detect.scripting import Scripted, Scripts, table_of
+from tidegate.engine.detect.pipeline import Pipeline, Span
+from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
+from tidegate.engine.detect.scripts.programs import script_of
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
+from tidegate.rules import model
 from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Settings
 
 
@@ -133,3 +155,124 @@ def detect(detecting: Detecting, state: State, bucket: Bucket, limits: Settings)
                 raise FloodError(reached)
             stopped = (*parked.values(), *scripted.parked)
             return Detected(found, carried, stopped, scripted)
+
+
+@dataclass(frozen=True, slots=True)
+class Scripted:
+    """What the scripts did in one bucket. batches: what they emit, by event type; tables: what they
+    carry on, and the names of those that `changed`; parked: scripts that have run away;
+    passed_over: by parked script, how many occurrences it did not see."""
+
+    batches: Mapping[str, Batch]
+    tables: Mapping[str, pa.Table]
+    changed: frozenset[str]
+    parked: list[Parked]
+    rejected: list[Rejected]
+    passed_over: Mapping[str, int]
+
+
+def digest_of(book: model.Rulebook, script: model.Script) -> str:
+    """Digest of what a script does, and of what it takes (G9); layout and comments are no part."""
+    own = script_of(book, script).digest
+    said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
+    return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
+
+
+def table_of(book: model.Rulebook, script: model.Script) -> str:
+    """The name of the table with a script's instances, before it is cut."""
+    return PREFIX + script_of(book, script).digest
+
+
+class Scripts:
+    """The enabled scripts of a rulebook, from their activations on. `needs`: what they read of each
+    event type."""
+
+    def __init__(
+        self,
+        book: model.Rulebook,
+        activations: Mapping[str, int],
+        needs: Needs,
+    ) -> None:
+        self._scripts = book.scripts
+        self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), lateness_micros(book))
+        self.next_due = self._pipeline.next_due
+
+    def step(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        plan: Plan,
+        stopped: Collection[str],
+        limits: model.Settings,
+    ) -> Scripted:
+        """One bucket. tables: what scripts carry; batches: all occurrences of the bucket by event
+        type; stopped: the scripts and rules that do not run.
+
+        Raises `FloodError` as the detector does, `RuleLimitError` where a rule that a script takes
+        reaches a limit, and `EngineError('script-fault')` for a fault under `on_error: stop`.
+        """
+        most = limits.timers_per_bucket_max
+        span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
+        flow = self._pipeline.step(tables, batches, span)
+        rejected: list[Rejected] = []
+        for name, parts in flow.emissions.items():
+            for found in parts:
+                stop_at_fault(self._scripts[name], found)
+                rejected += kept_faults(self._scripts[name], found, limits)
+        parked = [
+            runaway(self._scripts[name], flow.emissions[name][-1], reached)
+            for name, reached in flow.parked.items()
+        ]
+        return Scripted(
+            flow.shown, flow.tables, frozenset(flow.changed), parked, rejected, flow.passed_over
+        )
+
+
+def stop_at_fault(script: model.Script, found: Emissions) -> None:
+    """Raises `EngineError('script-fault')` for the first fault under `on_error: stop`."""
+    if script.on_error != "stop" or ERROR_NAME not in found.values:
+        return
+    fault = found.values[ERROR_NAME][0].as_py()
+    raise EngineError(
+        "script-fault",
+        f"script {script.name}: {_reason(fault)}; `on_error: stop`",
+        "mend the script, or say `on_error: log` to go on with a row in `rejected`",
+    )
+
+
+def kept_faults(script: model.Script, found: Emissions, limits: model.Settings) -> list[Rejected]:
+    """The rows of `rejected` under `on_error: log`; one that counts those past the limit."""
+    if script.on_error != "log" or ERROR_NAME not in found.values:
+        return []
+    most, count = limits.script_errors_kept_max, len(found.values[ERROR_NAME])
+    source = f"script {script.name}"
+    rows = [
+        Rejected(fault["event"] or script.name, source, _reason(fault), row, fault["message"])
+        for fault, row in _faults(found, most)
+    ]
+    if count > most:
+        reason = f"{count - most:,} more faults (setting script_errors_kept_max)"
+        rows.append(Rejected(script.name, source, reason, {}))
+    return rows
+
+
+def runaway(script: model.Script, found: Emissions, reached: int) -> Parked:
+    """A script whose last emission is that a transition has run away."""
+    fault = found.values[ERROR_NAME][-1].as_py()
+    return Parked(script.name, fault["message"], "mend the script, or raise the limit", reached)
+
+
+def _faults(found: Emissions, most: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
+    """The first faults, and what is told of each: the key of its instance, the instant."""
+    at = np.flatnonzero(found.output == len(found.outputs) - 1)[:most]
+    keys = [python_values(found.keys.column(name).take(at)) for name in found.keys.column_names]
+    for number, fault in enumerate(found.values[ERROR_NAME].slice(0, most).to_pylist()):
+        key = (column[number] for column in keys)
+        yield fault, {**dict(zip(found.keys.column_names, key, strict=True)), "at": fault["at"]}
+
+
+def _reason(fault: dict[str, Any]) -> str:
+    """Why, without values of the user's tables."""
+    event = f" at {fault['event']}" if fault["event"] else ""
+    place = f", {fault['place']}" if fault["place"] else ""
+    return f"{fault['kind']}{event}{place}"

@@ -13,8 +13,7 @@ from dataclasses import replace
 import pyarrow as pa
 import pyarrow.types as kinds
 
-from tidegate.engine.core.event_names import action_edges, with_edges
-from tidegate.engine.core.ownwrites import without_own
+from tidegate.engine.core.event_names import action_edges, with_edges, without_own
 from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.rules.errors import InputError, Problem

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import row_hash
-from tidegate.engine.core.text.keytext import key_text
+from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Firings
 from tidegate.rules.errors import InputError, Problem

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.engine.core.columns.transitions import Transitions
-from tidegate.engine.core.ownwrites import public_name
+from tidegate.engine.core.event_names import public_name
 from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 

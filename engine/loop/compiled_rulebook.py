@@ -10,8 +10,7 @@ from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.schemas import covers
 from tidegate.engine.core.values import Plan
-from tidegate.engine.detect.scripting import digest_of
-from tidegate.engine.detect.stage import Detecting
+from tidegate.engine.detect.stage import Detecting, digest_of
 from tidegate.engine.evaluate.action_events import watched
 from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.analysis.order import later_ones

@@ -11,7 +11,7 @@ from typing import Self
 
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Store
-from tidegate.engine.core.text.whose import thread_of
+from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError
 

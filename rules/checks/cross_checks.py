@@ -5,8 +5,8 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tidegate.rules.analysis.cycles import cycles
 from tidegate.rules.analysis.draft import Book, refuse
+from tidegate.rules.analysis.graph import cycles
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook

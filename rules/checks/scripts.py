@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from tidegate.rules.analysis.cycles import cycles
 from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.graph import cycles
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import ScriptEvent
 from tidegate.rules.yaml.kinds import Report

@@ -6,7 +6,7 @@ from collections import Counter
 from typing import TYPE_CHECKING
 
 from tests.support.lake import Shop
-from tidegate.engine.control.requests import list_firings
+from tidegate.engine.control.firings import list_firings
 
 if TYPE_CHECKING:
     from pathlib import Path

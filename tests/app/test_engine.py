@@ -15,7 +15,8 @@ import pytest
 from tests.support.lake import Shop
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.app import Engines
-from tidegate.engine.control.requests import list_firings, reset_table
+from tidegate.engine.control.firings import list_firings
+from tidegate.engine.control.requests import reset_table
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text import logs
@@ -124,7 +125,7 @@ def test_g02_g13_slack_is_waited_for_not_polled_and_what_is_past_its_retention_i
             assert [report.rows for report in engine.run_once()] == [1]
         assert len(looks) <= 6  # one for what is visible, one for each half of a second
         assert len(list(list_firings(shop.store, None))) == 1
-        monkeypatch.setattr("tidegate.engine.app.purge.MICROS_PER_DAY", 0)  # everything is old
+        monkeypatch.setattr("tidegate.engine.app.engine.MICROS_PER_DAY", 0)  # everything is old
         assert engine.run_once() == ()
         assert list(list_firings(shop.store, None)) == []
         shop.order((2, 60))

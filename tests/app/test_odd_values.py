@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate import Engine
-from tidegate.engine.control.firings import Chosen
-from tidegate.engine.control.requests import list_firings
+from tidegate.engine.control.firings import Chosen, list_firings
 from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:

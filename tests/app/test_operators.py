@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from tests.support.lake import Lake
 from tidegate import Engine
-from tidegate.engine.control.requests import list_firings
+from tidegate.engine.control.firings import list_firings
 
 if TYPE_CHECKING:
     from pathlib import Path

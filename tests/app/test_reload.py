@@ -12,8 +12,8 @@ import pytest
 
 from tests.support.lake import Shop
 from tidegate import Engine
-from tidegate.engine.control.requests import rulebook_status
 from tidegate.engine.control.rulebooks import Rules
+from tidegate.engine.control.status import rulebook_status
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import InputError
 

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from tidegate import rules
-from tidegate.engine.core.policy import Policy, load_policy
-from tidegate.engine.core.webhooks import webhook_problems
+from tidegate.engine.core.policy import Policy, load_policy, webhook_problems
 
 BOOK = """\
 rulebook: bank

@@ -6,7 +6,7 @@ import logging
 import time
 
 from tidegate.engine.cli.output import LogFormatter
-from tidegate.engine.core.text.whose import nobodys, speak_for, speaker, thread_of
+from tidegate.engine.core.text.logs import nobodys, speak_for, speaker, thread_of
 
 DAY_SECONDS = 86_400
 

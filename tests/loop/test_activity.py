@@ -7,7 +7,7 @@ import time
 import pytest
 
 from tests.support.bench import Bench
-from tidegate.engine.control.requests import status_of
+from tidegate.engine.control.status import status_of
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.store import LeaseKeeper, SqlStore

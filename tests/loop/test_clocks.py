@@ -13,7 +13,7 @@ from tests.support.live import Live
 from tidegate import rules
 from tidegate.engine.capture.now import Now
 from tidegate.engine.cli.status_screen import status_lines
-from tidegate.engine.control.requests import status_of
+from tidegate.engine.control.status import status_of
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
 

@@ -12,7 +12,7 @@ import pytest
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import BOOK, Bench, NoConditions
 from tests.support.make import signal
-from tidegate.engine.app.obstacles import sentence
+from tidegate.engine.app.requests import sentence
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Answers, Failure, Question, Reading

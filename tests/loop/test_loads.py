@@ -14,7 +14,7 @@ from tidegate import rules
 from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.cli.status_screen import status_lines
-from tidegate.engine.control.requests import status_of
+from tidegate.engine.control.status import status_of
 from tidegate.engine.detect.events.step import partitioned_detector
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.store import SqlStore

@@ -7,7 +7,7 @@ from datetime import datetime
 
 from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.control.requests import whole_status
+from tidegate.engine.control.status import whole_status
 from tidegate.engine.store import SqlStore
 
 BOOK = """\

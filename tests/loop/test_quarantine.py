@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.memory import MemorySink
-from tidegate.engine.control.requests import status_of
+from tidegate.engine.control.status import status_of
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.core.values import Firings

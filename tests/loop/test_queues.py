@@ -10,7 +10,7 @@ from collections.abc import Sequence
 import pytest
 
 from tests.support.bench import BOOK, Bench
-from tidegate.engine.app.obstacles import sentence
+from tidegate.engine.app.requests import sentence
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Answers, Question

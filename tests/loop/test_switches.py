@@ -9,7 +9,7 @@ import sqlalchemy as sa
 
 from tests.support.bench import Bench
 from tests.support.make import signal
-from tidegate.engine.control.askrule import ask_for_rule
+from tidegate.engine.control.requests import ask_for_rule
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.store import SqlStore

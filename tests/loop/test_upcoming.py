@@ -10,7 +10,7 @@ from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
 from tidegate.engine.cli.status_screen import status_lines
-from tidegate.engine.control.requests import whole_status
+from tidegate.engine.control.status import whole_status
 from tidegate.engine.store import SqlStore
 
 NINE = micros("2026-03-02T09:00")

@@ -33,9 +33,9 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import FailpointError
+from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Firings, Signal
-from tidegate.engine.core.webhooks import Answer, Post
 from tidegate.engine.detect import stage
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.store import SqlStore

@@ -22,7 +22,7 @@ from tidegate import rules
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.core.values import Needs
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.scripting import Scripts
+from tidegate.engine.detect.stage import Scripts
 from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook

@@ -14,8 +14,7 @@ from tests.support import make
 from tidegate import load
 from tidegate.connectors.http import rulebooks
 from tidegate.engine.app.reload import Changes, RulebookFile
-from tidegate.engine.control.requests import the_rulebooks
-from tidegate.engine.control.rulebooks import Rules, ask_to_reload
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload, the_rulebooks
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
 from tidegate.rules.errors import InputError

@@ -14,11 +14,11 @@ from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.policy import Answer, Post, Poster, secret_fault
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Firings
-from tidegate.engine.core.webhooks import Answer, Post, Poster, secret_fault
 from tidegate.rules.analysis.webhooks import filled, secrets_of
 
 _ERRORS_SHOWN = 3

@@ -83,7 +83,7 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
 
 def _run(rulebook: Path, spark: SparkSession, other: OtherProcess, screen: Screen) -> None:
     from tidegate.engine.app import Engine
-    from tidegate.engine.control.requests import list_firings
+    from tidegate.engine.control.firings import list_firings
 
     store = f"sqlite:///{rulebook.with_suffix('.db')}"
     shown: set[str] = set()

@@ -75,3 +75,11 @@ def _time(at: datetime) -> str:
 
 def _map_key(pair: tuple[Any, Any]) -> Any:
     return repr(pair[0]) if isinstance(pair[0], dict | list) else pair[0]
+
+
+def key_text(value: object) -> str:
+    """A value of a key, as YAML has it.
+
+    Example: `disabled_for: [true]` is `--key open=true`.
+    """
+    return str(value).lower() if isinstance(value, bool) else str(value)

@@ -8,7 +8,8 @@ from typing import Any
 
 from tests.support.lake import Lake
 from tidegate import Engine
-from tidegate.engine.control.requests import list_firings, rulebook_status
+from tidegate.engine.control.firings import list_firings
+from tidegate.engine.control.status import rulebook_status
 
 EVENTS = """\
 tables:

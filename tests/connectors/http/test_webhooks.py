@@ -20,8 +20,8 @@ import pytest
 
 from tests.support.receiver import DRIP, GARBAGE, HANG, RESET, Receiver
 from tidegate.connectors.http.webhooks import WebhookPoster
+from tidegate.engine.core.policy import Answer, Post, allowed
 from tidegate.engine.core.ports import SinkError
-from tidegate.engine.core.webhooks import Answer, Post, allowed
 
 SECRET = b"0123456789abcdef"
 

@@ -15,8 +15,6 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.detect.events.occurrences.chunks import whole
-
 _DIGITS_MAX = 76  # of a decimal256
 
 
@@ -179,3 +177,10 @@ def _mapped(
     coded = whole(column).dictionary_encode()
     values = [None if value is None else convert(value) for value in coded.dictionary.to_pylist()]
     return pa.chunked_array([pa.array(values, kind).take(coded.indices)])
+
+
+def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
+    """The values of a column; Arrow copies them even where they stand in one chunk."""
+    if isinstance(column, pa.Array):
+        return column
+    return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -13,8 +13,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.occurrences import order
-from tidegate.engine.detect.events.occurrences.chunks import whole
-from tidegate.engine.detect.events.occurrences.comparison import united
+from tidegate.engine.detect.events.occurrences.comparison import united, whole
 from tidegate.engine.detect.events.occurrences.instances import Int32
 
 Columns = Sequence[pa.ChunkedArray]

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels import table_rows
-from tidegate.engine.detect.events.occurrences.chunks import whole
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.events.occurrences.instances import Int32
 from tidegate.rules.errors import InputError, Problem, word_place
 

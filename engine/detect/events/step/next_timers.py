@@ -9,8 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import BY, with_edges
-from tidegate.engine.core.ownwrites import without_own
+from tidegate.engine.core.event_names import BY, with_edges, without_own
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node
