@@ -69,6 +69,20 @@ IMPLEMENTED = {
 }
 
 
+# Files below LINES_MIN that stand alone: each is looked for by its name. So are those in FAMILIES.
+LINES_MIN = 40
+FAMILIES = {"operators", "kinds", "search", "versions"}
+SMALL = """
+    connectors.clock engine.capture.resets engine.core.columns.user_cache engine.core.instants
+    engine.core.signing engine.detect.events.kernels.prefetch engine.explain.amounts
+    engine.explain.damping engine.replay.tally engine.store.arrivals engine.store.controls
+    engine.store.disabling engine.store.misfires engine.store.obstacles engine.store.plans
+    engine.store.rejections engine.store.timers rules.analysis.samples rules.analysis.table_events
+    rules.checks.scripts rules.checks.selection rules.expressions.holidays rules.form.schema
+    rules.sql.deletes rules.yaml.files
+"""
+
+
 def files() -> dict[str, Path]:
     """Every module of the product, by its name without `tidegate.`."""
     found = {"tidegate": ROOT / "tidegate" / "__init__.py"}
@@ -135,6 +149,17 @@ def test_every_import_goes_down() -> None:
     assert len(ours) > 1_000
     assert [(a, b) for a, b in ours if a != "engine" and FLOOR[room(a)] <= FLOOR[room(b)]] == []
     assert circles(IMPORTS) == []
+
+
+def test_small_files_are_few() -> None:
+    alone = {
+        name
+        for name, file in FILES.items()
+        if file.name != "__init__.py" and not FAMILIES & {*name.split(".")}
+        and name.split(".")[0] != "migrations"
+    }  # fmt: skip
+    small = {name for name in alone if FILES[name].read_text().count("\n") < LINES_MIN}
+    assert small == set(SMALL.split())
 
 
 @pytest.mark.parametrize("library", LIBRARIES)

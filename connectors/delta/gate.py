@@ -21,7 +21,7 @@ from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
-from tidegate.rules.sql.functions import functions
+from tidegate.rules.sql.statement import functions
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 

@@ -6,6 +6,7 @@ import atexit
 import logging
 import os
 import shutil
+import sys
 import tempfile
 from collections.abc import Mapping
 from contextlib import suppress
@@ -13,12 +14,12 @@ from pathlib import Path
 from typing import Any
 
 import pyspark
+from py4j.protocol import Py4JNetworkError
 from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.plans import Plans
-from tidegate.connectors.delta.quiet import quieten_deaths
 from tidegate.connectors.java.jars import delta_jars
 from tidegate.connectors.java.runtime import java_for_spark
 from tidegate.engine.core.text.logs import doing
@@ -210,3 +211,23 @@ def _refuse_connect(connect: bool) -> None:
             "Spark Connect is refused: the engine decides on Spark's own plans",
             "give it a classic session, or unset SPARK_REMOTE and let tidegate start its own",
         )
+
+
+def quieten_deaths(context: SparkContext) -> None:
+    """No stack trace of a connection to the context's Java that is cut."""
+    logging.getLogger().addFilter(_tells_news)
+    server: Any = context._accumulatorServer
+    tell = server.handle_error
+
+    def handle_error(request: Any, address: Any) -> None:
+        if not isinstance(sys.exception(), EOFError | ConnectionError):
+            tell(request, address)
+
+    server.handle_error = handle_error
+
+
+def _tells_news(record: logging.LogRecord) -> bool:
+    """False for what py4j, on the root logger, logs of a call that Java has not answered: the call
+    raises it, too."""
+    error = record.exc_info[1] if record.exc_info else None
+    return not (isinstance(error, Py4JNetworkError) and Path(record.pathname).parent.name == "py4j")

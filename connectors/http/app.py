@@ -16,9 +16,9 @@ from starlette.routing import Route
 
 from tidegate.connectors.http.body import Declared, read_signals
 from tidegate.connectors.http.credentials import Guard, Key
+from tidegate.connectors.http.limits import Rates
 from tidegate.connectors.http.metrics import CONTENT_TYPE, Metrics
 from tidegate.connectors.http.openapi import openapi
-from tidegate.connectors.http.rates import Rates
 from tidegate.connectors.http.refusal import Refusal, answer, refused
 from tidegate.connectors.http.requests import Bodies, busy, check_type
 from tidegate.connectors.http.rulebooks import Source

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import time
+from collections import OrderedDict
+from collections.abc import Callable, Iterable
 from dataclasses import fields, replace
 
 from tidegate.rules.model import Settings
@@ -15,3 +17,25 @@ def strictest(of_books: Iterable[Settings]) -> Settings:
     known = list(of_books)
     names = [*_NAMES, "history_retention_days"]
     return replace(known[0], **{n: min(getattr(one, n) for one in known) for n in names})
+
+
+CLIENTS_MAX = 10_000  # that are remembered
+
+
+class Rates:
+    """A bucket of tokens for each client, which holds a second's worth and fills evenly."""
+
+    def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_second = per_second
+        self._clock = clock
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # tokens, at
+
+    def take(self, client: str) -> bool:
+        """Take a token of a client, if it has one left."""
+        now = self._clock()
+        tokens, at = self._left.pop(client, (self._per_second, now))
+        tokens = min(self._per_second, tokens + (now - at) * self._per_second)
+        self._left[client] = (tokens - 1 if tokens >= 1 else tokens, now)
+        if len(self._left) > CLIENTS_MAX:
+            self._left.popitem(last=False)
+        return tokens >= 1

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 import logging
 import random
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.act.action_signals import END, FAILED, edge_signals
 from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
-from tidegate.engine.core.values import Failure, Firings
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import ENGINE, Failure, Firings, Signal
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry, Rulebook
 
@@ -172,3 +172,32 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     else:
         chosen = firings.through
     return firings.some(chosen)
+
+
+BEGIN, END, FAILED = "begin_of", "end_of", "failed"
+
+
+def edge_signals(
+    edge: str, entry: Entry, firings: Firings, watched: Iterable[str], received_at: int
+) -> tuple[Signal, ...]:
+    """The signals of one edge of an entry's action, none where no rule watches it.
+
+    Their ids are the firing's and the edge: an action of several statements begins once, and what
+    is tried again begins no second time.
+    """
+    event = f"{edge} {entry.rule}"
+    if event not in watched:
+        return ()
+    keys = python_rows(firings.firings.select(firings.key_names))
+    ids, depths = firings.hex_ids().to_pylist(), firings.firings["depth"].to_pylist()
+    return tuple(
+        Signal(
+            f"{one}-{edge}",
+            event,
+            keys[n] if keys else {},
+            received_at,
+            depths[n],
+            namespace=ENGINE,
+        )
+        for n, one in enumerate(ids)
+    )

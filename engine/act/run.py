@@ -7,22 +7,22 @@ INSERTs on the crew. The first that ends is settled, then the second. Then the M
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from tidegate.engine.act.action_signals import BEGIN, edge_signals
-from tidegate.engine.act.attempt import Attempts, firings_of_entry
+from tidegate.engine.act.attempt import BEGIN, Attempts, edge_signals, firings_of_entry
 from tidegate.engine.act.executors import Executor, Outbox, Present
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
 from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.text.logs import RUNNING, begin, go_on
 from tidegate.engine.core.values import Failure, Firings
 from tidegate.rules.errors import EngineError
@@ -336,3 +336,34 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
         f"{often} and {then}:{what} {entry.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )
+
+
+_CLOSING_SECONDS = 2.0
+
+
+class Targets:
+    """What a statement has to know of its target changes with every commit to it. It is looked up
+    in a thread, for one table after the other, as soon as nothing is left to do and while a bucket
+    is read. Not for use by several threads."""
+
+    def __init__(self, sink: Sink) -> None:
+        self._sink = sink
+        self._written: set[str] = set()
+        self._thread: threading.Thread | None = None
+
+    def wrote(self, tables: Collection[str]) -> None:
+        """What is known of these tables is of no use any more."""
+        self._written.update(tables)
+
+    def make_ready(self) -> None:
+        """Start to look at what was written since it was last looked at; returns at once."""
+        if self._written and (self._thread is None or not self._thread.is_alive()):
+            given = (frozenset(self._written),)
+            self._thread = threading.Thread(target=self._sink.ready, args=given, daemon=True)
+            self._thread.start()
+            self._written.clear()
+
+    def close(self) -> None:
+        """Wait for what is under way, but not for long: nothing depends on it."""
+        if self._thread is not None:
+            self._thread.join(_CLOSING_SECONDS)

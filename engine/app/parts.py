@@ -28,20 +28,18 @@ from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
-from tidegate.engine.act.run import Runner
-from tidegate.engine.act.targets import Targets
+from tidegate.engine.act.run import Runner, Targets
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.app.adopt import check_store
 from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
-from tidegate.engine.capture.instants import Instants
-from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.instants import Instants, Now
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.entries import Outcome
-from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
+from tidegate.engine.core.state import Activity
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.loop.compiled_rulebook import digests_of, make_basis
 from tidegate.engine.loop.loop import Loop

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 
 from tidegate.engine.core.instants import MILLISECOND, after_watermark, floor_millisecond
+from tidegate.engine.core.ports import Clock
 from tidegate.engine.core.values import Commit
 
 
@@ -71,3 +73,23 @@ class Instants:
         if watermark_before is not None:
             instant = max(instant, after_watermark(watermark_before))
         return replace(commit, instant=instant, logged=None if instant == logged else logged)
+
+
+class Now:
+    """now = max(wall clock, the last `now` + monotonic time since), microseconds.
+
+    It starts from the greatest `now` ever stored, or the wall clock where that is later; so a wall
+    clock set back by an hour stalls nothing and repeats nothing, nor does one that was an hour
+    ahead for a moment. For use by several threads.
+    """
+
+    def __init__(self, clock: Clock, stored: int) -> None:
+        self._clock = clock
+        self._base = stored - clock.monotonic()
+        self._asking = threading.Lock()
+
+    def __call__(self) -> int:
+        with self._asking:
+            steady = self._clock.monotonic()
+            self._base = max(self._base, self._clock.wall() - steady)
+            return self._base + steady

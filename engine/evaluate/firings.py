@@ -8,8 +8,7 @@ import pyarrow as pa
 from tidegate.engine.core.columns.ids import as_binary, as_hex, column_set, firing_ids, instant_ids
 from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.core.values import Batch, Detections, Firings, UInt64
-from tidegate.engine.evaluate.constituents import gather
-from tidegate.engine.evaluate.relation import parameter_relation
+from tidegate.engine.evaluate.relation import gather, parameter_relation
 from tidegate.engine.evaluate.requirements import PreparedRule
 
 

@@ -2,17 +2,34 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.parameters import INSTANT, SAMPLE
 from tidegate.engine.core.values import Batch, Detections, Int64
-from tidegate.engine.evaluate.constituents import gather
 from tidegate.engine.evaluate.shape import Shape
+
+
+def gather(
+    detections: Detections,
+    values: Callable[[str, Batch], npt.NDArray[Any]],
+    like: npt.NDArray[Any],
+) -> npt.NDArray[Any]:
+    """A value an entry: `values(event, batch)` has one for each occurrence of an event type's
+    batch. Filled into `like`, which has a row an entry."""
+    for code in np.unique(detections.event_code):
+        entries = np.flatnonzero(detections.event_code == code)
+        event = detections.events[code]
+        found = values(event, detections.batches[event])
+        like[entries] = found[detections.event_row[entries]]
+    return like
+
 
 _OF_TICKS = {SAMPLE: SAMPLE}
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection

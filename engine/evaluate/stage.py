@@ -23,11 +23,10 @@ from tidegate.engine.core.values import (
     Reading,
     Unasked,
 )
-from tidegate.engine.evaluate.as_of import AsOf
 from tidegate.engine.evaluate.disabled_keys import without_silent
 from tidegate.engine.evaluate.firings import firings_of
 from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
-from tidegate.engine.evaluate.samples import Sampler
+from tidegate.engine.evaluate.samples import AsOf, Sampler
 from tidegate.rules.model import Condition, Coupling, Rule
 
 ATTEMPTS = 3

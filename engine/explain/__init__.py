@@ -11,9 +11,8 @@ import orjson
 from tidegate import rules
 from tidegate.engine.core.text.layout import screen_width
 from tidegate.engine.explain.build import build
-from tidegate.engine.explain.mermaid import mermaid
 from tidegate.engine.explain.model import Explained
-from tidegate.engine.explain.picture import Picture, pictures
+from tidegate.engine.explain.picture import Picture, mermaid, pictures
 from tidegate.engine.explain.script_picture import script_pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text

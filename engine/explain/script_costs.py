@@ -11,8 +11,8 @@ from tidegate.engine.detect.scripts.values import default, grows, size
 from tidegate.engine.explain.script_words import position
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.regexes import walk
+from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Array, Basic, Type
-from tidegate.rules.eventscript.walk import nodes
 
 Sizes = dict[str, int | None]
 """The bytes of each variable; None where they have no bound but the instance's."""

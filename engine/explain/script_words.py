@@ -8,7 +8,7 @@ from tidegate.engine.detect.scripts.places import Action, Marker, Places
 from tidegate.engine.explain.amounts import length
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.walk import nodes
+from tidegate.rules.eventscript.tree import nodes
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:

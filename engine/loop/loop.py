@@ -10,10 +10,8 @@ from functools import partial
 
 from tidegate.engine.act.messages import awaited_text, tell
 from tidegate.engine.act.outbox import Stamp, entries_for
-from tidegate.engine.act.run import Runner
-from tidegate.engine.act.targets import Targets
-from tidegate.engine.capture.instants import Instants
-from tidegate.engine.capture.now import Now
+from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.capture.instants import Instants, Now
 from tidegate.engine.capture.plan import (
     Listing,
     behind,
@@ -32,18 +30,25 @@ from tidegate.engine.capture.switches import switched
 from tidegate.engine.core.clocks import running_clocks
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
 from tidegate.engine.core.outage import check_room, looking_at_tables
 from tidegate.engine.core.ports import Arrivals, Conditions, Feed, Store, Unplaced
-from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
+from tidegate.engine.core.state import (
+    IDLE,
+    WAITING,
+    Activity,
+    BucketReport,
+    Parked,
+    Seen,
+    State,
+    Taken,
+)
 from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
 from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.partitions import next_due
 from tidegate.engine.detect.stage import Detecting, detect
-from tidegate.engine.evaluate.as_of import AsOf
 from tidegate.engine.evaluate.damping.damper import Damper
-from tidegate.engine.evaluate.samples import Sampler
+from tidegate.engine.evaluate.samples import AsOf, Sampler
 from tidegate.engine.evaluate.stage import evaluate
 from tidegate.engine.loop.compiled_rulebook import Basis, Prepare, basis_for, without_edited
 from tidegate.engine.loop.current_rules import Present

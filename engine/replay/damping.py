@@ -12,8 +12,8 @@ from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import MEMORY, kind_names
 from tidegate.engine.core.values import Batch, Detections, UInt64
-from tidegate.engine.evaluate.constituents import gather
 from tidegate.engine.evaluate.damping.judge import Asked, judge
+from tidegate.engine.evaluate.relation import gather
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
 FORGOTTEN_FROM = 10_000

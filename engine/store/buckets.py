@@ -16,8 +16,8 @@ from tidegate.engine.store import disabling, parking, signals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.database import insert_new, upsert
-from tidegate.engine.store.frequency import fired_lately
 from tidegate.engine.store.plans import plan_to_text
+from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from dataclasses import fields
+from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
-from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
+from tidegate.engine.core.state import STARTING, STOPPED, Activity
 from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
@@ -25,10 +26,11 @@ from tidegate.engine.store import (
     versions,
 )
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.database import server_now
+from tidegate.engine.store.database import Database, server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
 from tidegate.engine.store.signals import unplaced_by_event
+from tidegate.engine.store.tables import metadata
 
 NEWEST_SHOWN = 10
 CARRIED = ("carried_instances", "carried_keys")
@@ -344,3 +346,16 @@ def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _mapping(row: Any) -> dict[str, Any]:
     """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
     return {str(name): value for name, value in row._mapping.items()}
+
+
+_OWN = sa.text(
+    "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(:names) AS name"
+).bindparams(sa.bindparam("names", type_=sa.ARRAY(sa.Text)))
+
+
+def store_bytes(database: Database, connection: sa.Connection) -> int:
+    """The bytes that a store takes on disk."""
+    if database.file is None:
+        return int(connection.execute(_OWN, {"names": [*metadata.tables]}).scalar_one() or 0)
+    files = (database.file, Path(f"{database.file}-wal"))
+    return sum(file.stat().st_size for file in files if file.exists())

@@ -83,7 +83,7 @@ versions = Table(
 )
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
-# was last heard of. The others say what it does (`engine.core.lifecycle`), since `state_at`.
+# was last heard of. The others say what it does (`engine.core.state`), since `state_at`.
 leases = Table(
     "leases",
     metadata,

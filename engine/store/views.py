@@ -23,7 +23,7 @@ from tidegate.engine.store import (
 from tidegate.engine.store import firings as listing
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
-from tidegate.engine.store.size import store_bytes
+from tidegate.engine.store.status import store_bytes
 from tidegate.engine.store.tail import Heard, Tail
 from tidegate.rules.errors import EngineError
 

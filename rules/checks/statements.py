@@ -17,8 +17,7 @@ from tidegate.rules.sql.forms import (
     query_fault,
     substituted,
 )
-from tidegate.rules.sql.functions import aggregates, functions
-from tidegate.rules.sql.statement import Statement, calls, statement
+from tidegate.rules.sql.statement import Statement, aggregates, calls, functions, statement
 from tidegate.rules.sql.words import sql_tokens, unsteady_words
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar

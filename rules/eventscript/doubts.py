@@ -5,7 +5,7 @@ from __future__ import annotations
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.regexes import below, walk
-from tidegate.rules.eventscript.walk import nodes
+from tidegate.rules.eventscript.tree import nodes
 
 
 def doubts(program: t.Program, outputs: dict[str, Place]) -> list[Problem]:

@@ -7,8 +7,8 @@ nothing behind it looks at the text.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
 from tidegate.rules.errors import Place
@@ -321,3 +321,15 @@ class Program:
     key_names: tuple[str, ...]
     key_types: tuple[Type, ...]
     regex: Regex
+
+
+def nodes(node: object) -> Iterator[Node]:
+    """A node and all nodes in it, in the order of their fields."""
+    if isinstance(node, Node):
+        yield node
+    if is_dataclass(node):
+        for each in fields(node):
+            yield from nodes(getattr(node, each.name))
+    elif isinstance(node, tuple):
+        for part in node:
+            yield from nodes(part)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Rule, Rulebook, Sql
@@ -16,6 +17,22 @@ from tidegate.rules.sql.words import KEPT_MAX, sql_words
 if TYPE_CHECKING:
     from tidegate.rules.sql.tree import Mention
     from tidegate.rules.sql.writes import Writes
+
+LIST = "functions.txt"
+_OF_THE_GRAMMAR = {"identifier", "timestampadd", "timestampdiff", "try_cast"}
+
+
+@cache
+def functions() -> dict[str, str]:
+    """The group of each: `sum` is of `agg_funcs`."""
+    lines = files("tidegate.rules.sql").joinpath(LIST).read_text(encoding="utf-8").splitlines()
+    named = (line.split(" ", 1) for line in lines if not line.startswith("# "))
+    return dict.fromkeys(_OF_THE_GRAMMAR, "-") | dict(named)
+
+
+def aggregates(name: str) -> bool:
+    """Whether a function is of many rows."""
+    return functions().get(name.lower()) == "agg_funcs"
 
 
 @dataclass(frozen=True, slots=True)

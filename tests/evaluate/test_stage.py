@@ -14,8 +14,8 @@ from tests.support.detections import batch, detections
 from tests.support.memory import MemoryFeed
 from tests.support.rulebooks import SCHEMAS, condition, rule, rulebook, sql
 from tidegate.engine.core.values import Answers, Detections, Failure, Firings, Plan, Question
-from tidegate.engine.evaluate.as_of import AsOf
 from tidegate.engine.evaluate.requirements import Prepared, prepare
+from tidegate.engine.evaluate.samples import AsOf
 from tidegate.engine.evaluate.stage import evaluate
 from tidegate.rules.model import Damping, Hysteresis, Rule
 

@@ -11,7 +11,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.lake import Lake
 from tidegate.connectors.delta.session import new_session
-from tidegate.engine.cli.demo.lake import build_tables, copy_rulebook
+from tidegate.engine.cli.demo.writer import build_tables, copy_rulebook
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from tests.support.lake import Lake
 from tests.support.live import Live
 from tidegate import Engine, rules
 from tidegate.connectors.clock import SystemClock
-from tidegate.engine.cli.demo.lake import copy_rulebook
+from tidegate.engine.cli.demo.writer import copy_rulebook
 from tidegate.engine.core.clocks import RunningClock
 from tidegate.engine.replay.simulate import simulate
 from tidegate.engine.replay.times import of_text

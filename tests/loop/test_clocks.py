@@ -11,7 +11,7 @@ from tests.golden.load import micros
 from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
-from tidegate.engine.capture.now import Now
+from tidegate.engine.capture.instants import Now
 from tidegate.engine.cli.status_screen import status_lines
 from tidegate.engine.control.status import status_of
 from tidegate.engine.store import SqlStore

@@ -11,10 +11,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from tidegate.engine.cli.demo.lake import copy_rulebook
 from tidegate.engine.cli.demo.process import OtherProcess
 from tidegate.engine.cli.demo.screen import Screen
-from tidegate.engine.cli.demo.writer import STEPS
+from tidegate.engine.cli.demo.writer import STEPS, copy_rulebook
 from tidegate.engine.core.state import BucketReport
 from tidegate.rules.errors import EngineError
 

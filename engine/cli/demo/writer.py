@@ -7,14 +7,41 @@ Says `ready` on stdout once the tables stand, and `done` after each commit.
 
 from __future__ import annotations
 
+import shutil
 import sys
 import time
 from dataclasses import dataclass
+from importlib.resources import as_file, files
 from pathlib import Path
 from typing import TYPE_CHECKING
+from uuid import uuid4
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+
+def copy_rulebook(example: str, folder: Path) -> Path:
+    """Puts the example's rulebook into `folder` and returns its path."""
+    folder.mkdir(parents=True, exist_ok=True)
+    rulebook = folder / f"{example}.yaml"
+    with as_file(files("tidegate.rules.examples") / example / rulebook.name) as source:
+        shutil.copyfile(source, rulebook)
+    return rulebook
+
+
+def build_tables(spark: SparkSession, example: str, folder: Path) -> None:
+    """Runs the example's `tables.sql` under `folder`, and gives the session their plain names."""
+    script = (files("tidegate.rules.examples") / example / "tables.sql").read_text(encoding="utf-8")
+    lake = folder / "lake"
+    for statement in script.replace("./lake", str(lake)).split(";\n"):
+        if statement.strip():
+            spark.sql(statement)
+    database = f"{example}_{uuid4().hex}"
+    spark.sql(f"CREATE DATABASE {database}")
+    for table in sorted(lake.iterdir()):
+        spark.sql(f"CREATE TABLE {database}.{table.name} USING delta LOCATION '{table}'")
+    spark.sql(f"USE {database}")
+
 
 ATTEMPTS = 5
 
@@ -63,7 +90,7 @@ STEPS = (
 def main(folder: Path) -> None:
     """Builds the tables, then runs a step for each line on stdin until it ends."""
     from tidegate.connectors.delta.session import start_session
-    from tidegate.engine.cli.demo.lake import build_tables
+    from tidegate.engine.cli.demo.writer import build_tables
 
     spark = start_session("bank", {"spark.driver.memory": "1g"})
     build_tables(spark, "bank", folder)

@@ -17,8 +17,8 @@ from tidegate.engine.detect.scripts.timers import Due, dues
 from tidegate.engine.detect.scripts.values import copied, default, grows, holds_arrays
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Basic, Type
-from tidegate.rules.eventscript.walk import nodes
 
 Reach = Callable[[Variables, Any], None]
 """What a place does: of the variables and the value of the event."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
-from tidegate.rules.sql.functions import functions
+from tidegate.rules.sql.statement import functions
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

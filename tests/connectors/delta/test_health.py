@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 
 from tidegate.connectors.delta import slots as module
-from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.slots import Slots
+from tidegate.connectors.delta.watchdog import DeltaHealth
 
 
 @dataclass

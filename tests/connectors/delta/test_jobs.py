@@ -19,8 +19,8 @@ from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.health import DeltaHealth
 from tidegate.connectors.delta.jobs import Jobs, OverrunError
+from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.engine.core.values import Question
 from tidegate.rules.errors import EngineError, InputError, Place
 from tidegate.rules.expressions.parser import parse

@@ -13,7 +13,7 @@ from py4j import protocol
 from py4j.java_gateway import GatewayClient
 from pyspark import accumulators
 
-from tidegate.connectors.delta.quiet import quieten_deaths
+from tidegate.connectors.delta.session import quieten_deaths
 
 TOKEN = "secret"
 

@@ -14,8 +14,7 @@ from tidegate.rules.sql.forms import (
     expression_fault,
     query_fault,
 )
-from tidegate.rules.sql.functions import functions
-from tidegate.rules.sql.statement import expression_of, statement
+from tidegate.rules.sql.statement import expression_of, functions, statement
 from tidegate.rules.sql.words import sql_tokens, sql_words
 
 JUDGES = {"action": action_fault, "query": query_fault}

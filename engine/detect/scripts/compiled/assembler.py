@@ -10,8 +10,8 @@ from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledErr
 from tidegate.engine.detect.scripts.compiled.registers import Register, Registers
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
 from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Array, Basic
-from tidegate.rules.eventscript.walk import nodes
 
 
 class Assembler(Expressions):

@@ -9,8 +9,8 @@ from typing import NamedTuple
 from tidegate.engine.detect.scripts.compiled.kernel import HEAD
 from tidegate.engine.detect.scripts.program import Compiled, reads_key
 from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
-from tidegate.rules.eventscript.walk import nodes
 
 WORD_BYTES = 8
 
