@@ -36,7 +36,7 @@ IFS = (OVERFLOW, BACKTRACK, MEMORY, BUSY)
 QUERIES = (
     f"SELECT DISTINCT firing_id FROM event{CROSS} WHERE b.id + c.id + d.id + e.id + f.id < 0",
     "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 90 AND "
-    "repeat('a', 35 + n) rlike '(.*a){30}b' = false) SELECT firing_id FROM event, r",
+    "NOT repeat('a', 35 + n) rlike '(.*a){30}b') SELECT firing_id FROM event, r",
     f"SELECT firing_id FROM event WHERE {BACKTRACK.format('s')}",
     f"SELECT firing_id FROM event WHERE {MEMORY.format('s')}",
 )
