@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import Serve
 from tests.support.make import BEGIN, SECOND
-from tidegate.connectors.http import limits, rates, requests, writer
+from tidegate.connectors.http import limits, requests, writer
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore
