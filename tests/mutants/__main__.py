@@ -27,6 +27,7 @@ COPIED = (
 )
 WORKERS = 2
 SECONDS_MAX = 240  # a mutant that never ends is noticed
+SAID_MAX = 3_000  # characters of what pytest said
 UNMUTATED_SECONDS_MAX = 3_600  # all tests that any of them runs
 
 
@@ -38,8 +39,8 @@ def main(names: list[str]) -> int:
             copies.put(copied(Path(folder) / str(number)))
         tests = sorted({test for mutant in chosen for test in mutant.tests})
         copy = copies.get()
-        if not passes(copy, tests, UNMUTATED_SECONDS_MAX):
-            print("the tests fail without a mutation")
+        if said := failure(copy, tests, UNMUTATED_SECONDS_MAX):
+            print(f"{said}\nthe tests fail without a mutation")
             return 1
         copies.put(copy)
 
@@ -49,7 +50,7 @@ def main(names: list[str]) -> int:
             source = file.read_text(encoding="utf-8")
             try:
                 file.write_text(mutant.mutated(source), encoding="utf-8")
-                lives = passes(copy, list(mutant.tests))
+                lives = not failure(copy, list(mutant.tests))
             finally:
                 file.write_text(source, encoding="utf-8")
                 copies.put(copy)
@@ -74,7 +75,8 @@ def copied(folder: Path) -> Path:
     return folder
 
 
-def passes(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> bool:
+def failure(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> str:
+    """What pytest says at its end; empty where all tests pass."""
     command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
     try:
         ended = subprocess.run(
@@ -82,11 +84,12 @@ def passes(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> bool:
             cwd=copy,
             env={**os.environ, "PYTHONPATH": str(copy), "PYTHONDONTWRITEBYTECODE": "1"},
             capture_output=True,
+            text=True,
             timeout=seconds,
         )
     except subprocess.TimeoutExpired:
-        return False
-    return ended.returncode == 0
+        return f"it took longer than {seconds} s"
+    return ended.stdout[-SAID_MAX:] or ended.stderr if ended.returncode else ""
 
 
 if __name__ == "__main__":
