@@ -349,7 +349,6 @@ class Settings:
     carried_per_key_max: int = 10_000
     dedupe_keys_max: int = 1_000_000  # of one rule, not yet forgotten
     state_partitions: int = 256  # at most so many (G26)
-    detect_threads: int = 1  # more have not been faster where it was measured
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
     script_steps_max: int = 1_000_000  # statements of one transition
     script_state_bytes_max: int = 65_536  # of one instance

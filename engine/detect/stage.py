@@ -62,7 +62,7 @@ class Detecting:
         needs: Needs,
     ) -> None:
         limits, behind = book.settings, lateness_micros(book)
-        rules = Detector(book, activations, threads=limits.detect_threads, lateness=behind)
+        rules = Detector(book, activations, lateness=behind)
         self.rules = Partitioned(rules, limits.state_partitions)
         self._scripts = Scripts(book, activations, needs)
         self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'

@@ -1,19 +1,20 @@
 """Detection: occurrences of event types -> detections of rules. Columnar, all keys at once. A step
 is a pure function of what is carried, what arrives, watermarks and a limit of timers
-(`detector.Detector.step`).
+(`step.detector.Detector.step`).
 
 A rule on its way in: `rules.algebra.detector_form` brings its expression into normal form,
-`rules.algebra.forms` says how it is detected, `compile` makes nodes of it (each operator its own,
-in `operators/`), `graph` makes equal nodes of several rules one.
+`rules.algebra.forms` says how it is detected, `step.compile` makes nodes of it (each operator its
+own), `graph` makes equal nodes of several rules one.
 
-    operators   a node for each; paths of `;`, `-`, `within` in one scan      chains/
-    flat        stages in sequence, chosen among in one scan                  flat/
-    windowed    windows of `A*`, chosen among in one scan                     flat/
-    nested      searched exactly among what is not consumed                   search/
+    operators   a node for each; paths of `;`, `-`, `within` in one scan      step/chains/
+    flat        stages in sequence, chosen among in one scan                  graph/flat/
+    windowed    windows of `A*`, chosen among in one scan                     graph/flat/
+    nested      searched exactly among what is not consumed                   graph/search/
 
-An occurrence on its way: `timeline` has the arrivals of all event types in order of time, of
-a bucket or of a table; `occurrences` numbers them after those that are carried, `codes` encodes
-their keys; the nodes step, operands first (`frame` is what they know, `threads` which of them side
-by side); `shown` and `detections` are what a rule detects; `closing` and `carried` what outlives
-the step. `partitioned` keeps that by partitions of the keys' hash, `parts` joins and cuts them.
+An occurrence on its way: `occurrences.timeline` has the arrivals of all event types in order of
+time, of a bucket or of a table; `occurrences.occurrences` numbers them after those that are carried;
+`step.key_codes` encodes their keys; the nodes step, operands first (`step.frame` is what they know);
+`step.constituents` and `step.detections` are what a rule detects; `step.carry` and `state.tables`
+what outlives the step. `step.partitioned_detector` keeps that by partitions of the keys' hash, which
+`state.partitions` joins and cuts. The kernels are compiled loops over columns of numbers.
 """

@@ -185,7 +185,7 @@ def test_a_client_may_send_so_many_requests_a_second(serve: Serve) -> None:
 
 
 def test_a_rate_holds_a_second_s_worth_and_fills_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rates, "CLIENTS_MAX", 2)
+    monkeypatch.setattr(limits, "CLIENTS_MAX", 2)
     now = 0.0
     limited = limits.Rates(2, lambda: now)
     assert [limited.take("a") for _ in range(9)] == [True] * 2 + [False] * 7

@@ -56,11 +56,6 @@ class Node:
     def keys(self) -> tuple[bool, bool]:
         return self.own, self.every
 
-    @property
-    def reads(self) -> frozenset[str]:
-        """The digests of the nodes that it reads."""
-        return frozenset(operand.digest for operand in self.operands)
-
     def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
         """A step's flow and carry without what is older than the horizon."""
         if self.horizon_micros is None:

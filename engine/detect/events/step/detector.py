@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 
 import numpy as np
@@ -36,7 +35,6 @@ from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.engine.detect.events.step.constituents import Shown, every_role, occur, show
 from tidegate.engine.detect.events.step.detections import build
 from tidegate.engine.detect.events.step.frame import Frame, Until, open_frame
-from tidegate.engine.detect.events.step.threads import ARRIVALS_MIN, generations
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Rule, Rulebook
 
@@ -46,9 +44,9 @@ class Detector:
 
     `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
     activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
-    `used`: detections also tell what they use that is no parameter (`Detections.used`). A step
-    with many arrivals runs on so many `threads`. `lateness` has the rules that run behind, and how
-    far, in whole milliseconds given as microseconds (see `behind`).
+    `used`: detections also tell what they use that is no parameter (`Detections.used`). `lateness`
+    has the rules that run behind, and how far, in whole milliseconds given as microseconds (see
+    `state.held_back`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -59,7 +57,6 @@ class Detector:
         ranking: Ranking = order,
         *,
         used: bool = False,
-        threads: int = 1,
         lateness: Mapping[str, int] | None = None,
     ) -> None:
         lateness = lateness or {}
@@ -75,10 +72,6 @@ class Detector:
         self._rules = running.rules
         self._chains = chains.chains(self._graph)
         self._scanned = chains.only_scanned(self._graph, self._chains)
-        self._threads = threads
-        self._generations = (
-            generations(self._graph, self._chains, self._scanned) if threads > 1 else ()
-        )
         self.events = frozenset[str]().union(*self._graph.events.values())
         """The event types that some rule looks at."""
         self.timed = any(root.timed for root in self._graph.roots.values())
@@ -222,8 +215,6 @@ class Detector:
         graph = self._graph
         done: Steps = {}
         shown: dict[str, Shown] = {}
-        if self._threads > 1 and len(frame.timeline) >= ARRIVALS_MIN:
-            self._run_ahead(frame, done, until)
         used = frozenset[str]().union(*(graph.uses[name] for name in rules))
         for name in rules:
             rule, root = self._rules[name], graph.roots[name]
@@ -244,27 +235,6 @@ class Detector:
                     own = occur(rule, shown[name], frame.keys(root), frame.occurrences)
                 frame.add_detected(name, Flow(own, found.pending))
         return shown, done
-
-    def _run_ahead(self, frame: Frame, done: Steps, until: Until) -> None:
-        """Step what may be stepped side by side. What reaches a limit is left out: it is stepped in
-        its turn and says so."""
-
-        def steps(node: Node) -> Steps:
-            try:
-                return self._steps(node, done, frame, until)
-            except LimitError:
-                return {}
-
-        with ThreadPoolExecutor(self._threads) as pool:
-            for nodes in self._generations:
-                ready = [
-                    node
-                    for node in nodes
-                    if node.digest in frame.nodes
-                    and (node.digest in self._chains or done.keys() >= node.reads)
-                ]
-                for found in [*pool.map(steps, ready)]:
-                    done |= found
 
     def _steps(self, node: Node, done: Steps, frame: Frame, until: Until) -> Steps:
         """A node's step, or that of the chain that it is part of."""
