@@ -25,7 +25,7 @@ class Posted:
     """The signals of one request, of one event type: all of them are inserted, into each of its
     rulebooks, or none.
 
-    `texts` are, by rulebook, their fields as `plain.text` has them. `fresh`: the ids were drawn
+    `texts` are, by rulebook, their fields as `json_text.text` has them. `fresh`: the ids were drawn
     here, so that none of them can be taken.
     """
 

@@ -1,7 +1,7 @@
 """The one type of every variable, from all that assigns it.
 
 Markers and assignments each say a type; a variable's is their join, so that `x = 1; x = 2.5;` makes
-x a double (`widening.join`). Where two say types that do not join, the first in the text stands,
+x a double (`conversion.join`). Where two say types that do not join, the first in the text stands,
 markers before assignments, and the other is refused when it is read. A type known only through a
 variable waits for that variable. What is left waits for itself, as `n` in `n = n + 1`: there the
 other operand decides. Assignments to an element or a field say nothing.

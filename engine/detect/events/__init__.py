@@ -12,9 +12,10 @@ own), `graph` makes equal nodes of several rules one.
     nested      searched exactly among what is not consumed                   graph/search/
 
 An occurrence on its way: `occurrences.timeline` has the arrivals of all event types in order of
-time, of a bucket or of a table; `occurrences.occurrences` numbers them after those that are carried;
-`step.key_codes` encodes their keys; the nodes step, operands first (`step.frame` is what they know);
-`step.constituents` and `step.detections` are what a rule detects; `step.carry` and `state.tables`
-what outlives the step. `step.partitioned_detector` keeps that by partitions of the keys' hash, which
-`state.partitions` joins and cuts. The kernels are compiled loops over columns of numbers.
+time, of a bucket or of a table; `occurrences.occurrences` numbers them after those that are
+carried; `step.key_codes` encodes their keys; the nodes step, operands first (`step.frame` is what
+they know); `step.constituents` and `step.detections` are what a rule detects; `step.carry` and
+`state.tables` what outlives the step. `step.partitioned_detector` keeps that by partitions of the
+keys' hash, which `state.partitions` joins and cuts. The kernels are compiled loops over columns of
+numbers.
 """

@@ -5,8 +5,8 @@ A part of the detector stage: pure, no I/O, no clock.
       -> places       its markers and blocks, counts expanded: where the text leads from each
       -> paths        `enter` and `step` over path sets
       -> machine      the automaton, made as its states are reached: move = (next state, places)
-      -> program      places as closures: `expressions`, `statements`, `due` (timed markers), over
-                      an instance's variables and one `context`; `values` says what these hold
+      -> program      places as closures: `expressions`, `statements`, `timers` (timed markers),
+                      over an instance's variables and one `context`; `values` says what these hold
 
     Batch by input    a bucket's occurrences
       -> inputs       in one order, each with its name, value (`columns`) and key
@@ -22,6 +22,6 @@ Example: `in {} Use, {} Insp out {} V (Use() Use() {!> V();})*`.
     Insp at 2   not expected: `$error`
     Use at 3    {1} -> {0}, runs 1 and 2: V at 3
 
-`book` has the scripts of a rulebook. What is carried of an instance is its path set as places, `1`
-after the first Use: numbers of states mean nothing outside of one process.
+`programs` has the scripts of a rulebook. What is carried of an instance is its path set as places,
+`1` after the first Use: numbers of states mean nothing outside of one process.
 """
