@@ -81,7 +81,7 @@ def shown(
     texts: Collection[Text] | None = None,
 ) -> list[dict[str, Any]]:
     """The texts that have two strikes or more, for `status`; the slices of a `where` are left out,
-    and what is not among the rulebook's `texts` now, if they are given (`quarantine.rulebook_texts`).
+    and what is not among the rulebook's `texts` now, if they are given (`rulebook_texts`).
     `rule`: the rule whose text it is, None where several may share it."""
     return [
         {
