@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 import uuid
 from importlib import resources
+from typing import TYPE_CHECKING
 
 import sqlalchemy as sa
 
@@ -13,7 +14,10 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError
 
-SCHEMA = "0014"  # the last revision in migrations/versions
+if TYPE_CHECKING:
+    from alembic.script import ScriptDirectory
+
+SCHEMA = "0015"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
 _ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it migrates in variables of its modules
@@ -49,6 +53,7 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
     """
     from alembic import command
     from alembic.config import Config
+    from alembic.script import ScriptDirectory
 
     if database.file is not None and not database.file.absolute().parent.is_dir():
         message = f"store {database.shown}: there is no folder {database.file.parent}"
@@ -64,6 +69,7 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
             config.set_main_option("script_location", str(resources.files("tidegate.migrations")))
             config.attributes["connection"] = connection
             with _ONE_AT_A_TIME:
+                _check_known(database, found, ScriptDirectory.from_config(config))
                 command.upgrade(config, "head")
             failpoint("migrate.before")
         if found is None:
@@ -91,6 +97,17 @@ def _refuse_newer(database: Database, found: str) -> None:
             f"store {database.shown} has schema {found}, made by a newer tidegate; this one "
             f"knows schemas up to {SCHEMA}",
             "install the newer tidegate, or name another store",
+        )
+
+
+def _check_known(database: Database, found: str | None, history: ScriptDirectory) -> None:
+    known = {script.revision for script in history.walk_revisions()}
+    if found is not None and found not in known:
+        raise EngineError(
+            "store-older",
+            f"store {database.shown} has schema {found}, from before the first release: no "
+            "migration leads on from it",
+            "name another store: a new one is made; `tidegate adopt` takes over its tables",
         )
 
 

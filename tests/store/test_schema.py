@@ -10,9 +10,7 @@ from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
-from alembic import command
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
@@ -21,7 +19,6 @@ from tidegate import migrations
 from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.store import migrate, open_store
 from tidegate.engine.store.address import parse_url, without_secrets
-from tidegate.engine.store.blobs import table_to_bytes
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import SCHEMA, version
 from tidegate.engine.store.tables import metadata
@@ -62,61 +59,6 @@ def test_a_migration_that_fails_leaves_no_half_of_itself(url: str, how: str) -> 
         assert store.last_entry() == 0
 
 
-def test_a_store_of_the_first_schema_keeps_its_firings_and_counts(url: str) -> None:
-    firsts = [make.firings(rule, 2, bucket) for bucket in (1, 2) for rule in "ba"]
-    with Database(url).write() as connection:
-        config = Config()
-        config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0001")
-        old = sa.MetaData()
-        old.reflect(connection)
-
-        def insert(table: str, **values: object) -> None:
-            connection.execute(sa.insert(old.tables[table]).values(rulebook="bank", **values))
-
-        connection.execute(sa.insert(old.tables["meta"]).values(one=1, store_id="s", last_entry=1))
-        for bucket in (1, 2):
-            plan = {"watermark_before": 1, "watermark": 2, "now": 3, "plan": "{}"}
-            insert("buckets", bucket=bucket, adjusted_commits=2, **plan)
-        for n, fired in enumerate(firsts):
-            insert(
-                "firings",
-                bucket=1 + n // 2,
-                rule=fired.rule,
-                firing_count=2,
-                ids=b"",
-                firings=table_to_bytes(fired.firings),
-                relation=table_to_bytes(fired.relation),
-            )
-        entry = {"kind": "sql", "text": "x", "position": 0, "depth": 1, "attempts": 0}
-        insert("outbox", number=1, bucket=1, rule="a", state="pending", **entry)
-        for name, more in {
-            "one": {"event": "told"},
-            "f-0": {"event": "told", "entry": 1, "ordinal": 0},
-            "f-end_of": {"event": "end_of a"},
-        }.items():
-            insert("signals", id=name, fields="{}", received_at=1, depth=0, **more)
-    assert migrate(url) == ("0001", SCHEMA)
-    with open_store(url, create=False) as store:
-        assert (store.totals("bank").detected, store.totals("bank", "a").fired) == (8, 4)
-        (left,) = store.open_entries("bank")
-        assert (left.place, left.app_id) == (1, "tidegate/s/bank/a")
-        for n, fired in enumerate(firsts):
-            assert store.find_firing("bank", make.hex_ids(fired)[1]) == (1 + n // 2, fired.rule)
-        assert [f["rule"] for f in store.firings("bank", limit=2)] == ["a", "b"]
-        status = store.status("bank")
-        assert (status["fired"], status["adjusted_commits"]) == (8, 4)
-        waiting = store.unplaced_signals("bank", ("told", "end_of a"), 0, 9).signals
-        assert {s.key for s in waiting} == {
-            ("one", "client"),
-            ("f-0", "engine"),
-            ("f-end_of", "engine"),
-        }
-        make.commit(store, store.acquire("bank", "one", 60), make.plan(3), fired=[make.firings()])
-        assert store.status("bank")["fired"] == 10
-
-
 def test_the_schema_is_that_of_the_last_migration() -> None:
     script = ScriptDirectory(str(Path(migrations.__file__).parent))
     assert script.get_heads() == [SCHEMA]
@@ -144,6 +86,15 @@ def test_an_older_store_is_refused_with_the_command(url: str) -> None:
     assert error.code == "store-older"
     assert f"has schema 0000, this tidegate needs {SCHEMA}" in error.message
     assert "tidegate migrate --store " in error.hint
+
+
+def test_a_store_of_a_schema_that_nothing_leads_on_from_is_left_alone(url: str) -> None:
+    migrate(url)
+    set_version(url, "0001")
+    with pytest.raises(EngineError, match="schema 0001, from before the first release") as caught:
+        migrate(url)
+    assert caught.value.code == "store-older"
+    assert "name another store" in caught.value.hint
 
 
 def test_a_newer_store_is_refused(url: str) -> None:
