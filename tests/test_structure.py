@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping
+from graphlib import TopologicalSorter
 from pathlib import Path
 
 import pytest
@@ -149,6 +150,23 @@ def test_every_import_goes_down() -> None:
     assert len(ours) > 1_000
     assert [(a, b) for a, b in ours if a != "engine" and FLOOR[room(a)] <= FLOOR[room(b)]] == []
     assert circles(IMPORTS) == []
+
+
+def test_the_house_is_small_enough_to_remember() -> None:
+    """Its rooms, here, are `rules`, `connectors`, `migrations` and the entries of `engine`; a floor
+    is the length of the longest way up to a room. `pytest -s` prints them."""
+    entry = {
+        name: room(name) if name.startswith("engine") else name.split(".")[0] for name in FILES
+    }
+    arrows = {(entry[a], entry[b]) for a, b in EDGES if b in FILES and entry[a] != entry[b]}
+    arrows = {(a, b) for a, b in arrows if "tidegate" not in (a, b)}
+    below = {a: {b for x, b in arrows if x == a} for pair in arrows for a in pair}
+    floors: dict[str, int] = {}
+    for name in TopologicalSorter(below).static_order():
+        floors[name] = 1 + max((floors[under] for under in below[name]), default=0)
+    print(f"{len(below)} rooms on {max(floors.values())} floors, {len(arrows)} arrows")
+    assert 13 <= len(below) <= 19
+    assert max(floors.values()) <= 8
 
 
 def test_small_files_are_few() -> None:
