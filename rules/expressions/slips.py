@@ -190,6 +190,9 @@ def keyword(found: Unexpected) -> Said:
     if "NAME" in found.accepted:
         return None
     if found.kind == "NAME" and found.accepted == {"COMMA"}:
+        if re.search(r"\]\s*:\s*\w+\s*$", found.before):
+            hint = "write [10 s]: 'SELECT ..', or [10 s]: q with samples: {q: SELECT ..} at the top"
+            return "SQL of a sample stands in quotes, or under samples:", hint
         every = re.search(r"\bevery\s*\(\s*\d+\s*$", found.before)
         hint = _KEYWORD_FORMS["every" if every else "any"]
         return f"a comma is missing before {found.word!r}", hint
