@@ -10,7 +10,7 @@ of `any(m, a*)` (`rules.algebra.stages`). Which is the case its form says (`rule
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tidegate.rules.algebra.amount import ENDLESS, Amount, total
@@ -228,9 +228,19 @@ def _advice(node: Stored, whole: x.Expression) -> str:
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
     if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):
-        return f"close the window of `{text}` by a length of time of your choice: [d]"
+        return f"close the window after a time of your choice, too: `{_also_closed(node.node)}`"
     part = next((p for p in whole.walk() if unlabelled(p) == node.reach), node.reach or node.node)
+    match part:
+        case x.Seq(first=opener, then=x.Own()) | x.Not(opener=opener, closer=x.Own()):
+            part = opener  # the rest has a length
     return f"say how long `{format_expression(part)}` may take: a `within` of your choice"
+
+
+def _also_closed(node: x.Aperiodic | x.Periodic) -> str:
+    """The same window, with an example of a length. It stands in an `or`: `[d]` alone would not be
+    closed by the event any more."""
+    either = x.Or((node.closer, x.Plus(node.opener, x.Duration(0, 86_400_000_000))))
+    return format_expression(replace(node, closer=either))
 
 
 def _beside_counters(form: _Form) -> tuple[str, ...]:

@@ -1,4 +1,5 @@
-"""Whether a rule in context `restricted` can fire again for one initiator, and at which events.
+"""Whether a rule in context `restricted` can fire again for one initiator, and at which events;
+whether one occurrence counts in several of its detections; what would make it fire once.
 
 `restricted` uses nothing up: `missing ; hb` fires at every hb after one missing. An expression
 *fires once* where no two of its detections share an initiator (S2: the occurrence that it starts
@@ -24,11 +25,20 @@ with). Two properties of the detections of a node, from those of its operands:
 q *renews* p if with every q, after an instance of p, another instance of p ends that starts later:
 p and q are the same event, as in `a ; a`, or p is `p' ; q` whose q renews p'. So `fail ; fail ;
 fail` fires once for each first fail, and `placed ; close ; close` at every close.
+
+What fires once may still count an occurrence several times, as the end of one detection and the
+beginning of the next: where one event fills two roles (`shared`). Contexts that use up what they
+detect end both, except that they use up nothing of a point in time: neither of one that begins an
+instance (`timers`: `(a + [5 min]) ; c`) nor of what it counts from (`looked_at`: the a and b of
+`(a and b) + [5 min]`). A rule of its own makes an occurrence of either.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterator
+from functools import reduce
+from operator import add, or_
 
 from tidegate.rules.algebra.emptiness import fires_never, takes_time
 from tidegate.rules.algebra.normal_form import normalise
@@ -36,12 +46,12 @@ from tidegate.rules.algebra.plain import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled
-from tidegate.rules.model import Rule
 
+_TIMERS = x.Plus | x.Periodic
 _INSTANT = "the instant"  # what initiates an instance that starts with no occurrence
 
 
-def fires_again(on: x.Expression, rules: Mapping[str, Rule]) -> tuple[str, ...]:
+def fires_again(on: x.Expression, rules: Collection[str]) -> tuple[str, ...]:
     """The events at every later one of which an expression can fire again for one initiator, in the
     order of the text; none if it fires once. `rules`: those that it may use as events."""
     found = {*_Again(rules).events(normalise(unlabelled(on)))}
@@ -50,9 +60,53 @@ def fires_again(on: x.Expression, rules: Mapping[str, Rule]) -> tuple[str, ...]:
 
 
 def initiators(on: x.Expression) -> tuple[str, ...]:
-    """The events with which an expression may start, in the order of the text."""
-    texts = (format_expression(node) for node in on.walk() if not node.operands())
-    return tuple(dict.fromkeys(text for text in texts if text in _firsts(unlabelled(on))))
+    """The events and timers with which an expression may start, in the order of the text."""
+    return tuple(dict.fromkeys(map(format_expression, _beginnings(unlabelled(on)))))
+
+
+def timers(on: x.Expression, rules: Collection[str]) -> tuple[x.Expression, ...]:
+    """The timers of an expression that fires again in context `recent`, too: it starts with one,
+    and no context uses up a point in time."""
+    on = unlabelled(on)
+    if _Again(rules).spent(normalise(on)):
+        return ()
+    return tuple(dict.fromkeys(node for node in _beginnings(on) if isinstance(node, _TIMERS)))
+
+
+def shared(on: x.Expression, rules: Collection[str]) -> tuple[str, ...]:
+    """The events of an expression that fires once of which one occurrence can count in several
+    detections, in the order of the text."""
+    on, again = normalise(unlabelled(on)), _Again(rules)
+    never = isinstance(on, x.Within) and on.duration == x.Duration(0, 0) and takes_time(on.part)
+    if never or happens_once(on) or fires_never(on):
+        return ()
+    return tuple(event for event, count in again.roles(on).items() if count > 1)
+
+
+def looked_at(node: x.Expression) -> Iterator[tuple[x.Expression, x.Expression]]:
+    """(timer or window, what begins it) of all that an expression looks at and never uses up."""
+    if happens_once(node):
+        return
+    match node:
+        case x.Plus(base=begun) | x.Periodic(opener=begun) | x.Aperiodic(opener=begun):
+            yield node, begun
+    for operand in _counting(node):
+        yield from looked_at(operand)
+
+
+def _counting(node: x.Expression) -> tuple[x.Expression, ...]:
+    """The operands of which an instance adds to what happens: not what must be absent, nor what
+    closes a window."""
+    match node:
+        case x.Minus(part=part):
+            return (part,)
+        case x.Not(opener=opener, closer=closer):
+            return opener, closer
+        case x.Aperiodic(opener=opener, part=part) | x.AperiodicStar(opener=opener, part=part):
+            return opener, part
+        case x.Periodic(opener=opener) | x.PeriodicStar(opener=opener):
+            return (opener,)
+    return node.operands()
 
 
 class _Again:
@@ -126,6 +180,39 @@ class _Again:
             case x.Every(count=count, part=part):
                 return self.later(part) and (count == 1 or not plain(part))
         return False
+
+    def spent(self, node: x.Expression) -> bool:
+        """Whether no two detections share an initiator in a context that uses up what it detects:
+        where all start with an occurrence, or fire once anyway."""
+        if self.once(node) or _INSTANT not in _firsts(node):
+            return True
+        match node:
+            case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
+                return self.spent(part)
+            case x.Or(parts=parts):
+                timed = tuple(part for part in parts if _INSTANT in _firsts(part))
+                return all(map(self.spent, parts)) and (len(timed) == 1 or self.once(x.Or(timed)))
+        return False
+
+    def roles(self, node: x.Expression) -> Counter[str]:
+        """How many roles of an instance each event fills; alternatives count as one role where
+        each is a point in time."""
+        match node:
+            case x.Nth() | x.Own() | x.Plus() | x.Periodic():
+                return Counter()
+            case x.AnyRepeat(count=count, part=part):
+                return Counter({event: n * count for event, n in self.roles(part).items()})
+            case x.Minus(part=part) | x.Aperiodic(part=part):
+                return self.roles(part)
+            case x.AperiodicStar(opener=opener) | x.PeriodicStar(opener=opener):
+                return self.roles(opener)
+            case x.Not(opener=opener, closer=closer):
+                return self.roles(opener) + self.roles(closer)
+        operands = node.operands()
+        if not operands:
+            return Counter([format_expression(node)])
+        found = map(self.roles, operands)
+        return reduce(or_ if self._point(node) else add, found, Counter[str]())
 
     def _point(self, node: x.Expression) -> bool:
         """Whether every instance starts when it ends."""
@@ -209,14 +296,22 @@ def _ends(node: x.Expression) -> list[str]:
 
 def _firsts(node: x.Expression) -> frozenset[str]:
     """What an instance may have at its start: events, or nothing but the instant."""
+    return frozenset(
+        _INSTANT if isinstance(first, _TIMERS) else format_expression(first)
+        for first in _beginnings(node)
+    )
+
+
+def _beginnings(node: x.Expression) -> list[x.Expression]:
+    """The events and timers with which an instance may start."""
     match node:
         case x.Seq(first=first) | x.Not(opener=first) | x.PeriodicStar(opener=first):
-            return _firsts(first)
+            return _beginnings(first)
         case x.AperiodicStar(opener=opener, part=part):
-            return _firsts(opener) | _firsts(part)
+            return _beginnings(opener) + _beginnings(part)
         case x.Minus(part=part) | x.Aperiodic(part=part):
-            return _firsts(part)
+            return _beginnings(part)
         case x.Plus() | x.Periodic():
-            return frozenset({_INSTANT})
+            return [node]
     operands = node.operands()
-    return frozenset().union(*map(_firsts, operands)) if operands else _types(node)
+    return [first for operand in operands for first in _beginnings(operand)] or [node]

@@ -263,6 +263,8 @@ def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) ->
 def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:
     opener, last = operands[0], node.operands()[-1]
     own = longest_micros(last.duration) if isinstance(last, x.Own) else None
+    if isinstance(node, x.Aperiodic | x.Periodic):
+        own = _length(node.opener, last)
     age = None if own is None else _later(opener, own)
     match node:
         case x.Aperiodic():
@@ -295,6 +297,19 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
             closer = operands[1]
             return _before(opener, _openings(closer), opener.size + closer.size + ticks)
     raise TypeError(f"no bound for {type(node).__name__}")
+
+
+def _length(opener: x.Expression, closer: x.Expression) -> int | None:
+    """How long a window is open at most: `[d]`, or `a + [d]` over its own opener in an `or`."""
+    match closer:
+        case x.Own(duration=duration):
+            return longest_micros(duration)
+        case x.Plus(base=base, duration=duration) if base == opener:
+            return longest_micros(duration)
+        case x.Or(parts=parts):
+            lengths = [_length(opener, part) for part in parts]
+            return min((length for length in lengths if length is not None), default=None)
+    return None
 
 
 def _openings(closer: Stored) -> Amount:

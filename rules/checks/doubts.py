@@ -48,6 +48,8 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
                 yield _endless(below)
             case x.AnyOf() if below.count > len(below.parts):
                 yield _above_operands(below)
+            case x.AnyOf(count=1) | x.AnyRepeat(count=1) | x.Every(count=1):
+                yield from _one_of(below)
             case x.Within(duration=x.Duration(0, 0)) if takes_time(below.part):
                 yield _no_time(below)
             case x.Within(part=x.Seq() as part):
@@ -154,7 +156,8 @@ def _looser(node: x.Within, part: x.Seq) -> Iterator[Doubt]:
     length = format_duration(node.duration)
     message = f"{length} counts from the first event of {_shown(opener.part)}, not from its last"
     meant = _shown(x.Aperiodic(opener, later, x.Own(node.duration)))
-    hint = f"{_shown(later)} within {length} after it is {meant}"
+    hint = f"{_shown(later)} within {length} after it: {meant},"
+    hint += f" which fires at each {_shown(later)} and has rows of that alone"
     yield Doubt("within-from-first", message, hint, node)
 
 
@@ -185,6 +188,19 @@ def _above_operands(node: x.AnyOf) -> Doubt:
         hint = f"{node.count} of any of them: {repeated};"
         hint += f" each once: all({', '.join(map(_shown, node.parts))})"
     return Doubt("above-operands", message, hint, node)
+
+
+def _one_of(node: x.AnyOf | x.AnyRepeat | x.Every) -> Iterator[Doubt]:
+    """One of one kind; of a composite that is counted, once an instant (S9)."""
+    if isinstance(node, x.AnyOf):
+        meant: x.Expression = x.Or(node.parts)
+    elif plain(node.part):
+        meant = node.part
+    else:
+        return
+    name = "every" if isinstance(node, x.Every) else "any"
+    message = f"{name}(1, ..) is each one by itself: {_shown(meant)}"
+    yield Doubt("counts-one", message, "write that, or a count of 2 or more", node)
 
 
 def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, rule: Rule) -> Iterator[Doubt]:

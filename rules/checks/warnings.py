@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 
 from tidegate.rules.algebra.bound import Bound, Bounds
 from tidegate.rules.algebra.plain import compared, plain
-from tidegate.rules.algebra.repetition import fires_again, initiators
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.keys import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
+from tidegate.rules.checks.repetition import repetitions
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import excerpt
@@ -27,8 +27,6 @@ from tidegate.rules.sql.operations import only_rowless
 from tidegate.rules.sql.statement import statement
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Scalar
-
-_NAMES_MAX = 4
 
 
 def warn(book: Book, report: Report) -> None:
@@ -48,7 +46,9 @@ def warn(book: Book, report: Report) -> None:
             hint = f"write {number} s, or the unit that is meant: {number} min"
             _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
         _broadcast(book, rule, node, scalar, report)
-        _again(book, rule, node, scalar, report)
+        for found_again in repetitions(book, rule, node):
+            said, hint = found_again.message, found_again.hint
+            _warn(report, "fires-again", said, scalar, found_again.node.span, hint)
         _passed_over(book, rule, node, scalar, report)
         _by_position(rule, report)
         if name not in sound:
@@ -116,24 +116,6 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
         else:
             hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
         _warn(report, "broadcast", message, scalar, below.span, hint)
-
-
-def _again(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
-    """The default of a composite expression uses nothing up: what has begun may end again and
-    again. Who has written a context has chosen."""
-    chosen = book.records("rules")[rule.name].has("context")
-    events = () if chosen or plain(node) else fires_again(node, book.rules)
-    if events:
-        message = f"this fires at every later {_either(events)}"
-        if begun := initiators(node):
-            message += f", again for the same {_either(begun)}"
-        hint = "context: recent fires once; context: restricted, if each of them is meant"
-        _warn(report, "fires-again", message, scalar, node.span, hint)
-
-
-def _either(names: Sequence[str]) -> str:
-    *before, last = names if len(names) <= _NAMES_MAX else (*names[:_NAMES_MAX], "..")
-    return f"{', '.join(before)} or {last}" if before else last
 
 
 def _empty(

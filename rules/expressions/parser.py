@@ -72,6 +72,13 @@ def unlabelled(node: x.Expression) -> x.Expression:
     return node
 
 
+def replaced(node: x.Expression, part: x.Expression, by: x.Expression) -> x.Expression:
+    """The same tree with another part in place of every one like it."""
+    if node == part:
+        return by
+    return x.with_operands(node, [replaced(below, part, by) for below in node.operands()])
+
+
 def _unlabelled(node: x.Expression) -> x.Expression:
     if isinstance(node, x.Labelled):
         return _unlabelled(node.part)

@@ -218,12 +218,29 @@ def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None
 def test_a_window_closed_by_a_length_of_time_has_the_bound_that_is_advised() -> None:
     loose = book("P(a, [1], c)")
     (advice,) = Bounds(loose.rules).of_rule(loose.rules["r"]).advice
-    assert "close the window of `P(a, [1 s], c)` by a length of time of your choice" in advice
-    tight = book("P(a, [1], [5])")
+    advised = advice.split("`")[1]
+    assert advised == "P(a, [1 s], c or a + [1 day])"
+    tight = book(advised.replace("1 day", "5 s"))
     found = Bounds(tight.rules).of_rule(tight.rules["r"])
+    assert found.exists
+    assert found.forgets_micros == 5_000_000
     for now, carried in steps(tight, [("a", second, 1) for second in range(50)]):
         check(found, now, carried, keys=1)
-        assert stored(carried).total() <= 5
+        assert stored(carried).total() <= 10
+    for now, carried in steps(tight, [("a", 0, 1), ("c", 2, 1), ("b", 3, 1), ("b", 9, 1)]):
+        check(found, now, carried, keys=1)
+
+
+@pytest.mark.parametrize(
+    "on", ["A(a, b, c or a + [5])", "A(a ; c, b, a or (a ; c) + [5])", "P(a, [2], b or a + [5])"]
+)
+def test_a_window_with_a_length_in_an_or_forgets_what_it_says(on: str) -> None:
+    rulebook = book(on)
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
+    draw = np.random.default_rng(7)
+    history = [(str(draw.choice(NAMES)), int(second), 1) for second in draw.integers(0, 300, 100)]
+    for now, carried in steps(rulebook, history):
+        check(found, now, carried, keys=1)
 
 
 @pytest.mark.parametrize("used", ["b ; (a and c)", "not(a)[b, c]"])

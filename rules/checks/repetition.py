@@ -1,0 +1,122 @@
+"""Rules that fire again for what has begun once, and what would make them fire once (S13).
+
+The default of a composite expression uses nothing up. Who has written a `context`, or what damps
+the rule, has chosen: but no context uses up what is only looked at, so of that every rule is told.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.repetition import fires_again, initiators, looked_at, shared, timers
+from tidegate.rules.analysis.draft import Book
+from tidegate.rules.checks.damping import KEYS
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.parser import replaced, unlabelled
+from tidegate.rules.model import Context, Rule
+
+_NAMES_MAX = 4
+_MEANT = "; if each is meant, say so: context: restricted (the default)"
+
+
+@dataclass(frozen=True, slots=True)
+class Repeated:
+    """A part of an expression that happens again, and how to write what happens once."""
+
+    node: x.Expression
+    message: str
+    hint: str
+
+
+def repetitions(book: Book, rule: Rule, node: x.Expression) -> Iterator[Repeated]:
+    """What of a rule's expression fires again, from the outside in."""
+    record = book.records("rules")[rule.name]
+    if any(map(record.has, KEYS)) or (
+        record.has("context") and rule.context is Context.UNRESTRICTED
+    ):
+        return
+    form = _Form(book, rule, node)
+    if not record.has("context") and not record.has("select") and not plain(node):
+        yield from form.whole()
+    for timer, begun in looked_at(node):
+        yield from form.part(timer, begun)
+
+
+@dataclass(frozen=True, slots=True)
+class _Form:
+    book: Book
+    rule: Rule
+    node: x.Expression
+
+    def whole(self) -> Iterator[Repeated]:
+        """What a context can end."""
+        node, rules = self.node, self.book.rules
+        if events := fires_again(node, rules):
+            message = f"this fires again at each later {_again(events, initiators(node))}"
+            hint = f"context: recent fires once{_MEANT}"
+            if named := timers(node, rules):
+                hint = self._named(named, "timer", then=", context: recent") + _MEANT
+            yield Repeated(node, message, hint)
+        elif names := shared(node, rules):
+            message = f"one {_either(names)} counts in several detections of this"
+            yield Repeated(node, message, f"context: recent counts each once{_MEANT}")
+
+    def part(self, timer: x.Expression, begun: x.Expression) -> Iterator[Repeated]:
+        """What begins a timer or a window, which no context uses up."""
+        rules, shown = self.book.rules, format_expression(timer)
+        if events := fires_again(begun, rules):
+            again = _again(events, initiators(begun))
+            message = f"{shown} begins again at each later {again}, in every context"
+        elif not isinstance(timer, x.Aperiodic) and (names := shared(begun, rules)):
+            message = f"one {_either(names)} begins {shown} several times, in every context"
+        else:
+            return
+        if named := timers(begun, rules):
+            hint = self._named(named, "timer")
+        else:
+            hint = self._named((begun,), "begun", ", context: recent")
+        yield Repeated(timer, message, hint)
+
+    def _named(
+        self, parts: Sequence[x.Expression], name: str, context: str = "", then: str = ""
+    ) -> str:
+        """The advice to make rules of these parts: their detections are occurrences."""
+        names = [f"{name}{number}" for number in range(1, len(parts) + 1)]
+        names = names if len(parts) > 1 else [name]
+        per = self.book.records("rules")[self.rule.name].get("per")
+        keyed = f", per: {_columns(per)}" if per else ""
+        told = [
+            f"{name}: {{on: {_quoted(format_expression(part))}{keyed}{context}}}"
+            for name, part in zip(names, parts, strict=True)
+        ]
+        written = unlabelled(self.node)
+        for name, part in zip(names, parts, strict=True):
+            written = replaced(written, unlabelled(part), x.Name(name))
+        told.append(f"on: {format_expression(written)}{then}")
+        return f"name what no context uses up as a rule of its own: {'; '.join(told)}"
+
+
+def _again(events: Sequence[str], begun: Sequence[str]) -> str:
+    if begun == events:
+        same = {1: f"first {events[0]}", 2: "other"}.get(len(events), "others")
+    else:
+        same = _either(begun)
+    return f"{_either(events)}, for the same {same}"
+
+
+def _either(names: Sequence[str]) -> str:
+    *before, last = names if len(names) <= _NAMES_MAX else (*names[:_NAMES_MAX], "..")
+    return f"{', '.join(before)} or {last}" if before else last
+
+
+def _columns(per: object) -> str:
+    if isinstance(per, str):
+        return per
+    return f"[{', '.join(map(str, per))}]" if isinstance(per, tuple) else "{..}"
+
+
+def _quoted(text: str) -> str:
+    return f"'{text}'" if '"' in text else f'"{text}"'
