@@ -11,7 +11,7 @@ from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook
 from tidegate.rules.checks import selection
-from tidegate.rules.checks.damping import check_damping
+from tidegate.rules.checks.damping import check_damping, columns_seen
 from tidegate.rules.checks.scripts import check_scripts
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
@@ -21,6 +21,7 @@ from tidegate.rules.model import (
     Change,
     ClockEvent,
     Coupling,
+    Rule,
     ScriptEvent,
     SignalAction,
     SignalEvent,
@@ -43,6 +44,9 @@ RELATION_COLUMNS = (
     "old",
     "new",
 )
+
+
+_SQL_VALUES = {"null", "true", "false", "current_date", "current_timestamp", "current_timezone"}
 
 
 def check(book: Book, report: Report) -> None:
@@ -297,10 +301,26 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             message = f"the rule {of.name!r} is disabled by the rulebook itself"
             hint = f"leave its enabled: out, and run `tidegate disable {of.name}` once"
             report.add("switch", message, action.place, hint)
-        if isinstance(action, SignalAction):
+        if rule and isinstance(action, SignalAction):
             _raised(book, action, report)
+            _read(book, rule, action, report)
         if isinstance(action, Webhook):
             check_webhook(action, report)
+
+
+def _read(book: Book, rule: Rule, action: SignalAction, report: Report) -> None:
+    """A field that is a bare name which no event of the rule has."""
+    known = columns_seen(book, rule, {rule.name})
+    if known is None:
+        return
+    labels = [node.label for node in rule.on.walk() if isinstance(node, x.Labelled)]
+    known |= {*rule.key_names, *RELATION_COLUMNS, "sample"}
+    known |= {f"{label}_{end}" for label in labels for end in ("start", "end")}
+    spelt = {column.lower() for column in known} | _SQL_VALUES
+    for field, text in action.fields.items():
+        if text.isidentifier() and text.lower() not in spelt:
+            message = f"{field}: no event of the expression has the column {text}"
+            report.warn("unknown-column", message, action.place, report.did_you_mean(text, known))
 
 
 def _raised(book: Book, action: SignalAction, report: Report) -> None:

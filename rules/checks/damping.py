@@ -26,7 +26,7 @@ def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> Non
     dedupe = record.get("dedupe")
     if not isinstance(dedupe, Record) or rule.damping is None or rule.damping.dedupe is None:
         return
-    known = _columns(book, rule, {rule.name})
+    known = columns_seen(book, rule, {rule.name})
     if known is None:
         return
     known |= {*rule.key_names}
@@ -37,7 +37,7 @@ def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> Non
             report.add("unknown-column", message, dedupe.place("by"), hint)
 
 
-def _columns(book: Book, rule: Rule, seen: set[str]) -> set[str] | None:
+def columns_seen(book: Book, rule: Rule, seen: set[str]) -> set[str] | None:
     """The columns of what a rule may see, through rules used as events; None where only the tables
     know them."""
     found: set[str] = set()
@@ -48,7 +48,7 @@ def _columns(book: Book, rule: Rule, seen: set[str]) -> set[str] | None:
         used, event = book.rules.get(node.name), book.events.get(node.name)
         if used is None and event is None:
             return None  # said to be unknown, or to be wrong
-        columns = columns_of(book, node.name) if used is None else _columns(book, used, seen)
+        columns = columns_of(book, node.name) if used is None else columns_seen(book, used, seen)
         if columns is None:
             return None
         found |= columns
