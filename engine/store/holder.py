@@ -10,8 +10,9 @@ from pathlib import Path
 
 
 def this_holder() -> str:
-    """`machine/process id/random`: a name for one lease of this process."""
-    return f"{_machine()}/{os.getpid()}/{uuid.uuid4().hex[:8]}"
+    """`machine/process/random`: a name for one lease of this process. A process is its id and when
+    it began: a container that is restarted may give the same ids again."""
+    return f"{_machine()}/{os.getpid()}-{_begun(os.getpid())}/{uuid.uuid4().hex[:8]}"
 
 
 def is_dead(holder: str) -> bool:
@@ -27,16 +28,25 @@ def is_alive(holder: str) -> bool:
 
 def _lives(holder: str) -> bool | None:
     """None where that cannot be known."""
-    machine, _, rest = holder.rpartition("/")[0].rpartition("/")
-    if machine != _machine() or not rest.isdigit():
+    machine, _, process = holder.rpartition("/")[0].rpartition("/")
+    number, _, begun = process.partition("-")
+    if machine != _machine() or not number.isdigit():
         return None
     try:
-        os.kill(int(rest), 0)
+        os.kill(int(number), 0)
     except ProcessLookupError:
         return False
     except OSError:
         return None
-    return True
+    return _begun(int(number)) == begun
+
+
+def _begun(process: int) -> str:
+    """When a process began, in ticks since the machine's start; empty where nobody says it."""
+    try:  # Linux: field 22, behind the command's name, which may hold anything
+        return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
+    except (OSError, IndexError):
+        return ""
 
 
 def _machine() -> str:

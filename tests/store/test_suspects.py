@@ -6,7 +6,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.quarantine.poison import LOST
-from tests.support.holders import ended_holder
+from tests.support.holders import ended_holder, reused_holder
 from tests.support.quarantine import quarantine
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.store import SqlStore
@@ -71,10 +71,11 @@ def test_g21_a_stale_engine_neither_strikes_nor_forgives(store: SqlStore) -> Non
     [
         (this_holder(), False, 0),  # it has lost the lease, and goes on
         (ended_holder(), False, 1),
+        (reused_holder(), False, 1),  # as in a container that is started again
         ("elsewhere/7/x", False, 1),
         ("elsewhere/7/x", True, 0),
     ],
-    ids=["alive", "gone", "elsewhere", "released"],
+    ids=["alive", "gone", "another with its id", "elsewhere", "released"],
 )
 def test_g13_only_an_end_of_the_process_counts_against_what_ran(
     store: SqlStore, holder: str, released: bool, ends: int
