@@ -5,7 +5,8 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
+from dataclasses import dataclass
 
 from tidegate.rules.errors import EngineError
 
@@ -19,12 +20,19 @@ WAIT_SECONDS_MAX = 3_600.0
 LOOK_SECONDS = 0.5  # how often those who wait ask whether they are to
 
 
+@dataclass(frozen=True, slots=True, eq=False)
+class _Ticket:
+    """Somebody who waits, and since when."""
+
+    since: float
+
+
 class Gate:
     """Lets texts run in Spark. All engines of a process share one, as they share one Java.
 
     Example: two statements run; a suspect comes and waits; a third statement waits behind it. The
-    two end, the suspect runs alone, and then the third. Where one of the two goes on for a minute,
-    the third begins after five seconds.
+    two end, the suspect runs alone, and then the third, even if another suspect has come. Where one
+    of the two goes on for a minute, the third begins after five seconds.
     """
 
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
@@ -32,7 +40,9 @@ class Gate:
         self._changed = threading.Condition()
         self._running = 0
         self._alone = False
-        self._waiting: list[float] = []  # since when suspects wait for the others to end
+        self._suspects: list[_Ticket] = []  # that wait for the others to end
+        self._others: list[_Ticket] = []  # that wait
+        self._owed: list[_Ticket] = []  # who waited while a suspect ran: no other runs before them
         self._replaced = 0  # how often Spark was ended on purpose
         self._blamed = False  # a suspect was found for Spark's end
         self._deaths = 0  # in a row
@@ -44,8 +54,8 @@ class Gate:
         """A turn; alone, or beside others. Gives whether Spark was ended on purpose meanwhile: that
         is no fault of what ran. Raises EngineError `stopped` where it would still have to wait."""
         with self._changed:
-            with self._awaited() if alone else nullcontext():
-                while not self._free(alone):
+            with self._ticket(self._suspects if alone else self._others) as ticket:
+                while not self._free(ticket, alone=alone):
                     if stopped():
                         message = "the engine was stopped while a text waited for its turn in Spark"
                         raise EngineError("stopped", message, "nothing is lost: run again")
@@ -58,6 +68,8 @@ class Gate:
         finally:
             with self._changed:
                 self._running -= 1
+                if alone:
+                    self._owed = [*self._others]
                 self._alone = False
                 self._changed.notify_all()
 
@@ -86,25 +98,28 @@ class Gate:
         return blamed
 
     @contextmanager
-    def _awaited(self) -> Iterator[None]:
-        """A suspect waits."""
-        since = self._clock()
-        self._waiting.append(since)
+    def _ticket(self, queue: list[_Ticket]) -> Iterator[_Ticket]:
+        """Somebody waits."""
+        ticket = _Ticket(self._clock())
+        queue.append(ticket)
         try:
-            yield
+            yield ticket
         finally:
-            self._waiting.remove(since)
+            queue.remove(ticket)
+            if ticket in self._owed:
+                self._owed.remove(ticket)
+                self._changed.notify_all()
 
-    def _free(self, alone: bool) -> bool:
+    def _free(self, ticket: _Ticket, *, alone: bool) -> bool:
         if alone:
-            return not self._running
-        return not self._alone and not self._shut()
+            return not self._running and not self._owed and ticket is self._suspects[0]
+        return not self._alone and (ticket in self._owed or not self._shut())
 
     def _shut(self) -> bool:
         """Whether nobody begins before a suspect that waits."""
-        if not self._waiting:
+        if not self._suspects:
             return False
-        waited = self._clock() - min(self._waiting)
+        waited = self._clock() - self._suspects[0].since
         return waited % CYCLE_SECONDS < SHUT_SECONDS or waited >= WAIT_SECONDS_MAX
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 
 import pytest
 
@@ -60,21 +61,48 @@ def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it() -> None:
     later.end()
 
 
-def test_of_two_suspects_each_has_its_turn_and_then_all_others() -> None:
+def test_who_waits_for_a_suspect_runs_before_the_next_one() -> None:
     gate = Gate()
     first = Turn(gate, alone=True)
     assert first.begun.wait(10)
     others = [Turn(gate), Turn(gate)]
     assert all(other.waits for other in others)
-    second = Turn(gate, alone=True)
+    second, third = Turn(gate, alone=True), Turn(gate, alone=True)
     assert second.waits
     first.end()
-    assert second.begun.wait(10)
-    assert all(other.waits for other in others)
-    second.end()
     assert all(other.begun.wait(10) for other in others)
+    assert second.waits
+    last = Turn(gate)
+    assert last.waits
     for other in others:
         other.end()
+    assert [one for one in (second, third) if one.begun.wait(10)] == [second]
+    second.end()
+    assert last.begun.wait(10)
+    assert third.waits
+    last.end()
+    assert third.begun.wait(10)
+    third.end()
+
+
+def test_one_suspect_after_another_keeps_nobody_waiting() -> None:
+    """A suspect's rows are asked in slices, each of which is a suspect."""
+    gate, end, turns = Gate(), threading.Event(), [0, 0]
+
+    def slices() -> None:
+        while not end.is_set():
+            with gate.turn(alone=True):
+                turns[0] += 1
+                time.sleep(0.01)
+
+    suspect = threading.Thread(target=slices, daemon=True)
+    suspect.start()
+    while turns[0] < 30 and turns[1] < 30:
+        with gate.turn(alone=False):
+            turns[1] += 1
+    end.set()
+    suspect.join(10)
+    assert turns[1] >= 10
 
 
 def test_those_who_come_later_wait_five_seconds_of_thirty_for_a_suspect_that_waits() -> None:
