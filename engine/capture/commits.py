@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.capture.where import Bools, Undecided, held
 from tidegate.engine.core.columns.ids import occurrence_ids
-from tidegate.engine.core.event_names import ignored_writer, public_name
+from tidegate.engine.core.event_names import ignored_writer, public_name, shown_name
 from tidegate.engine.core.parameters import COMMITS
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.times import python_rows
@@ -63,7 +63,7 @@ def commits(
             _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
             depth.astype(np.int32) if depth.any() else None,
         )
-        yield event.name, batch, [] if event.begin_of else _rejected(event, rows, undecided)
+        yield event.name, batch, _rejected(event, rows, undecided)
 
 
 def _by_version(values: Mapping[int, int], versions: Int64) -> Int64:
@@ -73,7 +73,7 @@ def _by_version(values: Mapping[int, int], versions: Int64) -> Int64:
 def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[Rejected]:
     return [
         Rejected(
-            event=public_name(event.name),
+            event=shown_name(event.name),
             source=f"{event.table}@{row['version']}",
             reason=f"`where: {event.where}` fails on this commit{why}",
             row=row,

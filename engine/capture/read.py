@@ -17,7 +17,7 @@ from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.capture.where import Undecided, held, reasons
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
-from tidegate.engine.core.event_names import ignored_writer, public_name
+from tidegate.engine.core.event_names import ignored_writer, public_name, shown_name
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.ports import Feed
@@ -81,8 +81,8 @@ class Capture:
             go_on(READING)
             told: set[str] = set()  # event types that told what is rejected
             for name, batch, wrong in self._of_commits(span, feed):
-                rejected += wrong if public_name(name) not in told else ()
-                told.add(public_name(name))
+                rejected += wrong if shown_name(name) not in told else ()
+                told.add(shown_name(name))
                 batches |= {name: batch} if len(batch) else {}
             request = self._request(span.table, span.cursor.schema)
             if request is None or _is_empty(span):
@@ -95,8 +95,8 @@ class Capture:
             table = _TableCapture(request, span, changes, feed, plan)
             for event in request.events:
                 batch, wrong = table.batch(event)
-                rejected += wrong if public_name(event.event.name) not in told else ()
-                told.add(public_name(event.event.name))
+                rejected += wrong if shown_name(event.event.name) not in told else ()
+                told.add(shown_name(event.event.name))
                 if len(batch):
                     batches[event.event.name] = batch
         told = set()
@@ -131,7 +131,7 @@ class Capture:
     ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
         """The commits of a range, by event type that a rule listens to."""
         events = self._commits.get(span.table)
-        if events and span.instants and not span.snapshot:
+        if events and not span.snapshot:
             table, book = self._rulebook.tables[span.table], self._rulebook.name
             yield from commits(table, events, span, self._needs, self._id_sets, feed, book)
 
@@ -260,7 +260,7 @@ class _TableCapture:
         if self._depth is not None:
             depth = self._depth[changes.version[rows] - self._span.first]
         batch = Batch(event.begin_of or name, time, rows, self._table(request), ids, depth)
-        return batch, [] if event.begin_of else wrong
+        return batch, wrong
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """Row numbers in order of time, and those on which the predicate raises."""
@@ -327,7 +327,7 @@ class _TableCapture:
         shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
         return [
             Rejected(
-                event=public_name(event.name),
+                event=shown_name(event.name),
                 source=f"{self._span.table}@{self._changes.version[at]}",
                 reason=reason,
                 row=row,

@@ -191,6 +191,16 @@ def test_g25_a_row_on_which_where_raises_is_rejected() -> None:
     assert (wrong.event, wrong.source, wrong.row["id"]) == ("i", "t@2", 2)
 
 
+def test_g25_a_row_whose_beginning_alone_is_asked_for_is_rejected_too() -> None:
+    text = "1 / old.n > 0"
+    whole = event("u", "t", "update", where=text)
+    begun = replace(whole, name="[begin]u", begin_of="u")
+    for events in ([whole], [begun], [whole, begun]):
+        found = captured(events, UPDATES[:2], answers={text: [None]})
+        (wrong,) = found.rejected
+        assert (wrong.event, wrong.source) == ("u", "t@3")
+
+
 def test_a_where_over_images_beyond_arrow_is_decided_after_pairing() -> None:
     text = "abs(new.n - old.n) = 1"
     data = [row for row in UPDATES if row[1] == 3]

@@ -3,10 +3,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.bench import Bench
@@ -96,6 +97,34 @@ def test_g01_a_commit_without_rows_that_comes_late_is_moved_as_any(store: SqlSto
     moved = store.status("loop")["moved"]
     assert [one["version"] for one in moved] == [4, 5]
     assert bench.found()["lands"][-2:] == ends([seconds(one["to"]) for one in moved])
+
+
+def test_g16_what_a_commit_of_an_action_causes_is_deeper_than_that(store: SqlStore) -> None:
+    bench = Quiet(store)
+    bench.feed.commits, bench.feed.depths = COMMITS, {3: 4, 4: 2}
+    bench.drain()
+    found = [each for each in store.firings("loop") if each["rule"] in ("lands", "begun")]
+    depths = {v: 1 for v in SEEN} | {3: 5, 4: 3}
+    assert sorted(each["depth"] for each in found) == sorted([*depths.values()] * 2)
+
+
+@pytest.mark.parametrize("on", ["landed", "begin_of landed", "begin_of landed or landed"])
+def test_g25_a_commit_on_which_where_raises_is_rejected_whichever_edge_is_asked_for(
+    store: SqlStore, on: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = "where: 1 / (version - 3) > -2"
+    text = f"{BOOK.partition('events:')[0]}events: {{landed: {{on: commit, table: t, {where}}}}}\n"
+    bench = Quiet(store, text=f"{text}rules: {{one: {{on: {on}}}}}\n")
+    bench.feed.commits = COMMITS
+
+    def decide(rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+        (name,) = where
+        return pa.table({name: [None if v == 3 else v > 3 for v in rows["version"].to_pylist()]})
+
+    monkeypatch.setattr(bench.feed, "decide", decide)
+    bench.drain()
+    (wrong,) = store.rejected("loop", 10, whole=True)
+    assert (wrong["event"], wrong["source"], wrong["fields"]["version"]) == ("landed", "t@3", 3)
 
 
 def test_an_engine_is_idle_behind_commits_without_rows(store: SqlStore) -> None:

@@ -41,6 +41,7 @@ class MemoryFeed:
         self.instants: dict[int, int] = {}  # by version, as the log says
         self.meanwhile: Callable[[], None] = lambda: None
         self.writers: dict[int, Writer] = {}  # of the commits that an action wrote
+        self.depths: dict[int, int] = {}  # the same
         self.quiet: Callable[[int], bool] = lambda version: False
         self.seals: Callable[[int], bool] = lambda version: False
         self.fails: Callable[[int, int], bool] = lambda first, last: False
@@ -56,6 +57,7 @@ class MemoryFeed:
                 self.instants.get(v, BEGIN + v * SECOND),
                 rows_estimate=1,
                 schema=self.schemas.get(v),
+                depth=self.depths.get(v, 0),
                 writer=self.writers.get(v),
                 skip=not self.changes_rows(v),
             )
