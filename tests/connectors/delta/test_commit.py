@@ -79,6 +79,7 @@ def test_g18_a_seal_is_one_of_any_store_and_hides_nothing_else() -> None:
         {"metaData": {"id": "t", "schemaString": SCHEMA}},
     ):
         assert not sealed(marker, action)
+        assert not sealed({**marker, **action})  # which Delta takes for the other action
 
 
 def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
