@@ -11,6 +11,7 @@ import pytest
 
 from tidegate.connectors.http.body import read_signals
 from tidegate.connectors.http.refusal import Refusal
+from tidegate.engine.replay.lines import PROBLEMS_MAX
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules import load
 from tidegate.rules.errors import InputError
@@ -83,6 +84,13 @@ def test_all_that_is_wrong_with_a_line_is_said(tmp_path: Path) -> None:
         "field `k` of `paid` is to be bigint, but is true",
         "field `note` of `paid` is to be string, but is an object of 0",
     ]
+
+
+def test_of_many_problems_the_first_are_said_however_many_a_line_has(tmp_path: Path) -> None:
+    with pytest.raises(InputError) as error:
+        simulated(tmp_path, *[line(k="true", note="{}", at="1")] * 30)
+    assert len(error.value.problems) == PROBLEMS_MAX
+    assert [problem.place.line for problem in error.value.problems[-2:]] == [7, 7]
 
 
 def test_columns_of_a_transaction_have_their_types(tmp_path: Path) -> None:
