@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from tidegate.engine.quarantine import turns
 from tidegate.engine.quarantine.turns import DEATHS_IN_A_ROW_MAX, Gate
 from tidegate.rules.errors import EngineError
 
@@ -42,7 +43,11 @@ class Turn:
         return not self.begun.wait(0.2)
 
 
-def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it() -> None:
+def test_a_suspect_waits_for_all_and_all_who_come_later_wait_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Whoever ends wakes them: they need not look."""
+    monkeypatch.setattr(turns, "LOOK_SECONDS", 60.0)
     gate = Gate()
     first, second = Turn(gate), Turn(gate)
     assert first.begun.wait(10)
@@ -128,6 +133,23 @@ def test_those_who_come_later_wait_five_seconds_of_thirty_for_a_suspect_that_wai
     suspect.end()
     assert last.begun.wait(10)
     last.end()
+
+
+def test_a_suspect_that_comes_later_holds_nobody_for_five_seconds_more() -> None:
+    now = [0.0]
+    gate = Gate(clock=lambda: now[0])
+    long = Turn(gate)
+    assert long.begun.wait(10)
+    first = Turn(gate, alone=True)
+    assert first.waits
+    now[0] = 10.0
+    second = Turn(gate, alone=True)
+    assert second.waits
+    now[0] = 12.0
+    other = Turn(gate)
+    assert other.begun.wait(10)
+    for turn in (other, long, first, second):
+        turn.end()
 
 
 @pytest.mark.parametrize("alone", [True, False])
