@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.live import Live
+from tests.support.live import Live, RowsFeed
 from tests.support.make import BEGIN, SECOND
 from tidegate import rules
 from tidegate.connectors.http.metrics import Metrics
@@ -34,7 +34,8 @@ rules:
 scripts:
   s: {text: "in {long k; string d;} a group(a.k) out {} e (a() a())*"}
 """
-RULES = ("pair", "three", "apart", "keyless", "alone")
+TWO_NODES = "  both: {on: (a ; b) and c, per: k, context: chronicle}\n"
+RULES = ("pair", "three", "apart", "keyless", "both", "alone")
 
 
 def loads(live: Live) -> dict[str, tuple[int, int]]:
@@ -45,7 +46,7 @@ def loads(live: Live) -> dict[str, tuple[int, int]]:
     }
 
 
-def event(name: str, second: int, k: int, d: str = "x") -> tuple[str, int, dict[str, Any]]:
+def event(name: str, second: int, k: int | None, d: str = "x") -> tuple[str, int, dict[str, Any]]:
     return name, BEGIN + second * SECOND, {"k": k, "d": d}
 
 
@@ -84,6 +85,27 @@ def test_instances_and_keys_are_shown_by_rule(store: SqlStore) -> None:
     assert loads(live) == {name: count for name, count in found.items() if name != "pair"}
 
 
+TIMES = """\
+rulebook: times
+tables: {a: {path: /a}}
+events:
+  row: {on: insert, table: a, time: at, lateness: 3 s}
+  asked: {signal: {}}
+rules:
+  pair: {on: asked ; asked, context: chronicle}
+  late: {on: row ; pair, context: chronicle}
+"""
+
+
+def test_what_is_there_once_more_for_a_rule_that_runs_behind_counts_as_written(
+    store: SqlStore,
+) -> None:
+    live = Live(store, rules.load(TIMES), "times", BEGIN, RowsFeed())
+    live.signal([("asked", BEGIN + SECOND, {})])
+    live.drain(BEGIN + 9 * SECOND)
+    assert loads(live) == {"pair": (2, 0), "late": (0, 0)}
+
+
 def recounted(live: Live) -> dict[str, tuple[int, int]]:
     """What the rules carry, from all that the store has."""
     book, state = live.book, live.store.load("m")
@@ -105,10 +127,12 @@ def test_what_is_counted_is_what_the_store_has(
     """However it is cut, over restarts, and where keys come and go."""
     monkeypatch.setattr(partitioned_detector, "ROWS_MAX", rows_max)
     drawn, seen = random.Random(rows_max), Counter[str]()
-    live = Live(store, rules.load(BOOK), "m", BEGIN)
+    text = BOOK.replace("scripts:", f"{TWO_NODES}scripts:")
+    live = Live(store, rules.load(text), "m", BEGIN)
     before = loads(live)
     for second in range(1, 60):
-        live.signal([event(drawn.choice("aabc"), second, drawn.randrange(9), drawn.choice("xy"))])
+        k = drawn.choice([*range(8), None])
+        live.signal([event(drawn.choice("aabc"), second, k, drawn.choice("xy"))])
         live.drain(BEGIN + second * SECOND + SECOND // 2)
         if drawn.random() < 0.1:
             live.restart()
