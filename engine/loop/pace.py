@@ -40,7 +40,7 @@ class Pace:
 
     def rested(self) -> None:
         """Nothing waits."""
-        self._more, self._alike = False, 0
+        self._more = False
         self._over(0)
 
     def _took(self, loses: bool, lag: int, now: int) -> None:

@@ -80,6 +80,23 @@ def test_a_bucket_that_leaves_nothing_loses_no_ground_however_long_it_takes(
     assert told(caplog) == []
 
 
+def test_a_plan_that_is_made_anew_is_no_bucket(
+    store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Slow(store)
+    failures = iter(range(3))
+
+    def fails(*_: int) -> bool:
+        failed = next(failures, None) is not None
+        bench.clock.at += 3 * SECOND if failed else 0
+        return failed
+
+    bench.feed.fails = fails
+    assert bench.losing(0, 3) == [False] * 3
+    assert next(failures, None) is None
+    assert told(caplog) == []
+
+
 def test_it_is_over_once_nothing_waits(store: SqlStore, caplog: pytest.LogCaptureFixture) -> None:
     caplog.set_level("INFO")
     bench = Slow(store)

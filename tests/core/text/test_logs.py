@@ -53,8 +53,22 @@ def test_what_takes_long_says_how_far_it_is_and_names_itself(
         logs.go_on("asking conditions")
         logs.go_on("running actions")  # it is at something else
         wait_for("asking conditions, 51 of 120")
+        logs.go_on("asking conditions", 100)  # some are asked once more, each alone
+        wait_for("asking conditions, 52 to 120 of 120")
+        logs.go_on("asking conditions")
+        wait_for("asking conditions, 120 of 120")
         at[0] = None
         wait_for("")
+
+
+def test_how_long_it_takes_counts_from_where_it_began() -> None:
+    with logs.stage_of("making firings") as stage:
+        stage.since = 0.0
+        logs.begin("asking conditions", 2)
+        begun = stage.since
+        assert begun > 0
+        logs.begin("asking conditions", 3, 1)
+        assert stage.since == begun
 
 
 def test_an_idle_engine_is_told_of_now_and_then(
