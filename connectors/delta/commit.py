@@ -20,7 +20,7 @@ _COUNT = re.compile(r"[0-9]{1,15}")
 # Other writers than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
 _DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
-_SEAL_ACTION = re.compile(r'\s*(?:$|\{\s*"(?:commitInfo|txn)")')
+_SEAL_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|txn)"')
 _MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
 _IMAGES = 2  # rows of the feed for one updated row
 MILLISECOND = 1_000
@@ -125,7 +125,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         features=parse_features(_fields(actions, "protocol")),
         note=note,
         shown=_shown(version, info, changes_rows=changes_data),
-        seal=note.get("sealed") is True and not changes_data and _is_bare(text),
+        seal=note.get("sealed") is True and _is_bare(text),
         written=_written(_metrics(info)),
         writer=_writer(note, own_stores),
         digest=_digest(text),
@@ -135,7 +135,8 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
 def _is_bare(text: str) -> bool:
     """Whether a commit is a note and a marker, as a seal is: nobody hides anything else by a
     seal's note."""
-    return all(_SEAL_ACTION.match(line) for line in text.split("\n"))
+    lines = (line for line in text.split("\n") if line.strip())
+    return all(_SEAL_ACTION.match(n) and _json(n).keys() <= {"commitInfo", "txn"} for n in lines)
 
 
 def _digest(text: str) -> str:

@@ -104,7 +104,7 @@ def test_g16_what_a_commit_of_an_action_causes_is_deeper_than_that(store: SqlSto
     bench.feed.commits, bench.feed.depths = COMMITS, {3: 4, 4: 2}
     bench.drain()
     found = [each for each in store.firings("loop") if each["rule"] in ("lands", "begun")]
-    depths = {v: 1 for v in SEEN} | {3: 5, 4: 3}
+    depths = dict.fromkeys(SEEN, 1) | {3: 5, 4: 3}
     assert sorted(each["depth"] for each in found) == sorted([*depths.values()] * 2)
 
 
@@ -117,7 +117,7 @@ def test_g25_a_commit_on_which_where_raises_is_rejected_whichever_edge_is_asked_
     bench = Quiet(store, text=f"{text}rules: {{one: {{on: {on}}}}}\n")
     bench.feed.commits = COMMITS
 
-    def decide(rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+    def decide(rows: pa.Table, where: Mapping[str, str], _: str) -> pa.Table:
         (name,) = where
         return pa.table({name: [None if v == 3 else v > 3 for v in rows["version"].to_pylist()]})
 
