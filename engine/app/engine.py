@@ -229,6 +229,11 @@ class Engine(Requests):
         self._ended = True
         self.stop()
 
+    @property
+    def ended(self) -> bool:
+        """Whether no other run begins."""
+        return self._ended
+
     def _go_on(self) -> None:
         """What was stopped before does not stop what begins now."""
         if not self._ended:

@@ -65,8 +65,17 @@ class Member:
         return self._submit(self._open)
 
     def do(self, call: Callable[[Engine], T]) -> Future[T | None]:
-        """Call it once the engine is open; None if it is not, or the call has failed."""
-        return self._submit(lambda: call(self.engine))
+        """Call it once the engine is open; None if it is not, or the call has failed. An engine
+        that was told to end is closed then: another one may take its lease, while others of this
+        process are still busy."""
+
+        def done() -> T:
+            found = call(self.engine)
+            if self.engine.ended:
+                self._close()
+            return found
+
+        return self._submit(done)
 
     def close(self) -> None:
         """End the engine after the bucket in hand, and its thread."""
@@ -160,6 +169,7 @@ class Engines:
             raise EngineError("no-store", message, "name its URL (store=)")
         self._sessions = Sessions(spark or SparkSession.getActiveSession(), spark_conf or {})
         self._telling = threading.Lock()
+        self._stack: ExitStack | None = None  # while they are open
 
         def made(rulebook: Given) -> Engine:
             return Engine(
@@ -181,6 +191,9 @@ class Engines:
         }
 
     def __enter__(self) -> Self:
+        if self._stack is not None:
+            message = "these engines are open already"
+            raise EngineError("open", message, "a `with` is entered once; leave it first")
         with ExitStack() as stack:
             self._store = stack.enter_context(open_store(self.store_url, create=True))
             stack.callback(self._sessions.close)
@@ -199,7 +212,9 @@ class Engines:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._stack.__exit__(kind, error, trace)
+        stack, self._stack = self._stack, None
+        if stack is not None:
+            stack.__exit__(kind, error, trace)
 
     def __getitem__(self, rulebook: str) -> Engine:
         return self._members[rulebook].engine
@@ -351,10 +366,15 @@ def stop_on_signals(engine: Engine | Engines) -> None:
     """SIGTERM and Ctrl-C end engines after the buckets in hand; a second one at once. SIGHUP has
     them read their files again."""
 
+    def end() -> None:
+        log.info("stopping after the bucket in hand; a second signal ends it at once")
+        engine.end()
+
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
-        signal.signal(number, signal.SIG_DFL)
+        for each in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(each, signal.SIG_DFL)
         # Not here: the interrupted thread may hold the lock that `end` takes.
-        threading.Thread(target=engine.end).start()
+        threading.Thread(target=end).start()
 
     signal.signal(signal.SIGTERM, handler)
     signal.signal(signal.SIGINT, handler)

@@ -5,14 +5,19 @@ from __future__ import annotations
 import json
 import logging
 import shutil
+import signal
+import threading
+import time
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, cast
 
 import pytest
 
 from tests.cli.conftest import Tidegate, tidegate
 from tests.support.lake import Lake
 from tidegate import Engines
+from tidegate.engine.app.engines import stop_on_signals
+from tidegate.engine.core.state import BucketReport
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import EngineError
 
@@ -124,3 +129,46 @@ def test_run_names_the_rulebook_of_each_line_and_ends_with_the_worst_code(
     assert " bank: bucket 3: 1 row, 1 detection, 1 firing, 1 action" in result.stdout
     assert "rulebook stock has stopped: " in caplog.text
     assert lake.rows("log")["bank", 2] == 1
+
+
+def test_an_engine_that_has_ended_gives_its_lease_back_while_another_one_is_busy(
+    spark: SparkSession, lake: Lake
+) -> None:
+    url = f"sqlite:///{lake.folder / 'store.db'}"
+    holders: list[str | None] = []
+
+    def busy(name: str, bucket: BucketReport) -> None:  # noqa: ARG001
+        engines.end()
+        other = next(one for one in NAMES if one != name)
+        with open_store(url, create=False) as store:
+            until = time.monotonic() + 60
+            while (held := store.holder(other)) is not None and time.monotonic() < until:
+                time.sleep(0.1)
+            holders.extend([held, store.holder(name)])
+
+    with Engines(files(lake), spark=spark, store=url) as engines:
+        with pytest.raises(EngineError, match="open already"):
+            engines.__enter__()
+        lake.sql("INSERT INTO {bank_orders} VALUES (7)")
+        engines.run(on_bucket=busy)
+    assert holders[0] is None
+    assert holders[1] is not None
+
+
+def test_a_first_signal_ends_engines_and_a_second_one_the_process() -> None:
+    class Engine:
+        ended = threading.Event()
+
+        def end(self) -> None:
+            self.ended.set()
+
+    numbers = (signal.SIGTERM, signal.SIGINT, signal.SIGHUP)
+    before = [signal.getsignal(number) for number in numbers]
+    try:
+        stop_on_signals(cast(Engines, Engine()))
+        signal.raise_signal(signal.SIGTERM)
+        assert Engine.ended.wait(10)
+        assert [signal.getsignal(number) for number in numbers[:2]] == [signal.SIG_DFL] * 2
+    finally:
+        for number, handler in zip(numbers, before, strict=True):
+            signal.signal(number, handler)
