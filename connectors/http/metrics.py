@@ -11,7 +11,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0 as CONTENT_TYPE
 
 from tidegate.connectors.http.rulebooks import Source
-from tidegate.engine.core.state import LOOKED, STATES
+from tidegate.engine.core.lifecycle import LOOKED, STATES
 
 Status = Mapping[str, Any]
 _COUNTS = {

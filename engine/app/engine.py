@@ -26,9 +26,10 @@ from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, check_clock, load_allowed, told_of_failure
+from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.policy import load_policy
-from tidegate.engine.core.state import LOOKED, STARTING, WAITING, Activity, BucketReport
+from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text.logs import Quiet, Stage, doing, telling, watching_text
 from tidegate.engine.detect.table import detect
 from tidegate.engine.loop.loop import Loop

@@ -37,9 +37,9 @@ from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, s
 from tidegate.engine.capture.instants import Instants, Now
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.entries import Outcome
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
-from tidegate.engine.core.state import Activity
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.loop.compiled_rulebook import digests_of, make_basis
 from tidegate.engine.loop.loop import Loop

@@ -19,14 +19,16 @@ from tidegate.engine.core.instants import (
     ceil_watermark,
     floor_watermark,
 )
+from tidegate.engine.core.lifecycle import CATCHING_UP, Activity
 from tidegate.engine.core.ports import Feed, TableHead, Unplaced
-from tidegate.engine.core.state import CATCHING_UP, Activity, State
+from tidegate.engine.core.state import State
 from tidegate.engine.core.text.logs import LOOKING, begin, go_on
 from tidegate.engine.core.types.schemas import check_schema
 from tidegate.engine.core.values import Commit, Cursor, Plan, Signal, TableRange
 from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Rulebook, TableEvent
+from tidegate.rules.model import Change, Rulebook, TableEvent
 
 log = logging.getLogger(__name__)
 _BEFORE_COMMIT = 2  # us: the watermark next before an instant
@@ -144,7 +146,8 @@ def make_plan(
     if unplaced.left_out is not None:
         latest = min(limit, floor_watermark(unplaced.left_out - 1))
     rows_max = rulebook.settings.bucket_rows_max
-    watermark = max(before, _watermark(listing.heads, before, latest, rows_max))
+    told = {e.table for e in table_events(rulebook) if e.change is Change.COMMIT}
+    watermark = max(before, _watermark(listing.heads, told, before, latest, rows_max))
     watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
@@ -262,10 +265,14 @@ def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection
             check_schema(name, version, head.cursor.schema, schema, used.get(name, ()))
 
 
-def _watermark(heads: Mapping[str, TableHead], before: int, limit: int, rows_max: int) -> int:
-    """The latest W that neither passes over a commit left out nor holds too many rows."""
+def _watermark(
+    heads: Mapping[str, TableHead], told: Collection[str], before: int, limit: int, rows_max: int
+) -> int:
+    """The latest W that neither passes over a commit left out nor holds too many rows. `told`: the
+    tables of which each commit is an occurrence, whether it changes rows or not."""
     rows: list[tuple[int, int]] = []
-    for head in heads.values():
+    for table, head in heads.items():
+        least = int(table in told)
         if head.left_out:
             limit = min(limit, head.left_out.instant - _BEFORE_COMMIT)
         if head.snapshot:
@@ -274,7 +281,7 @@ def _watermark(heads: Mapping[str, TableHead], before: int, limit: int, rows_max
             if at and commit.schema is not None:
                 limit = min(limit, commit.instant - _BEFORE_COMMIT)
                 break
-            rows.append((commit.instant, 1 if commit.skip else max(1, commit.rows_estimate)))
+            rows.append((commit.instant, least if commit.skip else max(1, commit.rows_estimate)))
     total = 0
     for instant, simultaneous in groupby(sorted(rows), key=itemgetter(0)):
         count: int = sum(row[1] for row in simultaneous)

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.core.state import CATCHING_UP, WAITING
+from tidegate.engine.core.lifecycle import CATCHING_UP, WAITING
 from tidegate.engine.core.text.layout import (
     age_text,
     bytes_text,

@@ -17,7 +17,7 @@ from tidegate.engine.control.rulebooks import (
     the_rulebooks,
 )
 from tidegate.engine.core.clocks import name_of, running_clocks
-from tidegate.engine.core.state import IDLE
+from tidegate.engine.core.lifecycle import IDLE
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.quarantine.rulebook_texts import texts_of

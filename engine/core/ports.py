@@ -10,7 +10,8 @@ from typing import Protocol
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
-from tidegate.engine.core.state import Activity, Parked, State, Taken
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.state import Parked, State, Taken
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import (
     Answers,

@@ -30,18 +30,10 @@ from tidegate.engine.capture.switches import switched
 from tidegate.engine.core.clocks import running_clocks
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
 from tidegate.engine.core.outage import check_room, looking_at_tables
 from tidegate.engine.core.ports import Arrivals, Conditions, Feed, Store, Unplaced
-from tidegate.engine.core.state import (
-    IDLE,
-    WAITING,
-    Activity,
-    BucketReport,
-    Parked,
-    Seen,
-    State,
-    Taken,
-)
+from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
 from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
 from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.events.graph.timers import FloodError

@@ -7,7 +7,7 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine.core.state import STARTING, Activity
+from tidegate.engine.core.lifecycle import STARTING, Activity
 from tidegate.engine.store import suspects
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.store.holder import is_alive, is_dead

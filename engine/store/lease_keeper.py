@@ -9,8 +9,8 @@ from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Store
-from tidegate.engine.core.state import Activity
 from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError

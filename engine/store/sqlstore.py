@@ -12,8 +12,9 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Arrivals, Unplaced
-from tidegate.engine.core.state import Activity, Parked, State, Taken
+from tidegate.engine.core.state import Parked, State, Taken
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
 from tidegate.engine.store import (

@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
-from tidegate.engine.core.state import STARTING, STOPPED, Activity
+from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
@@ -46,7 +46,7 @@ def rulebook_status(
     """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
     UTC; lists hold mappings or names.
 
-    `state` is one of `core.state.STATES`, `doing` what is done while it starts, or waited for;
+    `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
     `behind` is what it catches up with. It `looked_at` its sources last then; up to `seen_until`
     nothing visible is left to take, though the last bucket ended at `watermark`.
     `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease

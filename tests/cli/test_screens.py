@@ -12,7 +12,7 @@ import pytest
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
 from tidegate.engine.cli import status_screen
-from tidegate.engine.core.state import Activity
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import SqlStore, open_store
 
 NAME, HOLDER = "doors", "one/7/x"

@@ -8,8 +8,8 @@ import pytest
 
 from tests.support.bench import Bench
 from tidegate.engine.control.status import status_of
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import OutageError, SinkError
-from tidegate.engine.core.state import Activity
 from tidegate.engine.store import LeaseKeeper, SqlStore
 
 

@@ -10,7 +10,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.core.entries import Entry
-from tidegate.engine.core.state import Activity
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import SqlStore
 
 

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.core.state import Activity
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.text.logs import ASKING, go_on
 from tidegate.engine.core.values import Answers, Question, Signal
 from tidegate.engine.store import LeaseKeeper, SqlStore

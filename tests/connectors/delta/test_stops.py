@@ -201,7 +201,7 @@ def test_g10_a_log_written_anew_after_a_copy_was_put_back_stops(copy: Lake, tmp_
         stopped = stop(run)
         assert stopped.code == "log-rewritten"
         assert "version 5 was read as a commit of 20" in stopped.message
-        assert "another one by now (WRITE of 20" in stopped.message
+        assert "is another one (WRITE of 20" in stopped.message
         assert "`tidegate reset t --from VERSION`" in stopped.hint
         assert "`tidegate reset t --from now`" in stopped.hint
         assert run.state.cursors["t"].version == 5

@@ -17,7 +17,8 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import BOOK, Serve
 from tests.support import make
-from tidegate.engine.core.state import Activity, Parked
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.state import Parked
 from tidegate.engine.store import SqlStore
 
 
