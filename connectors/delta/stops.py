@@ -19,8 +19,8 @@ def reset_hint(table: str, version: int | None = None) -> str:
     if version is None:
         return f"go on from its head with {now}"
     return (
-        f"go on with {now}, or with `tidegate reset {table} --from {version}` (commits read again "
-        "are new occurrences)"
+        f"go on with {now}, or with `tidegate reset {table} --from {version}` (the same of those "
+        "before it; commits read again are new occurrences)"
     )
 
 
@@ -176,7 +176,8 @@ def translated(table: str, first: int, last: int, error: BaseException) -> Engin
             "schema-incompatible",
             f"table `{table}`: a column was dropped, renamed or retyped since version {first}, and "
             "its feed cannot be read across that",
-            reset_hint(table, last + 1),
+            "where a RESTORE took a column away, add it again (ALTER TABLE .. ADD COLUMNS): then "
+            f"all commits can be read; else {reset_hint(table, last + 1)}",
         )
     if condition in ("DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS"):
         return EngineError(
