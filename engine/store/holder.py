@@ -10,9 +10,9 @@ from pathlib import Path
 
 
 def this_holder() -> str:
-    """`machine/process/random`: a name for one lease of this process. A process is its id and when
-    it began: a container that is restarted may give the same ids again."""
-    return f"{_machine()}/{os.getpid()}-{_begun(os.getpid())}/{uuid.uuid4().hex[:8]}"
+    """`machine/process id/begun-random`: a name for one lease of this process. When the process
+    began tells it from one of the same id, as a container that is restarted may give."""
+    return f"{_machine()}/{os.getpid()}/{_begun(os.getpid())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_dead(holder: str) -> bool:
@@ -28,8 +28,8 @@ def is_alive(holder: str) -> bool:
 
 def _lives(holder: str) -> bool | None:
     """None where that cannot be known."""
-    machine, _, process = holder.rpartition("/")[0].rpartition("/")
-    number, _, begun = process.partition("-")
+    process, _, lease = holder.rpartition("/")
+    machine, _, number = process.rpartition("/")
     if machine != _machine() or not number.isdigit():
         return None
     try:
@@ -38,7 +38,7 @@ def _lives(holder: str) -> bool | None:
         return False
     except OSError:
         return None
-    return _begun(int(number)) == begun
+    return _begun(int(number)) == lease.partition("-")[0]
 
 
 def _begun(process: int) -> str:

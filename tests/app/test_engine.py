@@ -227,7 +227,7 @@ def test_a_stop_ends_a_run_that_waits_until_a_suspect_has_run(shop: Shop) -> Non
         with ThreadPoolExecutor(1) as thread, GATE.turn(alone=True):  # of another rulebook
             run = thread.submit(engine.run_once)
             end = time.monotonic() + 60
-            while (stage := engine._stage()) is None or stage[0] != STAGES["capture"]:
+            while (stage := engine._stage()) is None or stage.what != STAGES["capture"]:
                 assert time.monotonic() < end
                 time.sleep(0.01)
             engine.stop()

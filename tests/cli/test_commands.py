@@ -356,6 +356,8 @@ def test_ctrl_c_is_no_wrong_input(
 class StartingEngine:
     """Gets a SIGTERM before it has started."""
 
+    ended = False
+
     def __init__(self, file: Path, *, store: str, **_: object) -> None:
         self.rulebook, self.store_url = rules.load(file), store
         self.stopped, self.waiting = threading.Event(), threading.Event()

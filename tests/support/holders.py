@@ -13,9 +13,9 @@ def ended_holder() -> str:
     """A process of this machine that has ended."""
     ended = subprocess.Popen([sys.executable, "-c", ""])
     ended.wait()
-    return this_holder().replace(f"/{os.getpid()}-", f"/{ended.pid}-")
+    return this_holder().replace(f"/{os.getpid()}/", f"/{ended.pid}/")
 
 
 def reused_holder() -> str:
     """A process of this machine that has ended, whose id another process has now."""
-    return this_holder().replace(f"/{os.getpid()}-", f"/{os.getpid()}-1")
+    return this_holder().replace(f"/{os.getpid()}/", f"/{os.getpid()}/1")
