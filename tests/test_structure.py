@@ -74,7 +74,7 @@ IMPLEMENTED = {
 LINES_MIN = 40
 FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
-    connectors.clock engine.capture.resets engine.core.columns.user_cache engine.core.instants
+    connectors.clock connectors.http.limits engine.capture.resets engine.core.columns.user_cache engine.core.instants
     engine.core.lifecycle engine.core.signing
     engine.detect.events.kernels.prefetch engine.explain.amounts
     engine.explain.damping engine.replay.tally engine.store.arrivals engine.store.controls

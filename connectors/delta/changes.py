@@ -18,35 +18,9 @@ from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
 from tidegate.connectors.delta.catalog import collected, planned, quoted, spark_schema
-from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.plans import tried
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.values import TableRange
-
-
-def expression(session: SparkSession, text: str) -> Column:
-    """`text` as one expression, never pasted, under the session's own settings: what was judged.
-
-    Raises `pyspark.errors.ParseException`.
-    """
-    plans = Plans(session)
-    return plans.column(plans.expression(text))
-
-
-def tried(session: SparkSession, text: str) -> Column:
-    """The predicate as a boolean column: true; false, also where it is null; null where it raises.
-
-    `text` is parsed as one expression, never pasted. Raises `pyspark.errors.ParseException`.
-    """
-    jvm: Any = session._jvm
-    sql = jvm.org.apache.spark.sql
-    expressions = sql.catalyst.expressions
-    plans = Plans(session)
-    predicate = plans.expression(text)
-    boolean = sql.types.DataTypes.BooleanType
-    truth, falsehood = (expressions.Literal.create(value, boolean) for value in (True, False))
-    decided = expressions.TryEval(expressions.If(predicate, truth, falsehood))
-    return plans.column(decided)
-
 
 _ROW = "_tidegate_row"
 _CHANGE = "_change_type"  # the feed's own column

@@ -12,9 +12,9 @@ from pyspark.sql import functions as F
 
 from tidegate.connectors.delta.analyst import group
 from tidegate.connectors.delta.catalog import Catalog, active_session_kept, collected, show
-from tidegate.connectors.delta.changes import expression
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.connectors.delta.plans import expression
 from tidegate.connectors.delta.stops import is_gone
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.text.logs import ASKING, go_on

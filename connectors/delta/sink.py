@@ -13,11 +13,10 @@ from pyspark.sql import Column, SparkSession
 
 from tidegate.connectors.delta.analyst import DeltaAnalyst, group
 from tidegate.connectors.delta.catalog import Catalog, collected, show
-from tidegate.connectors.delta.changes import expression
 from tidegate.connectors.delta.effects import Effects, store_of
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
-from tidegate.connectors.delta.plans import Plans
+from tidegate.connectors.delta.plans import Plans, expression
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import AppIds, SinkError

@@ -10,6 +10,7 @@ from dataclasses import fields, replace
 from tidegate.rules.model import Settings
 
 _NAMES = [f.name for f in fields(Settings) if f.name.startswith("inbox_")]
+CLIENTS_MAX = 10_000  # that are remembered
 
 
 def strictest(of_books: Iterable[Settings]) -> Settings:
@@ -17,9 +18,6 @@ def strictest(of_books: Iterable[Settings]) -> Settings:
     known = list(of_books)
     names = [*_NAMES, "history_retention_days"]
     return replace(known[0], **{n: min(getattr(one, n) for one in known) for n in names})
-
-
-CLIENTS_MAX = 10_000  # that are remembered
 
 
 class Rates:

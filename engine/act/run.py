@@ -31,6 +31,7 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
+_CLOSING_SECONDS = 2.0
 
 
 class Hands(Protocol):
@@ -336,9 +337,6 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
         f"{often} and {then}:{what} {entry.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )
-
-
-_CLOSING_SECONDS = 2.0
 
 
 class Targets:

@@ -46,6 +46,9 @@ OnBucket = Callable[[BucketReport], None]
 Answer = TypeVar("Answer")
 CHECKING = "checking tables and SQL"
 LOOK_SECONDS = 0.5  # where nothing says when there will be something to take
+PURGE_EVERY_BUCKETS = 1_000
+PURGED_ROWS = 1_000  # in one transaction
+PURGES_MAX = 100  # transactions one after the other
 
 
 class Engine(Requests):
@@ -495,11 +498,6 @@ class Engine(Requests):
 
     def _purge(self, loop: Loop) -> None:
         purge(self._store, self.rulebook, loop.epoch, loop.now(), self._stop.is_set)
-
-
-PURGE_EVERY_BUCKETS = 1_000
-PURGED_ROWS = 1_000  # in one transaction
-PURGES_MAX = 100  # transactions one after the other
 
 
 def purge(

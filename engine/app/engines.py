@@ -28,6 +28,7 @@ from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
 T = TypeVar("T")
+LOOK_SECONDS = 0.05  # whether engines that are being opened are open
 
 
 class Member:
@@ -127,7 +128,6 @@ def worst_of(errors: list[Exception]) -> Exception:
 
 Given = str | os.PathLike[str] | Rulebook
 OnBucket = Callable[[str, BucketReport], None]
-LOOK_SECONDS = 0.05  # whether engines that are being opened are open
 
 
 class Engines:

@@ -26,6 +26,8 @@ from tidegate.rules.errors import EngineError, InputError, TidegateError
 from tidegate.rules.loader import is_text
 from tidegate.rules.model import Rulebook
 
+LEASE_SECONDS = 10
+
 
 def load_allowed(
     rulebook: str | os.PathLike[str] | Rulebook, settings: Mapping[str, str], policy: Policy
@@ -66,9 +68,6 @@ def check_clock(store: SqlStore, book: Rulebook) -> None:
             f"{book.settings.skew_max_seconds} (skew_max_seconds)",
             "set the machine's clock right (NTP), then run again",
         )
-
-
-LEASE_SECONDS = 10
 
 
 @contextmanager

@@ -76,8 +76,8 @@ def switched(
 
 
 def _with_users(begun: Mapping[str, int], rulebook: Rulebook) -> dict[str, int]:
-    """Rules by the instants at which they begin, and those that use them as events: each begins no
-    earlier than all that it uses."""
+    """The instant at which each rule begins, also of rules that use those in `begun` as events. A
+    rule begins no earlier than the rules that it uses."""
     found, changed = dict(begun), bool(begun)
     while changed:
         changed = False

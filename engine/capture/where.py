@@ -23,8 +23,8 @@ _HELD = "_tidegate_held"
 
 
 def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bools, Undecided]:
-    """Of which rows a predicate is true; and the rows that it cannot decide, as it raises on them
-    (G25), as `reasons` has them. `source`: whose rows they are, as `Feed.decide` has it."""
+    """For each row whether the predicate is true; and the rows on which it raises, each with the
+    reason (G25). `source`: whose rows they are, as `Feed.decide` has it."""
     every = np.ones(rows.num_rows, np.bool_)
     if where is None or not rows.num_rows:
         return every, []

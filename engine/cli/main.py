@@ -31,6 +31,23 @@ if TYPE_CHECKING:
 
 P = ParamSpec("P")
 T = TypeVar("T")
+READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
+log = logging.getLogger(__name__)
+OBSTRUCTED = 4  # done, but something is held, parked or dead
+INTERRUPTED = 130  # as shells have it: 128 + SIGINT
+OF_THE_CALLER = {
+    **dict.fromkeys(("signal-conflict", "bad-position"), 1),
+    **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
+}
+rulebook_file = click.argument(
+    "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
+)
+overrides = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
+)
+spark_conf = click.option(
+    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
+)
 
 
 def brief(command: Callable[P, T]) -> Callable[P, T]:
@@ -48,9 +65,6 @@ def brief(command: Callable[P, T]) -> Callable[P, T]:
                 gc.enable()
 
     return run
-
-
-READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
 
 
 class Commands(click.Group):
@@ -97,24 +111,6 @@ def main(verbose: bool) -> None:
     logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
     logging.getLogger("py4j").setLevel(logging.WARNING)
     logging.getLogger("apscheduler").setLevel(logging.ERROR)
-
-
-log = logging.getLogger(__name__)
-OBSTRUCTED = 4  # done, but something is held, parked or dead
-INTERRUPTED = 130  # as shells have it: 128 + SIGINT
-OF_THE_CALLER = {
-    **dict.fromkeys(("signal-conflict", "bad-position"), 1),
-    **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
-}
-rulebook_file = click.argument(
-    "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
-overrides = click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
-)
-spark_conf = click.option(
-    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
-)
 
 
 def exit_code(error: Exception) -> int:

@@ -1,4 +1,5 @@
-"""Commands of an operator: what an engine did, what stands in its way, what it is to change."""
+"""Commands of an operator: they show what an engine did and what stands in its way, and ask it to
+change something."""
 
 from __future__ import annotations
 

@@ -23,6 +23,7 @@ from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
 
 ID_CHARACTERS_MAX = 200
+Books = Mapping[str, Rulebook]  # by name
 
 
 def make_signal(
@@ -106,9 +107,6 @@ def heard(book: Rulebook, name: str, word: str, allowed: Container[str] | None =
     hint = did_you_mean(name[:SHOWN_MAX], [n for n in known if allowed is None or n in allowed])
     message = f"the rulebook {book.name} has no rule or signal `{name[:SHOWN_MAX]}`"
     raise InputError([Problem("unknown-name", message, word_place(word), hint)])
-
-
-Books = Mapping[str, Rulebook]  # by name
 
 
 def declared_signals(

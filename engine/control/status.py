@@ -33,6 +33,15 @@ if TYPE_CHECKING:
     import pyarrow as pa
 
 SHOWN = 10
+_COMMIT = re.compile(r"(\d{20})\.json")
+_NOTHING: Mapping[str, Any] = {
+    "last_fired": None,
+    **Total().shown,
+    "damped_by": {},
+    "pending": 0,
+    "held": 0,
+    **dict.fromkeys(CARRIED, 0),
+}
 
 
 def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[dict[str, Any]]:
@@ -113,9 +122,6 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
     return found
 
 
-_COMMIT = re.compile(r"(\d{20})\.json")
-
-
 @dataclass(frozen=True, slots=True)
 class Ahead:
     """A table's head; how many commits stand after a version, the first of them for how long."""
@@ -141,16 +147,6 @@ def ahead(table: Table, version: int) -> Ahead | None:
     if not found:
         return None
     return Ahead(found[-1], len(later), round(max(0.0, time.time() - first), 1))
-
-
-_NOTHING: Mapping[str, Any] = {
-    "last_fired": None,
-    **Total().shown,
-    "damped_by": {},
-    "pending": 0,
-    "held": 0,
-    **dict.fromkeys(CARRIED, 0),
-}
 
 
 def rulebook_status(url: str, name: str | None) -> dict[str, Any]:

@@ -22,6 +22,7 @@ BY = " by "
 """`a by t` are the occurrences of a as the clock t sees them (see `behind`)."""
 TICK = "[tick]"
 """What the event types of ticks begin with: a `P` or `P*` has one of its own."""
+_BUT = " but of "
 
 
 def tick_type(e: x.Periodic | x.PeriodicStar) -> str:
@@ -111,9 +112,6 @@ def _edge_type(edge: x.Edge, book: Rulebook) -> str:
     if edge.name not in book.events:
         return format_expression(edge)
     return BEGIN + edge.name if isinstance(edge, x.BeginOf) else edge.name
-
-
-_BUT = " but of "
 
 
 def without_own(book: Rulebook) -> Rulebook:

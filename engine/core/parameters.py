@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import public_name
+from tidegate.engine.core.event_names import public_name, written_name
 from tidegate.engine.core.types.common import common_type
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
@@ -94,7 +94,7 @@ def key_schema(
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     listed: list[list[str]] = [[] for _ in rule.key_names]
     for name, columns in rule.per.items():
-        written = written_event(name, rulebook.events.get(name))
+        written = public_name(written_name(name))
         if name in rulebook.rules:
             schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
         elif missing_columns(rulebook.events[name], tables):
@@ -130,12 +130,6 @@ def missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[s
     if not isinstance(event, TableEvent):
         return []
     return [name for name in event.columns.values() if name not in tables[event.table].names]
-
-
-def written_event(name: str, event: EventType | None) -> str:
-    """An event type as a rule names it."""
-    begins = isinstance(event, TableEvent) and event.begin_of
-    return f"begin_of {begins}" if begins else public_name(name)
 
 
 def input_columns(

@@ -346,8 +346,8 @@ class Reading:
 
 
 class Asked(NamedTuple):
-    """What one question of a bucket is told apart by: its rule, what it asks, and the versions of
-    tables that it sees. Two questions of a rule have each its own answer."""
+    """Names one question of a bucket: by the rule, by what is asked, and by the versions of the
+    tables that are seen. Each question of a rule has an answer of its own."""
 
     rule: str
     asks: str

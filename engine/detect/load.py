@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.event_names import BY
+from tidegate.engine.core.event_names import as_written
 from tidegate.engine.core.values import Load
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.state.partitions import key_hash, part_name, place
@@ -27,11 +27,11 @@ _NOTHING = Load()
 
 
 def tables_of(graph: Graph) -> dict[str, set[str]]:
-    """By rule, the names of the tables of its nodes. One that runs behind, or is there once more
-    for one that does, is the rule that it was written as."""
+    """By rule, the names of the tables of its nodes. A rule that runs behind, for late rows, stands
+    in the graph under a name for each clock; these are counted for the rule as it was written."""
     found: dict[str, set[str]] = defaultdict(set)
     for rule, root in graph.roots.items():
-        found[rule.partition(BY)[0]] |= {f"node:{node.digest}" for node in root.walk()}
+        found[as_written(rule)] |= {f"node:{node.digest}" for node in root.walk()}
     return found
 
 

@@ -22,6 +22,8 @@ from tidegate.rules.model import Table
 
 History = Callable[[str, int], int | None]
 """The last version of a table at an instant, as earlier buckets have placed its commits."""
+ATTEMPTS = 3
+_Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,11 +48,6 @@ class AsOf:
                     return max(passed)
         known = self.history(table, instant)
         return self.feed.version_at(self.tables[table], instant) if known is None else known
-
-
-ATTEMPTS = 3
-
-_Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 
 
 @dataclass(frozen=True, slots=True)

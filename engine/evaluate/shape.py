@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.core.columns.transitions import with_transitions
-from tidegate.engine.core.event_names import public_name
+from tidegate.engine.core.event_names import public_name, written_name
 from tidegate.engine.core.parameters import (
     COLUMNS_HINT,
     ENGINE_COLUMNS,
@@ -19,7 +19,6 @@ from tidegate.engine.core.parameters import (
     key_schema,
     missing_columns,
     parameter_schema,
-    written_event,
 )
 from tidegate.engine.core.types.common import common_type, outer_union
 from tidegate.engine.core.types.spark import spark_type
@@ -153,7 +152,7 @@ def _schemas(
         problems += [
             Problem(
                 "reserved-column",
-                f"event type {written_event(name, event)} has a column {column},"
+                f"event type {public_name(written_name(name))} has a column {column},"
                 " which is a name of the engine's",
                 event.place,
                 COLUMNS_HINT,

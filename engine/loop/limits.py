@@ -1,4 +1,4 @@
-"""Rules that a limit stops with the bucket that goes beyond it, and those that use them (G13, G22).
+"""Limits that stop a rule after a bucket; rules that use it as an event stop with it (G13, G22).
 
 A rule that fires too often within a minute shows a loop through the outside world: its action makes
 somebody write what it detects. A bucket that catches up with what is older than a minute is no sign

@@ -17,7 +17,7 @@ BUCKETS = 3
 
 
 class Pace:
-    """What the plans of one rulebook, one after another, say of the buckets between them."""
+    """Judges the buckets of one rulebook: it compares each plan with the one before."""
 
     def __init__(self) -> None:
         self.losing_since: int | None = None

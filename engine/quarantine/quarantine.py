@@ -1,4 +1,4 @@
-"""Strikes: what runs is stored before it runs, and what it did to Spark counts against it."""
+"""Strikes. A text is stored before it runs. If it ends or stalls Spark, that is a strike."""
 
 from __future__ import annotations
 

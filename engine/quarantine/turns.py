@@ -40,8 +40,8 @@ class Gate:
         self._changed = threading.Condition()
         self._running = 0
         self._alone = False
-        self._suspects: list[_Ticket] = []  # that wait for the others to end
-        self._others: list[_Ticket] = []  # that wait
+        self._suspects: list[_Ticket] = []  # they wait for the others to end, the first is next
+        self._others: list[_Ticket] = []  # they wait for a suspect
         self._owed: list[_Ticket] = []  # who waited while a suspect ran: no other runs before them
         self._replaced = 0  # how often Spark was ended on purpose
         self._blamed = False  # a suspect was found for Spark's end

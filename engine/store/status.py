@@ -34,6 +34,9 @@ from tidegate.engine.store.tables import metadata
 
 NEWEST_SHOWN = 10
 CARRIED = ("carried_instances", "carried_keys")
+_OWN = sa.text(
+    "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(:names) AS name"
+).bindparams(sa.bindparam("names", type_=sa.ARRAY(sa.Text)))
 
 
 def rulebook_status(
@@ -346,11 +349,6 @@ def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _mapping(row: Any) -> dict[str, Any]:
     """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
     return {str(name): value for name, value in row._mapping.items()}
-
-
-_OWN = sa.text(
-    "SELECT sum(pg_total_relation_size(to_regclass(name))) FROM unnest(:names) AS name"
-).bindparams(sa.bindparam("names", type_=sa.ARRAY(sa.Text)))
 
 
 def store_bytes(database: Database, connection: sa.Connection) -> int:

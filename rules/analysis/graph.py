@@ -8,6 +8,7 @@ from graphlib import CycleError, TopologicalSorter
 from typing import TypeVar
 
 T = TypeVar("T", bound=Hashable)
+CYCLES_MAX = 20  # that are shown among names which can all reach each other
 
 
 def tangles(follows: Mapping[T, Collection[T]]) -> Iterator[tuple[T, ...]]:
@@ -53,9 +54,6 @@ def _closed(
         found.append(open_.popitem()[0])
     if len(found) > 1 or node in follows.get(node, ()):
         yield tuple(found)
-
-
-CYCLES_MAX = 20  # that are shown among names which can all reach each other
 
 
 def cycles(follows: Mapping[str, Collection[str]]) -> Iterator[tuple[str, ...]]:

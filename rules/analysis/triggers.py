@@ -72,7 +72,7 @@ class Triggers:
 
     def edges(self, only: str | None = None) -> tuple[tuple[Trigger, ...], int]:
         """The first `TRIGGERS_MAX`, and how many more there are; `only`: from and to one rule. A
-        rule that ignores what it writes does not trigger itself by that."""
+        rule with `ignore_own: true` is not triggered by its own writes."""
         to_only = {name: [only] for name, users in self._users.items() if only in users}
         found: list[Trigger] = []
         more = 0

@@ -69,8 +69,8 @@ FORMS = {
 
 
 def signature(name: str, operands: Sequence[Type], declared: Function | None) -> Signature | None:
-    """What the function takes, to which the operands are widened, and what it gives. None where it
-    does not take such operands."""
+    """The types that the function takes and the type that it gives; operands are widened to those
+    that it takes. None where it does not take such operands."""
     if declared is not None:
         return (
             (declared.arguments, declared.result) if _takes(declared.arguments, operands) else None

@@ -19,6 +19,8 @@ from uuid import uuid4
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ATTEMPTS = 5
+
 
 def copy_rulebook(example: str, folder: Path) -> Path:
     """Puts the example's rulebook into `folder` and returns its path."""
@@ -41,9 +43,6 @@ def build_tables(spark: SparkSession, example: str, folder: Path) -> None:
     for table in sorted(lake.iterdir()):
         spark.sql(f"CREATE TABLE {database}.{table.name} USING delta LOCATION '{table}'")
     spark.sql(f"USE {database}")
-
-
-ATTEMPTS = 5
 
 
 @dataclass(frozen=True, slots=True)

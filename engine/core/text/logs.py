@@ -31,6 +31,8 @@ STAGES = {
     "act": RUNNING,
 }
 """What the stages of a bucket do."""
+_NAME: ContextVar[str] = ContextVar("rulebook", default="")
+_HUSHED: ContextVar[bool] = ContextVar("hushed", default=False)
 
 
 @dataclass(slots=True)
@@ -158,10 +160,6 @@ def watching_text(versions: Mapping[str, int]) -> str:
             return f"{told}, .."
         told += one
     return told
-
-
-_NAME: ContextVar[str] = ContextVar("rulebook", default="")
-_HUSHED: ContextVar[bool] = ContextVar("hushed", default=False)
 
 
 def speak_for(rulebook: str) -> None:
