@@ -2,9 +2,10 @@
 sources shares.
 
 Numba looks at the file of a kernel and not at those of the kernels that it calls, and it keeps
-what it compiled beside the sources. Here a kernel's folder is named by a digest of all sources
-that kernels are made of. So nothing stale is ever found there, nothing need be deleted, and
-a second checkout, an installed wheel or a parallel process compiles nothing again.
+what it compiled beside the sources. Here a kernel's folder is named by a digest of its module and
+of all modules that this one imports. So nothing stale is ever found there, nothing need be
+deleted, and a second checkout, an installed wheel or a parallel process compiles nothing again.
+An edit of one kernel compiles that one again, and those that call it.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"
@@ -13,6 +14,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -24,6 +26,7 @@ from numba.core.caching import CacheImpl, _CacheLocator
 from tidegate.engine.core.columns.user_cache import cache_folder
 
 _ENGINE = Path(__file__).parents[2]
+_IMPORTED = re.compile(rb"^from tidegate\.engine\.([\w.]+) import ", re.MULTILINE)
 
 
 def njit(kernel: Callable[..., Any]) -> Any:
@@ -55,15 +58,16 @@ def _uncounted(kernel: Callable[..., Any], **options: str) -> Any:
 class KernelFolder(_CacheLocator):
     """Where numba keeps one of our kernels; None for any other function."""
 
-    def __init__(self, folder: Path, line: int) -> None:
+    def __init__(self, folder: Path, stamp: str, line: int) -> None:
         self.folder = folder
+        self.stamp = stamp
         self.line = line
 
     def get_cache_path(self) -> str:
         return str(self.folder)
 
     def get_source_stamp(self) -> str:
-        return digest()
+        return self.stamp
 
     def get_disambiguator(self) -> str:
         return str(self.line)
@@ -76,8 +80,9 @@ class KernelFolder(_CacheLocator):
             return None
         module = ".".join(source.relative_to(_ENGINE).with_suffix("").parts)
         try:
-            folder = kernel_folder() / digest() / module
-            locator = cls(folder, function.__code__.co_firstlineno)
+            stamp = digest(source)
+            folder = kernel_folder() / module / stamp
+            locator = cls(folder, stamp, function.__code__.co_firstlineno)
             locator.ensure_cache_path()
         except OSError:
             return None
@@ -91,13 +96,30 @@ def kernel_folder() -> Path:
 
 
 @cache
-def digest() -> str:
-    """Names the state of all modules that hold kernels, and of numba. Such a module takes nothing
-    from others (a test holds it), so no kernel is made of anything else."""
+def digest(module: Path) -> str:
+    """Names the state of all that the kernels of a module are made of, and of numba."""
     hashed = hashlib.sha256(numba.__version__.encode())
-    for file, content in kernel_modules():
+    for file in sorted(sources(module)):
+        content = file.read_bytes()
         hashed.update(f"{file.relative_to(_ENGINE)} {len(content)}\n".encode() + content)
     return hashed.hexdigest()[:16]
+
+
+def sources(module: Path) -> set[Path]:
+    """A module of the engine and those that it imports, directly or through others."""
+    found: set[Path] = set()
+    left = {module}
+    while left:
+        file = left.pop()
+        found.add(file)
+        left |= _imported(file) - found
+    return found
+
+
+@cache
+def _imported(module: Path) -> set[Path]:
+    names = _IMPORTED.findall(module.read_bytes())
+    return {_ENGINE.joinpath(*name.decode().split(".")).with_suffix(".py") for name in names}
 
 
 def kernel_modules() -> Iterator[tuple[Path, bytes]]:

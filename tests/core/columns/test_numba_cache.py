@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from numba.core.dispatcher import Dispatcher
 
 from tidegate.engine.core.columns.numba_cache import kernel_modules
@@ -16,9 +17,9 @@ from tidegate.engine.core.columns.numba_cache import kernel_modules
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
 import numpy as np
-from tidegate.engine.core.columns import hashing
-hashing._mix(np.uint64(7))
-print(sum(hashing._mix.stats.cache_hits.values()))
+from tidegate.engine.detect.events.kernels import instance_order
+instance_order.skip_ticks(np.zeros(1, np.int64), 0, np.zeros(1, np.int16))
+print(sum(instance_order.skip_ticks.stats.cache_hits.values()))
 """
 
 
@@ -32,16 +33,32 @@ def hits(checkout: Path, cache: Path) -> int:
     return int(done.stdout)
 
 
-def test_a_second_checkout_compiles_nothing_again_until_a_source_differs(tmp_path: Path) -> None:
-    checkouts = [tmp_path / "one", tmp_path / "two"]
-    for checkout in checkouts:
+@pytest.fixture(scope="module")
+def checkouts(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
+    """Two copies of the sources."""
+    folder = tmp_path_factory.mktemp("checkouts")
+    for checkout in (folder / "one", folder / "two"):
         shutil.copytree(ROOT / "tidegate", checkout / "tidegate", symlinks=True)
-        for folder in ("engine", "rules"):
-            shutil.copytree(ROOT / folder, checkout / folder)
-    assert hits(checkouts[0], tmp_path) == 0
-    assert hits(checkouts[1], tmp_path) == 1
-    with (checkouts[1] / "engine/detect/events/kernels/joins.py").open("a") as file:
+        for name in ("engine", "rules"):
+            shutil.copytree(ROOT / name, checkout / name)
+    return [folder / "one", folder / "two"]
+
+
+def changed(checkout: Path, module: str) -> None:
+    with (checkout / f"engine/detect/events/kernels/{module}.py").open("a") as file:
         file.write("# changed\n")
+
+
+def test_a_second_checkout_compiles_nothing_again_until_a_source_differs(
+    checkouts: list[Path], tmp_path: Path
+) -> None:
+    """`instance_order` is made of itself and of `columns`; `joins` is made of it."""
+    assert [hits(checkout, tmp_path) for checkout in checkouts] == [0, 1]
+    changed(checkouts[1], "joins")
+    assert hits(checkouts[1], tmp_path) == 1
+    changed(checkouts[1], "columns")
+    assert hits(checkouts[1], tmp_path) == 0
+    changed(checkouts[1], "instance_order")
     assert hits(checkouts[1], tmp_path) == 0
     assert hits(checkouts[0], tmp_path) == 1
 
