@@ -96,7 +96,7 @@ class TableEvent:
     """An event type over the changes of a table. Instants: the commit's, or column `time`.
 
     `columns` maps a parameter's name to the table column it is taken from; empty means all.
-    `begin_of` names the event type whose beginning this one is; its parameters are the pre-image.
+    Those of the beginning of an update (`engine.core.event_names`) are of the pre-image.
     """
 
     name: str
@@ -110,7 +110,6 @@ class TableEvent:
     lateness_micros: int = 0
     ahead_micros: int = AHEAD_MICROS
     columns: Mapping[str, str] = field(default_factory=dict)
-    begin_of: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import ENGINE, Failure, Firings, Signal
@@ -47,7 +48,8 @@ class Attempts:
         if not watched or not entry.is_action:
             return outcome
         ends, fails = (
-            edge_signals(edge, entry, firings, watched, self.now()) for edge in (END, FAILED)
+            edge_signals(edge, entry, firings, watched, self.now())
+            for edge in (Edge.END_OF, Edge.FAILED)
         )
         return replace(outcome, ends=ends, fails=fails)
 
@@ -174,18 +176,15 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
     return firings.some(chosen)
 
 
-BEGIN, END, FAILED = "begin_of", "end_of", "failed"
-
-
 def edge_signals(
-    edge: str, entry: Entry, firings: Firings, watched: Iterable[str], received_at: int
+    edge: Edge, entry: Entry, firings: Firings, watched: Iterable[str], received_at: int
 ) -> tuple[Signal, ...]:
     """The signals of one edge of an entry's action, none where no rule watches it.
 
     Their ids are the firing's and the edge: an action of several statements begins once, and what
     is tried again begins no second time.
     """
-    event = f"{edge} {entry.rule}"
+    event = str(EventKey(entry.rule, edge=edge))
     if event not in watched:
         return ()
     keys = python_rows(firings.firings.select(firings.key_names))

@@ -15,12 +15,13 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Protocol
 
-from tidegate.engine.act.attempt import BEGIN, Attempts, edge_signals, firings_of_entry
+from tidegate.engine.act.attempt import Attempts, edge_signals, firings_of_entry
 from tidegate.engine.act.executors import Executor, Outbox, Present
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
 from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.text.logs import RUNNING, begin, go_on
@@ -252,7 +253,7 @@ class Runner:
         watched = present.watched(entry.rule)
         if watched and not entry.attempts and entry.is_action:
             own = firings_of_entry(entry, firings)
-            self.outbox.tell(edge_signals(BEGIN, entry, own, watched, self.now()))
+            self.outbox.tell(edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now()))
 
     def _outcome(self, future: Future[Outcome], present: Present) -> Outcome:
         self._running.pop(future)

@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.capture.where import Bools, Undecided, held
 from tidegate.engine.core.columns.ids import occurrence_ids
-from tidegate.engine.core.event_names import ignored_writer, public_name, shown_name
+from tidegate.engine.core.event_names import Edge, EventKey, shown_name
 from tidegate.engine.core.parameters import COMMITS
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.times import python_rows
@@ -50,13 +50,14 @@ def commits(
         if sort not in asked:
             asked[sort] = held(event.where, rows, feed, table.name)
         mask, undecided = asked[sort]
-        if (writer := ignored_writer(event.name)) and span.writers:
-            mask = mask & ~span.written_by((rulebook, writer))[version - span.first]
-        row, name = np.flatnonzero(mask), public_name(event.name)
-        edge = -EDGE_MICROS if event.begin_of else EDGE_MICROS
+        key = EventKey.of(event.name)
+        if key.but_of and span.writers:
+            mask = mask & ~span.written_by((rulebook, key.but_of))[version - span.first]
+        row, name = np.flatnonzero(mask), str(key.public)
+        edge = -EDGE_MICROS if key.edge is Edge.BEGIN else EDGE_MICROS
         depth = _by_version(span.depths, version[row])
         batch = Batch(
-            event.begin_of or name,
+            key.shown,
             _by_version(span.instants, version[row]) + edge,
             row,
             rows.select([*needs.carry[event.name]]),

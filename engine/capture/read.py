@@ -17,7 +17,7 @@ from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.capture.where import Undecided, held, reasons
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
-from tidegate.engine.core.event_names import ignored_writer, public_name, shown_name
+from tidegate.engine.core.event_names import EventKey, shown_name
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.ports import Feed
@@ -144,7 +144,7 @@ class Capture:
         for signal in sorted(signals, key=lambda s: (s.instant, s.key)):
             by_event.setdefault(signal.event, []).append(signal)
         for name, event in self._rulebook.events.items():
-            raised = by_event.get(public_name(name))
+            raised = by_event.get(shown_name(name))
             if not raised or not isinstance(event, SignalEvent) or name not in self._needs.carry:
                 continue
             table, faults = fitting(event, [signal.fields for signal in raised])
@@ -162,10 +162,10 @@ class Capture:
             yield name, batch, wrong
 
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
-        ids = signal_ids(public_name(name), [signal.key for signal in raised])
+        ids = signal_ids(shown_name(name), [signal.key for signal in raised])
         depth = np.array([signal.depth for signal in raised], np.int32)
         return Batch(
-            event=public_name(name),
+            event=shown_name(name),
             time=np.array([signal.instant for signal in raised], np.int64),
             row=np.arange(len(raised)),
             table=table,
@@ -231,7 +231,7 @@ class _TableCapture:
         """The occurrences of one event type, and the rows that cannot be: those on which its
         `where` raises, and those whose event time is missing, late or too far ahead."""
         event, changes = request.event, self._changes
-        name, writer = public_name(event.name), ignored_writer(event.name)
+        key = EventKey.of(event.name)
         rows, raising = self._occurrences(request)
         time, wrong = changes.time[rows], []
         if event.time is not None:
@@ -241,13 +241,13 @@ class _TableCapture:
         for undecided, why in self._reasons(request, raising):
             said = f"`where: {event.where}` fails on this row{why}"
             wrong += self._reject(event, undecided, said)
-        if writer and self._span.writers:
-            own = self._span.written_by((self._book, writer))
+        if key.but_of and self._span.writers:
+            own = self._span.written_by((self._book, key.but_of))
             seen = np.flatnonzero(~own[changes.version[rows] - self._span.first])
             rows, time = rows[seen], time[seen]
         ids = {
             digest: occurrence_ids(
-                name,
+                str(key.public),
                 self._span.cursor.table_id,
                 rows,
                 changes.version,
@@ -259,7 +259,7 @@ class _TableCapture:
         depth = None
         if self._depth is not None:
             depth = self._depth[changes.version[rows] - self._span.first]
-        batch = Batch(event.begin_of or name, time, rows, self._table(request), ids, depth)
+        batch = Batch(key.shown, time, rows, self._table(request), ids, depth)
         return batch, wrong
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:

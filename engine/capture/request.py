@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from tidegate.engine.core.columns.filters import Filter, compile_filter, filter_types
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.ports import ReadRequest
 from tidegate.engine.core.types.spark import arrow_schema
@@ -140,7 +141,7 @@ class _Compiler:
         if parameter in (CHANGE_TYPE, OLD) or parameter.startswith(f"{OLD}."):
             return parameter
         column = event.columns.get(parameter, parameter)
-        return f"{OLD}.{column}" if event.begin_of else column
+        return f"{OLD}.{column}" if EventKey.of(event.name).edge is Edge.BEGIN else column
 
     def _need(self, column: str) -> None:
         if column == OLD:

@@ -1,67 +1,127 @@
-"""Event types that no name stands for: edges of commits, updates and actions (S10), ticks, and what
-rules with `ignore_own: true` take (G22).
+"""Event types as values: what the rulebook declares, and what stands beside it. These are edges of
+commits, updates and actions (S10), ticks, and what rules with `ignore_own: true` take (G22).
 
-Example of the last: `r: {on: row, ignore_own: true}`. The rulebook gets an event type `row but of
-r`, which has the occurrences of `row` but for the changes that actions of r committed, and r is a
+Example of the last: `r: {on: row, ignore_own: true}`. The rulebook gets an event type `row` but of
+`r`, which has the occurrences of `row` but for the changes that actions of r committed, and r is a
 rule over that. Its occurrences are called `row` and have the ids of that: other rules see them all.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection
-from dataclasses import replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, replace
+from enum import StrEnum
+from functools import lru_cache
 
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Rule, Rulebook, SignalEvent, TableEvent
 
-BEGIN = "[begin]"
-"""What the event type of the beginning of a commit or an update begins with."""
-BY = " by "
-"""`a by t` are the occurrences of a as the clock t sees them (see `behind`)."""
-TICK = "[tick]"
-"""What the event types of ticks begin with: a `P` or `P*` has one of its own."""
-_BUT = " but of "
+_BY, _BUT = " by ", " but of "
+_KEPT_MAX = 65_536
+
+
+class Edge(StrEnum):
+    """What of an event type another one is. The plain one is the end of a commit or an update."""
+
+    TICK = "[tick]"  # of a `P` or `P*`, whose expression stands in place of an event type
+    BEGIN = "[begin]"  # of a commit or an update
+    BEGIN_OF = "begin_of"  # of a rule's action, as are the next two
+    END_OF = "end_of"
+    FAILED = "failed"
+    NONE = ""
+
+    @property
+    def prefix(self) -> str:
+        return f"{self} " if self in _OF_ACTIONS.values() else self.value
+
+
+@dataclass(frozen=True, slots=True)
+class EventKey:
+    """An event type, or a rule that is used as one: `event` as the rulebook names it, an edge of
+    it, without what the rule `but_of` wrote, as a watermark sees it that lies so many microseconds
+    `behind` the bucket's (None: as that sees it; see `held_back`).
+
+    Its text is its name in mappings of occurrences, in carried tables and in digests.
+    """
+
+    event: str
+    but_of: str = ""
+    behind: int | None = None
+    edge: Edge = Edge.NONE
+
+    def __str__(self) -> str:
+        but_of = _BUT + self.but_of if self.but_of else ""
+        behind = "" if self.behind is None else f"{_BY}{self.behind}"
+        return f"{self.edge.prefix}{self.event}{but_of}{behind}"
+
+    @staticmethod
+    @lru_cache(_KEPT_MAX)
+    def of(text: str) -> EventKey:
+        """The event type of a text."""
+        edge = next(edge for edge in Edge if text.startswith(edge.prefix))
+        event = text.removeprefix(edge.prefix)
+        if edge is Edge.TICK:
+            return EventKey(event, edge=edge)
+        event, _, behind = event.partition(_BY)
+        event, _, but_of = event.partition(_BUT)
+        return EventKey(event, but_of, int(behind) if behind else None, edge)
+
+    @property
+    def public(self) -> EventKey:
+        """The event type as other rules have it."""
+        return EventKey(self.event, edge=self.edge)
+
+    @property
+    def shown(self) -> str:
+        """What its occurrences are called: a beginning is called like the whole."""
+        if self.edge is Edge.TICK:
+            return "tick"
+        return self.event if self.edge is Edge.BEGIN else str(self.public)
+
+    @property
+    def written(self) -> str:
+        """It as an expression names it."""
+        edge = Edge.BEGIN_OF if self.edge is Edge.BEGIN else self.edge
+        return str(EventKey(self.event, edge=edge))
+
+
+_OF_ACTIONS: Mapping[type[x.Edge], Edge] = {
+    x.BeginOf: Edge.BEGIN_OF,
+    x.EndOf: Edge.END_OF,
+    x.Failed: Edge.FAILED,
+}
 
 
 def tick_type(e: x.Periodic | x.PeriodicStar) -> str:
     """The event type of the ticks of a `P` or `P*`: equal trees tick together (S6)."""
-    return TICK + format_expression(unlabelled(e))
+    return str(EventKey(format_expression(unlabelled(e)), edge=Edge.TICK))
 
 
 def is_tick(event: str) -> bool:
-    return event.startswith(TICK)
+    return event.startswith(Edge.TICK)
 
 
 def shown_name(event: str) -> str:
-    """What an occurrence of an event type is called: its beginning is called like the whole, and so
-    is what a clock sees, or a rule that does not see what it wrote. The edges of a rule's action
-    have the names that they are written with."""
-    if is_tick(event):
-        return "tick"
-    return public_name(event.removeprefix(BEGIN).partition(BY)[0])
+    """What an occurrence of an event type is called."""
+    return EventKey.of(event).shown
 
 
-def written_name(event: str) -> str:
-    """An event type as an expression names it."""
-    return f"begin_of {event.removeprefix(BEGIN)}" if event.startswith(BEGIN) else event
+def beginning(event: str) -> str:
+    """The event type of the beginning of a commit or an update."""
+    return str(EventKey(event, edge=Edge.BEGIN))
 
 
 def action_edges(book: Rulebook) -> dict[str, str]:
     """The event types of the beginning, the end and the failure of each rule's action, as they are
     written, and the rule: their parameters are its key columns."""
     return {
-        format_expression(edge(rule.name)): rule.name
+        str(EventKey(rule.name, edge=edge)): rule.name
         for rule in book.rules.values()
         if rule.actions
-        for edge in (x.BeginOf, x.EndOf, x.Failed)
+        for edge in _OF_ACTIONS.values()
     }
-
-
-def as_written(rule: str) -> str:
-    """The name of a rule as it was written, of the one that a clock sees."""
-    return rule.partition(BY)[0]
 
 
 def begun(book: Rulebook) -> tuple[str, ...]:
@@ -81,7 +141,7 @@ def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
     """The rulebook with the edges of the event types and rules `of` as event types of their own.
     The plain name of an event type is its end; the edges of a rule are those of its action."""
     begins = {
-        BEGIN + name: replace(kind, name=BEGIN + name, begin_of=name)
+        beginning(name): replace(kind, name=beginning(name))
         for name in begun(book)
         if isinstance(kind := book.events[name], TableEvent)
     }
@@ -110,8 +170,8 @@ def _plain(e: x.Expression, book: Rulebook, of: Collection[str]) -> x.Expression
 
 def _edge_type(edge: x.Edge, book: Rulebook) -> str:
     if edge.name not in book.events:
-        return format_expression(edge)
-    return BEGIN + edge.name if isinstance(edge, x.BeginOf) else edge.name
+        return str(EventKey(edge.name, edge=_OF_ACTIONS[type(edge)]))
+    return beginning(edge.name) if isinstance(edge, x.BeginOf) else edge.name
 
 
 def without_own(book: Rulebook) -> Rulebook:
@@ -122,23 +182,13 @@ def without_own(book: Rulebook) -> Rulebook:
     for rule in book.rules.values():
         if rule.ignore_own:
             seen = {
-                name: f"{name}{_BUT}{rule.name}"
+                name: str(replace(EventKey.of(name), but_of=rule.name))
                 for name in x.names_in(rule.on)
                 if _of_table(book, name)
             }
             events |= {new: replace(book.events[name], name=new) for name, new in seen.items()}
             rules[rule.name] = _over(rule, seen)
     return replace(book, events=events, rules=rules)
-
-
-def public_name(event: str) -> str:
-    """An event type as the other rules have it."""
-    return event.partition(_BUT)[0]
-
-
-def ignored_writer(event: str) -> str:
-    """The rule whose writing an event type is without; empty for one that has everything."""
-    return event.partition(_BUT)[2]
 
 
 def _of_table(book: Rulebook, name: str) -> bool:

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import public_name, written_name
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.types.common import common_type
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
@@ -84,7 +84,7 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
 def has_old(event: TableEvent, table: Table) -> bool:
     """Whether the event's rows carry their pre-image as `old`: pairing takes a `key` (G11)."""
     images = event.change in (Change.UPDATE, Change.CHANGE) and bool(table.key)
-    return images and event.begin_of is None
+    return images and EventKey.of(event.name).edge is Edge.NONE
 
 
 def key_schema(
@@ -94,7 +94,7 @@ def key_schema(
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
     listed: list[list[str]] = [[] for _ in rule.key_names]
     for name, columns in rule.per.items():
-        written = public_name(written_name(name))
+        written = EventKey.of(name).written
         if name in rulebook.rules:
             schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
         elif missing_columns(rulebook.events[name], tables):

@@ -16,7 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.event_names import as_written
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import Load
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.state.partitions import key_hash, part_name, place
@@ -31,7 +31,7 @@ def tables_of(graph: Graph) -> dict[str, set[str]]:
     in the graph under a name for each clock; these are counted for the rule as it was written."""
     found: dict[str, set[str]] = defaultdict(set)
     for rule, root in graph.roots.items():
-        found[as_written(rule)] |= {f"node:{node.digest}" for node in root.walk()}
+        found[EventKey.of(rule).event] |= {f"node:{node.digest}" for node in root.walk()}
     return found
 
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import BY
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
@@ -154,7 +154,7 @@ class _Link:
         self._behind = lateness.get(script.name, 0)
         self._by: dict[str, str] = {}  # by input, its name as that of one that is seen behind
         if script.name in lateness:
-            self._by = {name: f"{name}{BY}{self._behind}" for name in script.inputs}
+            self._by = {name: str(EventKey(name, behind=self._behind)) for name in script.inputs}
         self._checked = False
         self._rules: Partitioned | None = None
         own = taken_rules(book, script)

@@ -10,7 +10,7 @@ import pyarrow as pa
 
 from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
-from tidegate.engine.core.event_names import BEGIN, action_edges, begun, edge_micros, with_edges
+from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros, with_edges
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import FOREVER, Batch, Carried
@@ -97,7 +97,7 @@ def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -
         batch, edge = batches[event], edge_micros(book, event)
         batches[event] = replace(batch, time=batch.time + edge)
         if event in begun(book):
-            batches[BEGIN + event] = replace(batch, time=batch.time - edge)
+            batches[beginning(event)] = replace(batch, time=batch.time - edge)
     return of_batches(batches)
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import pyarrow as pa
 
 from tidegate.engine.core.columns.transitions import with_transitions
-from tidegate.engine.core.event_names import public_name, written_name
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.parameters import (
     COLUMNS_HINT,
     ENGINE_COLUMNS,
@@ -152,7 +152,7 @@ def _schemas(
         problems += [
             Problem(
                 "reserved-column",
-                f"event type {public_name(written_name(name))} has a column {column},"
+                f"event type {EventKey.of(name).written} has a column {column},"
                 " which is a name of the engine's",
                 event.place,
                 COLUMNS_HINT,
@@ -198,7 +198,7 @@ def _merge(
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}
     for event, schema in schemas.items():
-        places[event], called = {}, public_name(event)
+        places[event], called = {}, EventKey.of(event).written
         for field in schema:
             lower = field.name.lower()
             if lower in keys:

@@ -8,7 +8,7 @@ from dataclasses import replace
 import pyarrow as pa
 
 from tidegate.engine.core.columns.transitions import Transitions
-from tidegate.engine.core.event_names import public_name
+from tidegate.engine.core.event_names import Edge, EventKey, shown_name
 from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 
@@ -44,10 +44,10 @@ def _of_table(
     if not key:
         why = f"the net effect on {table} is by its key, and it declares none"
         return Transitions(table, prefix, refused=why, hint=f"tables: {table}: {{.., key: [..]}}")
-    whole = [event for event in events if event.begin_of is None]
+    whole = [event for event in events if EventKey.of(event.name).edge is Edge.NONE]
     timed = next((event for event in events if event.time is not None), None)
     if timed is not None or not whole:
-        called = public_name((timed or events[0]).begin_of or (timed or events[0]).name)
+        called = shown_name((timed or events[0]).name)
         why = f"{called} tells not in which order the rows of {table} changed"
         hint = "use event types over the whole change, without time:"
         return Transitions(table, prefix, refused=why, hint=hint)
@@ -56,7 +56,7 @@ def _of_table(
         why = f"not all event types over {table} have its key {', '.join(missing)} in one column"
         hint = "pick it in the columns: of each, under the same name"
         return Transitions(table, prefix, refused=why, hint=hint)
-    changes = {public_name(event.name): str(event.change) for event in whole}
+    changes = {shown_name(event.name): str(event.change) for event in whole}
     return Transitions(table, prefix, key, columns, changes)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tidegate.engine.core.event_names import written_name
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.detect.events.graph import graph as running
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
@@ -102,7 +102,7 @@ class Nodes:
             format_expression(_written(_expression(node))),
             _operands(node),
             tuple(self._rules[node.digest]),
-            {written_name(event): columns for event, columns in sorted(node.streams)},
+            {EventKey.of(event).written: columns for event, columns in sorted(node.streams)},
             node.horizon_micros,
             instances.maximum,
             occurrences.maximum,
@@ -162,7 +162,7 @@ def _expression(node: running.Node) -> x.Expression:
 def _written(e: x.Expression) -> x.Expression:
     """An expression of the graph with its event types as they are named in rules."""
     if isinstance(e, x.Name):
-        return x.Name(written_name(e.name))
+        return x.Name(EventKey.of(e.name).written)
     return x.with_operands(e, [_written(operand) for operand in e.operands()])
 
 

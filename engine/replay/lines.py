@@ -15,7 +15,7 @@ import numpy.typing as npt
 import orjson
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import BEGIN, action_edges, begun, edge_micros
+from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
@@ -51,16 +51,16 @@ class Lines:
         self._progress = progress
         names = [n for n, e in book.events.items() if not isinstance(e, ClockEvent | ScriptEvent)]
         names += action_edges(book)
-        beginning = begun(book)
-        self.events = (*names, *(BEGIN + name for name in beginning))
+        beginnings = begun(book)
+        self.events = (*names, *map(beginning, beginnings))
         self.seen = Seen()
         self.first: int | None = None
         self.last: int | None = None
         self._codes = {event: code for code, event in enumerate(names)}
         self._edge = np.array([edge_micros(book, name) for name in names], dtype=np.int64)
-        self._edged = bool(beginning) or bool(self._edge.any())
+        self._edged = bool(beginnings) or bool(self._edge.any())
         self._begins = np.full(len(names), -1, dtype=np.int32)
-        self._begins[[names.index(name) for name in beginning]] = np.arange(
+        self._begins[[names.index(name) for name in beginnings]] = np.arange(
             len(names), len(self.events)
         )
         self._transactions = [

@@ -16,6 +16,7 @@ import pytest
 from tests.support.capture import id_list, needs, rows
 from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.read import Capture
+from tidegate.engine.core.event_names import beginning
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError
@@ -194,7 +195,7 @@ def test_g25_a_row_on_which_where_raises_is_rejected() -> None:
 def test_g25_a_row_whose_beginning_alone_is_asked_for_is_rejected_too() -> None:
     text = "1 / old.n > 0"
     whole = event("u", "t", "update", where=text)
-    begun = replace(whole, name="[begin]u", begin_of="u")
+    begun = replace(whole, name=beginning("u"))
     for events in ([whole], [begun], [whole, begun]):
         found = captured(events, UPDATES[:2], answers={text: [None]})
         (wrong,) = found.rejected
@@ -291,20 +292,20 @@ def test_g04_a_signal_that_is_not_of_the_types_declared_now_is_rejected_alone() 
 
 def test_s10_the_beginning_of_an_update_has_the_pre_image_and_an_id_of_its_own() -> None:
     grown = event("grown", "t", "update", where="n > old.n", columns={"k": "id", "v": "n"})
-    begins = replace(grown, name="begin_of grown", begin_of="grown")
+    begins = replace(grown, name=beginning("grown"))
     found = captured([grown, begins], UPDATES, ("k", "v"))
     assert rows(found, "grown") == Counter([(1, 11)])
-    assert rows(found, "begin_of grown") == Counter([(1, 10)])
-    before, after = found.batches["begin_of grown"], found.batches["grown"]
+    assert rows(found, beginning("grown")) == Counter([(1, 10)])
+    before, after = found.batches[beginning("grown")], found.batches["grown"]
     assert before.time.tolist() == after.time.tolist() == [3_000_000]
     assert before.event == after.event == "grown"
-    assert id_list(found, "begin_of grown") != id_list(found, "grown")
+    assert id_list(found, beginning("grown")) != id_list(found, "grown")
 
 
 def test_s10_the_beginning_alone_reads_both_images() -> None:
-    begins = event("begin_of u", "t", "update", of=("n",), begin_of="u")
+    begins = event(beginning("u"), "t", "update", of=("n",))
     found = captured([begins], UPDATES, ("id", "n"))
-    assert rows(found, "begin_of u") == Counter([(1, None), (1, 10)])
+    assert rows(found, beginning("u")) == Counter([(1, None), (1, 10)])
 
 
 def test_g22_what_a_rule_sees_without_its_own_writing_has_the_same_ids() -> None:

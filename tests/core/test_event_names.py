@@ -16,7 +16,7 @@ from tests.reference.keys import needs_keyed
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import EVERYTHING, SECOND, expected, expressions
 from tests.support.history import printed, run
-from tidegate.engine.core.event_names import BEGIN
+from tidegate.engine.core.event_names import Edge, EventKey, beginning
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.errors import Place
@@ -79,9 +79,29 @@ def test_s01_images_with_parameters_of_their_own_rank_by_these(
     rulebook = book(parse("(u or begin_of u) ; a"), Context.RESTRICTED, keyed=False)
     images = {
         name: Batch("u", np.zeros(changes, np.int64), np.arange(changes), pa.table({"v": values}))
-        for name, values in {f"{BEGIN}u": [before] * changes, "u": [after] * changes}.items()
+        for name, values in {beginning("u"): [before] * changes, "u": [after] * changes}.items()
     }
     asked = Batch("a", np.array([SECOND]), np.arange(1), pa.table({"v": [0]}))
     (found,), _, _ = Detector(rulebook, {"r": 0}).step(Carried(), {**images, "a": asked}, SECOND)
     (line,) = printed(found)
     assert [each["v"] for each in line["constituents"]] == [2, 0]
+
+
+@pytest.mark.parametrize(
+    ("text", "key", "shown", "written"),
+    [
+        ("a", EventKey("a"), "a", "a"),
+        ("[begin]t", EventKey("t", edge=Edge.BEGIN), "t", "begin_of t"),
+        ("[begin]t but of r by 3", EventKey("t", "r", 3, Edge.BEGIN), "t", "begin_of t"),
+        ("a by 0", EventKey("a", behind=0), "a", "a"),
+        ("failed pay by 7", EventKey("pay", behind=7, edge=Edge.FAILED), *["failed pay"] * 2),
+        ('[tick]P(cron("0 0 * * *"), [1 s] by x)', None, "tick", None),
+    ],
+)
+def test_the_text_of_an_event_type_is_what_stores_have(
+    text: str, key: EventKey | None, shown: str, written: str | None
+) -> None:
+    found = EventKey.of(text)
+    assert (str(found), found.shown) == (text, shown)
+    assert key in (None, found)
+    assert written in (None, found.written)

@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.analysts import ListedAnalyst
 from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, condition, event, rule, rulebook, sql
-from tidegate.engine.core.event_names import BEGIN, with_edges
+from tidegate.engine.core.event_names import beginning, with_edges
 from tidegate.engine.core.values import Reading
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.rules.errors import InputError, Problem
@@ -162,10 +162,10 @@ def test_s10_the_beginning_of_an_update_has_its_columns_and_no_old() -> None:
     book = rulebook(of)
     found = prepare(with_edges(book, book.events), SCHEMAS, ListedAnalyst())
     assert found.needs.ids == {
-        ("r", f"{BEGIN}changed"): ("account", "amount"),
+        ("r", beginning("changed")): ("account", "amount"),
         ("r", "changed"): ("account", "amount", "old.owner"),
     }
-    assert found.needs.carry[f"{BEGIN}changed"] == ("account", "amount")
+    assert found.needs.carry[beginning("changed")] == ("account", "amount")
     wrong = rulebook(rule("begin_of changed", per={"changed": ["nope"]}))
     with pytest.raises(InputError, match="event type begin_of changed has no column nope"):
         prepare(with_edges(wrong, wrong.events), SCHEMAS, ListedAnalyst())

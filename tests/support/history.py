@@ -12,7 +12,7 @@ import pyarrow as pa
 from tests.reference.evaluate import Line, canonical, seconds
 from tests.reference.hits import stepped
 from tidegate.engine.core.clocks import clock_batches
-from tidegate.engine.core.event_names import BEGIN, edge_micros
+from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -33,7 +33,7 @@ def batches(
         table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in columns})
         time = np.array([time for _, time, _ in mine], dtype=np.int64)
         edge = edge_micros(rulebook, name)
-        for type_, instants in ((name, time + edge), (BEGIN + name, time - edge)):
+        for type_, instants in ((name, time + edge), (beginning(name), time - edge)):
             row = np.flatnonzero(instants <= (FOREVER if until is None else until))
             found[type_] = Batch(name, instants[row], row, table)
     return found

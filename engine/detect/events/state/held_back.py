@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.clocks import name_of
-from tidegate.engine.core.event_names import BY, is_tick, shown_name
+from tidegate.engine.core.event_names import EventKey, shown_name
 from tidegate.engine.core.values import Batch
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.concatenation import both
@@ -37,11 +37,10 @@ def with_lateness(book: Rulebook, lateness: Mapping[str, int]) -> Rulebook:
     """The rulebook with event types of their own for the rules in `lateness`, which says how far
     each runs behind, microseconds. A rule that one of them uses as an event is there once more as
     far behind, unless it is so anyway. What uses a rule that is behind is no less behind."""
-    clocks = {rule: str(micros) for rule, micros in lateness.items()}
     rules = dict(book.rules)
-    for name, clock in clocks.items():
+    for name in lateness:
         if name in book.rules:
-            _add(rules, book.rules, name, name, clock, clocks)
+            _add(rules, book.rules, name, name, lateness)
     return replace(book, rules=rules)
 
 
@@ -50,19 +49,19 @@ def _add(
     written: Mapping[str, Rule],
     rule: str,
     name: str,
-    clock: str,
-    clocks: Mapping[str, str],
+    lateness: Mapping[str, int],
 ) -> None:
-    """Add a rule by a clock as `name`, and what it uses; `written` has rules as they were."""
+    """Add a rule that runs behind as `name`, and what it uses; `written` has rules as they were."""
+    behind = EventKey.of(name).behind
+    behind = lateness[name] if behind is None else behind
 
     def seen(event: str) -> str:
-        if event not in written:
-            return event + BY + clock
-        if clocks.get(event) == clock:
+        if event in written and lateness.get(event) == behind:
             return event
-        if event + BY + clock not in rules:
-            _add(rules, written, event, event + BY + clock, clock, clocks)
-        return event + BY + clock
+        by = str(replace(EventKey.of(event), behind=behind))
+        if event in written and by not in rules:
+            _add(rules, written, event, by, lateness)
+        return by
 
     own = written[rule]
     per = {seen(event): columns for event, columns in own.per.items()}
@@ -78,14 +77,9 @@ def _renamed(e: x.Expression, seen: Callable[[str], str]) -> x.Expression:
     return x.with_operands(e, [_renamed(operand, seen) for operand in e.operands()])
 
 
-def clock_of(event: str) -> str:
-    """By which watermark an event type is seen: how far behind, as text; empty for the bucket's."""
-    return "" if is_tick(event) else event.partition(BY)[2]
-
-
-def behind_micros(event: str) -> int:
-    """How far behind an event type is seen."""
-    return int(clock_of(event) or 0)
+def seen_by_all(event: str) -> str:
+    """An event type as the bucket's own watermark sees it."""
+    return str(replace(EventKey.of(event), behind=None))
 
 
 def released(
@@ -98,7 +92,8 @@ def released(
     behind. And the tables of what is held back."""
     found, held = dict(batches), dict[str, pa.Table]()
     for event in sorted(events):
-        seen, last = event.partition(BY)[0], watermark - behind_micros(event)
+        seen, behind = seen_by_all(event), EventKey.of(event).behind or 0
+        last = watermark - behind
         known = tables.get(_HELD + event)
         waiting = _waiting(shown_name(seen), known) if known is not None else None
         arrived = batches.get(seen)
@@ -118,7 +113,7 @@ def released(
             nothing = np.zeros(len(rest), dtype=np.int64)
             place = nothing if whole.place is None else whole.place[rest]
             table = write_occurrences(whole, rest, nothing, place, 0)
-            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind_micros(event), 0)
+            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind, 0)
     return found, held
 
 
@@ -134,9 +129,9 @@ def check_held(tables: Mapping[str, pa.Table], events: frozenset[str]) -> None:
     by that one, it could be too late for some rules, and come twice for others."""
     left = sorted(name[len(_HELD) :] for name in tables if is_held(name))
     for event in left:
-        seen = event.partition(BY)[0]
-        if event not in events and any(e.partition(BY)[0] == seen for e in events):
-            name, was = shown_name(seen), format_duration(x.Duration(0, behind_micros(event)))
+        seen, behind = seen_by_all(event), EventKey.of(event).behind or 0
+        if event not in events and any(seen_by_all(e) == seen for e in events):
+            name, was = shown_name(seen), format_duration(x.Duration(0, behind))
             raise EngineError(
                 "lateness-changed",
                 f"rows of `{name}` wait for late ones, by a lateness of {was} that the rulebook "
@@ -151,13 +146,11 @@ def is_held(name: str) -> bool:
     return name.startswith(_HELD)
 
 
-def names_for(clock: str, events: Iterable[str]) -> dict[str, str]:
-    """The names by which the detections of a rule by a clock have event types: as the rule was
-    written; those that another clock sees, or none, as they are told apart here."""
-
-    def name(event: str) -> str:
-        if is_tick(event):
-            return event
-        return event.partition(BY)[0] if clock_of(event) == clock else event + BY
-
-    return {event: name(event) for event in events}
+def names_for(behind: int | None, events: Iterable[str]) -> dict[str, str]:
+    """The names by which the detections of a rule that runs so far behind have event types: as the
+    rule was written. What the bucket's own watermark sees has the name that is left over."""
+    if behind is None:
+        return {event: event for event in events}
+    names = {event: seen_by_all(event) for event in events if EventKey.of(event).behind == behind}
+    taken = {name: event for event, name in names.items()}
+    return {event: names.get(event) or taken.get(event, event) for event in events}

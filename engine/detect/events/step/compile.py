@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from graphlib import TopologicalSorter
 from typing import Any
 
-from tidegate.engine.core.event_names import as_written, with_edges
+from tidegate.engine.core.event_names import EventKey, with_edges
 from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
@@ -93,7 +93,7 @@ def compile_book(
     roots: dict[str, Node] = {}
     censuses: list[Census] = []
     for name in _used_first(rules):
-        since = activations[as_written(name)]
+        since = activations[EventKey.of(name).event]
         roots[name], census = compile_rule(rules[name], since, book, roots)
         censuses += [census] if census else []
     keys = {name: rule.key_names for name, rule in rules.items()}

@@ -19,16 +19,16 @@ ABSENT = -(2**63)
 
 
 def build(
-    rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences, clock: str = ""
+    rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences, behind: int | None = None
 ) -> Detections:
-    """The detections of a rule by a clock (empty: by the bucket's own) in order of end, key, start,
-    constituents; each occurrence once."""
+    """The detections of a rule that runs so far behind (None: not at all) in order of end, key,
+    start, constituents; each occurrence once."""
     found = shown.found
     place, index, batches = occurrences.shown(shown.row)
     number = (
         np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
     )
-    names = names_for(clock, batches)
+    names = names_for(behind, batches)
     batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
     around = [role.labels for role in roles(rule.on)]
     labels = tuple(dict.fromkeys(label for inside in around for label in inside))

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from tidegate.engine.core.event_names import as_written, tick_type
+from tidegate.engine.core.event_names import EventKey, tick_type
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph, Node
@@ -27,7 +27,6 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
 from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches
-from tidegate.engine.detect.events.state.held_back import clock_of
 from tidegate.engine.detect.events.step import chains
 from tidegate.engine.detect.events.step.carry import carry_on
 from tidegate.engine.detect.events.step.chains import Steps
@@ -77,13 +76,11 @@ class Detector:
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
         roots = self._graph.roots
-        self._clock_of = {
-            name: str(lateness[name]) if name in lateness else clock_of(name) for name in roots
-        }
+        self._rule_behind = {name: lateness.get(name, EventKey.of(name).behind) for name in roots}
         self._behind = {
-            node.digest: int(clock)
-            for name, clock in self._clock_of.items()
-            if clock
+            node.digest: micros
+            for name, micros in self._rule_behind.items()
+            if micros is not None
             for node in roots[name].walk()
         }
         self._shown = [name for name in self._rules if name in rulebook.rules]
@@ -105,13 +102,13 @@ class Detector:
 
     def parked_with(self, parked: Collection[str]) -> frozenset[str]:
         """The rules that stop when these are parked: they themselves, and all that use them."""
-        return frozenset(as_written(rule) for rule in self._stopped(parked))
+        return frozenset(EventKey.of(rule).event for rule in self._stopped(parked))
 
     def _stopped(self, parked: Collection[str]) -> frozenset[str]:
         """The same as they run: a rule, and once more as each clock sees it."""
         stopped = set[str]()
         for rule in self._graph.roots:  # each after those that it uses
-            if as_written(rule) in parked or self._graph.uses[rule] & stopped:
+            if EventKey.of(rule).event in parked or self._graph.uses[rule] & stopped:
                 stopped.add(rule)
         return frozenset(stopped)
 
@@ -196,11 +193,11 @@ class Detector:
             if name in shown:
                 rule = self._rules[name]
                 keys, occurrences = frame.keys(self._graph.roots[name]), frame.occurrences
-                clock = self._clock_of[name]
-                found.append(build(rule, shown[name], keys, occurrences, clock))
+                behind = self._rule_behind[name]
+                found.append(build(rule, shown[name], keys, occurrences, behind))
                 if self._used:
                     every = every_role(shown[name], occurrences)
-                    whole = build(rule, every, keys, occurrences, clock)
+                    whole = build(rule, every, keys, occurrences, behind)
                     found[-1] = replace(found[-1], used=whole)
         if until.watermark == FOREVER:
             return tuple(found), Carried({}, frozenset(carried.tables))
@@ -225,7 +222,7 @@ class Detector:
                     done |= self._steps(node, done, frame, until)
                 except LimitError as error:
                     key = _named(rule, frame.keys(node), error.key)
-                    raise error.of(as_written(name), key) from None
+                    raise error.of(EventKey.of(name).event, key) from None
             found, _ = done[root.digest]
             if len(found.instances):
                 shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.core.event_names import BEGIN
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.values import FOREVER, Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node, Stream
 from tidegate.engine.detect.events.graph.operators.broadcast import endow
@@ -264,8 +265,8 @@ def _simultaneous(
             known = tied.get(shape.event, np.empty(0, np.int64))
             tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
     for event in across & timeline.counts.keys():
-        whole = event.removeprefix(BEGIN)
-        if event.startswith(BEGIN) and whole in timeline.counts:
+        whole = _whole(event)
+        if whole != event and whole in timeline.counts:
             if timeline.table(whole) is timeline.table(event):
                 continue
             for edge in (event, whole):  # two images, which have their own parameters
@@ -286,8 +287,8 @@ def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
     They are of two kinds: those of a used rule, where one key of the using rule sees several of its
     keys; and those whose beginning is an event of a rule too, for it has the same name.
     """
-    begun = {role for node in nodes for role in node.roles if role.startswith(BEGIN)}
-    return frozenset({*begun, *(event.removeprefix(BEGIN) for event in begun)}).union(
+    begun = {role for node in nodes for role in node.roles if _whole(role) != role}
+    return frozenset({*begun, *map(_whole, begun)}).union(
         *(
             graph.events[node.shape.rule]
             for node in nodes
@@ -295,3 +296,9 @@ def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
             if not (node.own and all(graph.same_keys(stream) for stream in node.streams))
         )
     )
+
+
+def _whole(event: str) -> str:
+    """The event type whose beginning this one is; else it itself."""
+    key = EventKey.of(event)
+    return str(replace(key, edge=Edge.NONE)) if key.edge is Edge.BEGIN else event

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import BY, with_edges, without_own
+from tidegate.engine.core.event_names import EventKey, with_edges, without_own
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node
@@ -55,7 +55,9 @@ def upcoming(
 
 def _rules_of(graph: Graph, node: Node) -> Iterator[str]:
     for rule, root in graph.roots.items():
-        if BY not in rule and any(below.digest == node.digest for below in root.walk()):
+        if EventKey.of(rule).behind is None and any(
+            below.digest == node.digest for below in root.walk()
+        ):
             yield rule
 
 

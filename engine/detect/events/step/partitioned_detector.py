@@ -15,12 +15,13 @@ from dataclasses import dataclass
 
 import pyarrow as pa
 
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph, Node
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.timers import Timed
-from tidegate.engine.detect.events.state.held_back import check_held, clock_of, is_held, released
+from tidegate.engine.detect.events.state.held_back import check_held, is_held, released
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     Parts,
@@ -72,7 +73,9 @@ class Partitioned:
         self._spread = _spread(detector.graph)
         self._spread_timed = any(_uses_apart(detector.graph, timed=True))
         self._names = _names(detector.graph)
-        self._events_behind = frozenset(e for e in detector.events if clock_of(e))
+        self._events_behind = frozenset(
+            e for e in detector.events if EventKey.of(e).behind is not None
+        )
         self._adopted = False  # the first step drops what another rulebook has left
         self._parts: dict[str, _Part] = {}
         self._left: tuple[Carried, Tables] | None = None  # by the last step, and its tables whole

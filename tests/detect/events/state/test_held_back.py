@@ -14,7 +14,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.support.history import batches, canonical, printed, through_ipc
 from tests.support.rulebooks import loaded
-from tidegate.engine.core.event_names import BY
+from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.occurrences.concatenation import no_parameters
 from tidegate.engine.detect.events.state.held_back import released
@@ -143,7 +143,7 @@ def test_g08_timers_of_a_rule_that_is_behind_count_when_the_bucket_passes_them()
 
 
 def test_what_a_script_emitted_keeps_its_place_while_it_is_held_back() -> None:
-    event = "e" + BY + str(LATENESS)
+    event = str(EventKey("e", behind=LATENESS))
     tables: dict[str, pa.Table] = {}
     found = []
     for step in range(5):

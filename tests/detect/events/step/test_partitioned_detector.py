@@ -20,7 +20,7 @@ from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, SECOND
 from tests.support.history import batches, buckets, printed, run, through_ipc
 from tests.support.rulebooks import loaded
-from tidegate.engine.core.event_names import TICK
+from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.values import Batch, Carried, Detections
 from tidegate.engine.detect.events.state.partitions import grouped, join
 from tidegate.engine.detect.events.state.tables import serials_of
@@ -241,7 +241,7 @@ def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> No
     kept = Kept("P*(a, [10 us], b) ; t")
     kept.step("b", [3], 25)
     kept.step("b", [4], 26)
-    ticks = [name for name in kept.carried.tables if name.startswith("occ:" + TICK)]
+    ticks = [name for name in kept.carried.tables if name.startswith("occ:" + Edge.TICK)]
     made = {s for name in ticks for s in kept.carried.tables[name].column("serial").to_pylist()}
     assert len(made) == 4  # two instants, in two partitions
     graph = kept.detector.detector.graph
