@@ -2,46 +2,34 @@
 
 from __future__ import annotations
 
-import ast
 import os
 import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterator, Mapping
-from graphlib import TopologicalSorter
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 
 import tidegate
+from tests.support.house import (
+    EDGES,
+    FILES,
+    FLOOR,
+    IMPORTS,
+    PACKAGES,
+    ROOT,
+    entry,
+    imported,
+    levels,
+    room,
+)
 from tidegate.engine.core.columns.numba_cache import kernel_modules, sources
 
-ROOT = Path(__file__).parent.parent
 FOLDER = Path(tidegate.__file__).parent
 TEST, CLAUSE, CLAUSES = re.compile(r"^def (test_\w+)", re.MULTILINE), re.compile(r"_g(\d\d)"), 31
-PACKAGES = ("rules", "engine", "connectors", "migrations")
 
-# From the ground up: a room imports rooms of lower floors, and itself. A floor is a line.
-FLOORS = """
-    rules.errors
-    rules.yaml rules.expressions
-    rules.eventscript
-    rules.model
-    rules.algebra rules.sql
-    rules.analysis
-    rules.checks rules.form
-    rules.loader
-    rules
-    engine.core
-    engine.capture engine.detect engine.evaluate engine.act engine.store engine.quarantine
-    engine.loop engine.control engine.replay engine.explain migrations
-    connectors
-    engine.app
-    engine.cli
-    tidegate
-"""
-FLOOR = {room: n for n, line in enumerate(FLOORS.split("\n")) for room in line.split()}
 # What stands beside the rooms of FLOORS
 OTHERS = {
     "rules": {"__init__.py", "schema.json", "examples"},
@@ -85,46 +73,6 @@ SMALL = """
 """
 
 
-def files() -> dict[str, Path]:
-    """Every module of the product, by its name without `tidegate.`."""
-    found = {"tidegate": ROOT / "tidegate" / "__init__.py"}
-    for package in PACKAGES:
-        for file in (ROOT / package).rglob("*.py"):
-            name = ".".join(file.relative_to(ROOT).with_suffix("").parts)
-            found[name.removesuffix(".__init__")] = file
-    return found
-
-
-FILES = files()
-
-
-def imported(file: Path) -> Iterator[str]:
-    """The modules that a file imports, and what it imports from them, by full names."""
-    for node in ast.walk(ast.parse(file.read_text())):
-        if isinstance(node, ast.Import):
-            yield from (alias.name for alias in node.names)
-        elif isinstance(node, ast.ImportFrom) and node.module:
-            yield from (f"{node.module}.{a.name}" for a in node.names)
-
-
-def target(name: str) -> str:
-    """What is imported, as a module of the product, or as the name of a library."""
-    if name.split(".")[0] != "tidegate":
-        return name
-    short = name.removeprefix("tidegate.")
-    return next((m for m in (short, short.rpartition(".")[0]) if m in FILES), "tidegate")
-
-
-IMPORTS = {name: {target(t) for t in imported(file)} - {name} for name, file in FILES.items()}
-EDGES = sorted((importer, name) for importer, names in IMPORTS.items() for name in names)
-
-
-def room(module: str) -> str:
-    """`engine.act.run` is in `engine.act`, `connectors.delta.log` in `connectors`."""
-    first, *rest = module.split(".")
-    return f"{first}.{rest[0]}" if rest and first in ("rules", "engine") else first
-
-
 def circles(edges: Mapping[str, set[str]]) -> list[set[str]]:
     """Modules that import each other, directly or through others: what is left when all that
     import nothing, or are imported by nothing, have been taken away."""
@@ -156,17 +104,11 @@ def test_every_import_goes_down() -> None:
 def test_the_house_is_small_enough_to_remember() -> None:
     """Its rooms, here, are `rules`, `connectors`, `migrations` and the entries of `engine`; a floor
     is the length of the longest way up to a room. `pytest -s` prints them."""
-    entry = {
-        name: room(name) if name.startswith("engine") else name.split(".")[0] for name in FILES
-    }
-    arrows = {(entry[a], entry[b]) for a, b in EDGES if b in FILES and entry[a] != entry[b]}
-    arrows = {(a, b) for a, b in arrows if "tidegate" not in (a, b)}
-    below = {a: {b for x, b in arrows if x == a} for pair in arrows for a in pair}
-    floors: dict[str, int] = {}
-    for name in TopologicalSorter(below).static_order():
-        floors[name] = 1 + max((floors[under] for under in below[name]), default=0)
-    print(f"{len(below)} rooms on {max(floors.values())} floors, {len(arrows)} arrows")
-    assert 13 <= len(below) <= 19
+    ends = [(entry(a), entry(b)) for a, b in EDGES if b in FILES]
+    arrows = {(a, b) for a, b in ends if a != b and "tidegate" not in (a, b)}
+    floors = levels(arrows)
+    print(f"{len(floors)} rooms on {max(floors.values())} floors, {len(arrows)} arrows")
+    assert 13 <= len(floors) <= 19
     assert max(floors.values()) <= 8
 
 

@@ -1,5 +1,5 @@
 """How event scripts take occurrences: with the columns that an input reads; and what they emit, and
-what rules detect, as occurrences (design/eventscript.md 1)."""
+what rules detect, as occurrences (`eventscript.md` 1)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The life of a bucket, top to bottom: `Loop.bucket` is the ten numbered steps of README."""
+"""The life of a bucket, top to bottom: `Loop.bucket` is the ten steps of `architecture.md`."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The types of scripts and the Spark SQL types of columns (design/eventscript.md 1, Payload)."""
+"""The types of scripts and the Spark SQL types of columns (`eventscript.md` 1, Payload)."""
 
 from __future__ import annotations
 

@@ -236,7 +236,7 @@ def _declared_cycles(book: Book, report: Report) -> None:
 
 
 def _order(book: Book, report: Report) -> None:
-    """`precedes` and `follows` are a partial order, among rules whose actions are in one (N4)."""
+    """`precedes` and `follows` are a partial order, among rules whose actions are in one (G15)."""
     later: dict[str, list[str]] = {name: [] for name in book.rules}
     modes = list(Coupling)
     for one, two in edges(book.rules):

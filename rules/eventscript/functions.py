@@ -17,7 +17,7 @@
 
 Operators: `time - time` is a duration, `time + duration` and `time - duration` are a time,
 `duration / duration` is a long, truncated, and a duration times a number is a duration.
-Source: EventScript, section 2.2; design/eventscript.md 2.
+Source: EventScript, section 2.2; `eventscript.md` 2.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from tidegate.rules.eventscript.regexes import below
 
 
 def size(node: t.Regex) -> int:
-    """Markers and blocks, each as often as counts repeat it (design/eventscript.md 3: `R{i,}` is
+    """Markers and blocks, each as often as counts repeat it (`eventscript.md` 3: `R{i,}` is
     i - 1 copies and `R+`)."""
     if isinstance(node, t.Repeat):
         copies = max(1, node.low) if node.high is None else node.high

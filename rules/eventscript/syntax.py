@@ -75,7 +75,7 @@ def explain(text: str, error: UnexpectedInput) -> Fault:
 
 
 def _withdrawn(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None:
-    """Forms that the paper's section 4.3 withdrew (design/eventscript.md 8)."""
+    """Forms that the paper's section 4.3 withdrew (`eventscript.md` 8)."""
     if rest.startswith("=>"):
         hint = "keep the value whole, A(x), and read a field of it: x.attr"
         return "attr=>x is no form of a marker: values are structures", hint
