@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
 from typing import Any
 
@@ -53,9 +53,11 @@ class Chance:
         self.over = False
         self.spared: Collection[str] = ()
         self.times = 1.0  # as often as elsewhere
+        self.times_of: Mapping[str, float] = {}
 
     def now(self, what: str, share: float) -> bool:
-        if self.over or what in self.spared or self.random.random() >= share * self.times:
+        times = self.times_of.get(what, self.times)
+        if self.over or what in self.spared or self.random.random() >= share * times:
             return False
         self.hit[what] += 1
         return True
