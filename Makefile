@@ -12,7 +12,7 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: install demo test test-long test-kill mutants lint bench lock clean
+.PHONY: install demo test record test-long test-kill mutants lint bench lock clean
 
 install: $(STAMP)
 
@@ -21,6 +21,10 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(RUN) -m pytest $(WORKERS)
+
+# tests/seconds.txt anew: how long each file takes, for the order in which they are run
+record: $(STAMP)
+	$(RUN) -m pytest $(WORKERS) --record
 
 test-long: $(STAMP)
 	$(RUN) -m pytest $(WORKERS) -m "long or not long" --hypothesis-profile=others

@@ -4,6 +4,7 @@ the databases that a store can be on."""
 from __future__ import annotations
 
 import os
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,17 +12,26 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from tests.reference.examples import SHORT
 from tests.support import postgres
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+    from xdist.remote import Producer
+    from xdist.scheduler import LoadFileScheduling
 
 
-# The same code gets the same verdict: examples are drawn from the test's own text. `make test-long`
-# draws others each time.
+# The same code gets the same verdict: examples are drawn from the test's own text, and few of them
+# where somebody waits. `make test-long` draws others each time.
+settings.register_profile(SHORT, derandomize=True, deadline=None)
 settings.register_profile("same", derandomize=True, deadline=None)
 settings.register_profile("others", deadline=None, print_blob=True)
-settings.load_profile("same")
+settings.load_profile(SHORT)
+
+# A store waits for its disk at each commit, so folders of tests are in memory where there is room.
+MEMORY, ROOM = Path("/dev/shm"), 4 << 30
+if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
+    os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
 # Most code of a test runs a few times: Java's second compiler takes half of the processor's time
 # and gives nothing back. What the first has compiled is kept: in a fifth of this room, the usual
@@ -40,6 +50,32 @@ INTERPRETED = {
 }
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--record", action="store_true", help="write tests/seconds.txt anew")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    if config.getoption("--record") and not hasattr(config, "workerinput"):
+        from tests.support.schedule import Recorder
+
+        config.pluginmanager.register(Recorder())
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if "spark" in getattr(item, "fixturenames", ()):
+            item.add_marker("spark")
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> LoadFileScheduling | None:
+    if config.getvalue("dist") != "loadfile":
+        return None
+    from tests.support.schedule import LongestFirst
+
+    return LongestFirst(config, log)
+
+
 @pytest.fixture(scope="session")
 def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
@@ -54,6 +90,17 @@ def spark() -> Iterator[SparkSession]:
 def server() -> Iterator[postgres.Server]:
     """A PostgreSQL server, where the machine has its programs."""
     yield from postgres.running()
+
+
+@pytest.fixture(scope="session")
+def empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The file of a store that nobody has used, to be copied: to make one takes ten times as
+    long."""
+    from tidegate.engine.store import open_store
+
+    file = tmp_path_factory.mktemp("empty") / "store.db"
+    open_store(f"sqlite:///{file}", create=True).close()
+    return file
 
 
 @pytest.fixture(params=["sqlite", "postgresql"])

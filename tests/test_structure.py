@@ -230,6 +230,7 @@ def test_everything_is_imported_as_a_part_of_tidegate() -> None:
     assert not [(f, name) for f in files for name in imported(f) if name.split(".")[0] in names]
 
 
+@pytest.mark.long
 def test_the_wheel_holds_tidegate_alone_and_a_folder_of_ones_own_does_not_hide_it(
     tmp_path: Path,
 ) -> None:

@@ -134,6 +134,7 @@ def test_g02_g13_slack_is_waited_for_not_polled_and_what_is_past_its_retention_i
     assert shop.logged() == {("first", 1, 10): 1, ("first", 2, 60): 1}
 
 
+@pytest.mark.long
 def test_what_takes_long_stands_in_status_until_it_is_over(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -193,6 +194,7 @@ def test_g04_until_idle_follows_what_actions_raise_and_a_signal_is_durable_and_p
     assert shop.status()["unplaced_signals"] == 0
 
 
+@pytest.mark.long
 def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Shop) -> None:
     idle: list[int] = []
 
@@ -221,6 +223,7 @@ def test_on_idle_ends_the_run_and_stop_ends_it_after_the_bucket_in_hand(shop: Sh
     assert shop.logged() == {("first", n, 10 * n): 1 for n in range(1, 6)}
 
 
+@pytest.mark.long
 def test_a_stop_ends_a_run_that_waits_until_a_suspect_has_run(shop: Shop) -> None:
     shop.order((1, 10))
     with shop.engine() as engine:
@@ -239,6 +242,7 @@ def test_a_stop_ends_a_run_that_waits_until_a_suspect_has_run(shop: Shop) -> Non
     assert shop.logged() == {("first", 1, 10): 1}
 
 
+@pytest.mark.long
 def test_a_second_run_is_refused_and_the_first_goes_on(shop: Shop) -> None:
     refused: list[BaseException | None] = []
 

@@ -131,6 +131,7 @@ def test_run_names_the_rulebook_of_each_line_and_ends_with_the_worst_code(
     assert lake.rows("log")["bank", 2] == 1
 
 
+@pytest.mark.long
 def test_an_engine_that_has_ended_gives_its_lease_back_while_another_one_is_busy(
     spark: SparkSession, lake: Lake
 ) -> None:

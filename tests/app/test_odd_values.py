@@ -95,6 +95,7 @@ def test_dates_beyond_pythons_and_a_name_with_signs_pass_through(
     assert json.dumps(fired)
 
 
+@pytest.mark.long
 def test_half_a_pair_is_refused_and_a_time_that_the_feed_cannot_read_stops_by_name(
     spark: SparkSession, folder: Path
 ) -> None:

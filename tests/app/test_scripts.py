@@ -105,6 +105,7 @@ def crash(shop: Shop, point: str) -> None:
         arm("")
 
 
+@pytest.mark.long
 def test_a_script_that_reads_what_a_table_has_not_is_refused(shop: Shop) -> None:
     shop.edit("{long id; long amount;} ordered", "{long id; long price;} ordered")
     shop.edit("o.amount", "o.price")

@@ -117,6 +117,7 @@ def test_wrong_input_is_refused_with_its_place_before_anything_is_done(
     assert result.stdout == ""
 
 
+@pytest.mark.long
 def test_a_table_without_a_feed_stops_by_name(tidegate: Tidegate, shop: Shop) -> None:
     shop.sql("ALTER TABLE {orders} SET TBLPROPERTIES (delta.enableChangeDataFeed = false)")
     result = tidegate("run", shop.book, "--once")
@@ -179,6 +180,7 @@ def test_g12_a_used_column_dropped_stops_by_name(tidegate: Tidegate, shop: Shop)
     assert cursor(shop) == before
 
 
+@pytest.mark.long
 def test_a_log_with_a_gap_stops_by_version(tidegate: Tidegate, shop: Shop) -> None:
     assert tidegate("run", shop.book, "--once").exit_code == 0
     for number in range(3):

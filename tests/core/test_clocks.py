@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.load import micros
+from tests.reference.examples import example_count
 from tests.reference.strategies import SECOND
 from tests.reference.timing import clock_instants
 from tidegate.engine.core.clocks import RunningClock
@@ -47,7 +48,7 @@ TEXTS = [
     st.sampled_from([(), (5, 6)]),
     st.sampled_from([(), ("2026-03-29", "2026-11-01")]),
 )
-@settings(max_examples=200, deadline=None)
+@example_count(200)
 def test_s11_clock_occurrences_around_changes_of_clocks(
     expression: Clock | Cron,
     change: tuple[str, str],
@@ -89,7 +90,7 @@ WEEKDAYS = [
     st.sampled_from(WEEKDAYS),
     st.integers(1990, 2060),
 )
-@settings(max_examples=150, deadline=None)
+@example_count(150)
 def test_s11_days_that_depend_on_the_month(
     days: str, months: str, weekdays: str, year: int
 ) -> None:

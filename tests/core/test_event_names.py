@@ -5,12 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.keys import needs_keyed
 from tests.reference.planted import planted, untils
@@ -52,7 +53,7 @@ def book(
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_s10_edges_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(expressions(EVERYTHING, NAMES, 2))
     commit = data.draw(st.sampled_from([Change.TRANSACTION, Change.COMMIT]))

@@ -8,9 +8,10 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import FIRST_SLICE, answered
@@ -73,7 +74,7 @@ rules: {loaded: {on: "A*(begin_of load, row, load)"}}
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_detect_finds_what_the_reference_finds_in_its_order(data: st.DataObject) -> None:
     book, history = data.draw(cases(operators=FIRST_SLICE, depth=3))
     expected = saw(answered(book, history))

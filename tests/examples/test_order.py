@@ -6,12 +6,15 @@ from collections.abc import Callable
 from decimal import Decimal
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tidegate import Engine
 
 if TYPE_CHECKING:
     from tests.examples.conftest import Example
 
 
+@pytest.mark.long
 def test_an_order_cancelled_without_payment(example: Callable[[str], Example]) -> None:
     shop = example("order")
     with Engine(shop.rulebook, spark=shop.spark, store=shop.store) as engine:

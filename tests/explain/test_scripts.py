@@ -156,6 +156,7 @@ def test_bounded_time_or_why_not(
     assert found["statements_max"] == statements
 
 
+@pytest.mark.long
 def test_a_machine_that_is_too_large_is_hierarchical() -> None:
     found = scripts(PROGRAMS / "states_16.es")["states_16"]
     assert (found["machine"], found["states"]) == ("hierarchical", None)

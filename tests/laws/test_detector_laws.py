@@ -6,11 +6,12 @@ import json
 from dataclasses import replace
 from unittest.mock import patch
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.drawn import cases, each_law
 from tests.reference.alone import History, alone
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.strategies import SECOND
 from tests.support.history import run
@@ -34,7 +35,7 @@ def spans(lines: list[str]) -> list[tuple[int, int]]:
 @each_law
 @detecting
 @given(data=st.data())
-@settings(max_examples=6, deadline=None)
+@example_count(6)
 def test_law(law: Law, data: st.DataObject) -> None:
     case = data.draw(cases(law))
     both = [found(side, Context.RESTRICTED, case.history) for side in (case.left, case.right)]

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.laws.drawn import cases, each_law
 from tests.laws.table import sides
 from tests.reference.alone import seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.meaning import World
 from tests.reference.values import Instance
@@ -29,7 +30,7 @@ def test_there_are_36_laws_each_with_its_own_name() -> None:
 @each_law
 @detecting
 @given(data=st.data())
-@settings(max_examples=8, deadline=None)
+@example_count(8)
 def test_law(law: Law, data: st.DataObject) -> None:
     case = data.draw(cases(law))
     seeing = world(case.history)

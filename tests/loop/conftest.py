@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -12,7 +13,8 @@ from tidegate.engine.store import SqlStore, open_store
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[SqlStore]:
-    with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
+def store(empty_store: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    file = shutil.copy(empty_store, tmp_path / "loop.db")
+    with open_store(f"sqlite:///{file}", create=False) as store:
         store.register("loop", BOOK, None)
         yield store

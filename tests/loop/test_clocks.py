@@ -90,7 +90,7 @@ def test_g03_what_is_passed_over_is_counted_by_clock(
     assert (said in lines) == bool(count)
 
 
-@pytest.mark.parametrize("policy", ["fire_all", "skip"])
+@pytest.mark.parametrize("policy", ["fire_all", pytest.param("skip", marks=pytest.mark.long)])
 def test_g08_half_a_year_of_a_clock_that_ticks_each_second_is_taken_in_small_buckets(
     store: SqlStore, policy: str
 ) -> None:

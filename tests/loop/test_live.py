@@ -7,11 +7,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, resuming, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
@@ -57,7 +58,7 @@ def test_g02_run_detects_what_simulate_does(
 ) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @settings(max_examples=20, deadline=None)
+    @example_count(20)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(
             cases(operators=EVERYTHING, contexts=[context], depth=2, rules_max=2)

@@ -105,9 +105,9 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Co
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[SqlStore]:
+def store(slow_store_url: str) -> Iterator[SqlStore]:
     """On both databases."""
-    with open_store(store_url, create=True) as opened:
+    with open_store(slow_store_url, create=True) as opened:
         opened.register("loop", BOOK, None)
         yield opened
 
@@ -133,14 +133,14 @@ def command(url: str, ids: Mapping[str, int]) -> None:
 
 @pytest.mark.parametrize("how", ["inbox", "command"])
 def test_g28_an_id_of_a_client_that_looks_like_one_of_the_engine_takes_nothing_away(
-    how: str, store: SqlStore, store_url: str, undisturbed: tuple[list[str], Counter[Any]]
+    how: str, store: SqlStore, slow_store_url: str, undisturbed: tuple[list[str], Counter[Any]]
 ) -> None:
     made, fired = undisturbed
     given = {id: 100 + n for n, id in enumerate(made)}
     if how == "inbox":
         post(store, given)
     else:
-        command(store_url, given)
+        command(slow_store_url, given)
     clients = {("heard", (n,)): 1 for n in given.values()}
     assert Life(store).live() == fired + Counter(clients)
     assert ids_of(store, CLIENT) == ids_of(store, ENGINE) == made
@@ -148,7 +148,7 @@ def test_g28_an_id_of_a_client_that_looks_like_one_of_the_engine_takes_nothing_a
 
 @pytest.mark.parametrize("how", ["inbox", "command"])
 def test_g28_a_client_may_use_an_id_that_the_engine_has_used(
-    how: str, store: SqlStore, store_url: str, undisturbed: tuple[list[str], Counter[Any]]
+    how: str, store: SqlStore, slow_store_url: str, undisturbed: tuple[list[str], Counter[Any]]
 ) -> None:
     """Sent again it is known, with other fields it conflicts: by its own signal alone."""
     made, _ = undisturbed
@@ -157,6 +157,6 @@ def test_g28_a_client_may_use_an_id_that_the_engine_has_used(
     if how == "inbox":
         post(store, given)
     else:
-        command(store_url, given)
-        command(store_url, given)
+        command(slow_store_url, given)
+        command(slow_store_url, given)
     assert ids_of(store, CLIENT) == ids_of(store, ENGINE) == made

@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.loop.test_live import as_fired, without_key
 from tests.reference.cuts import watermarks
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.strategies import SECOND
 from tests.replay.traces import simulated
@@ -122,7 +123,7 @@ def plain(found: dict[str, Any]) -> str:
 @detecting
 def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any) -> None:
     @given(data=st.data())
-    @settings(max_examples=12, deadline=None)
+    @example_count(12)
     def some(data: st.DataObject) -> None:
         own = book(SCRIPTS[name], timers_per_bucket_max=data.draw(st.sampled_from([1, 100])))
         history = data.draw(histories())
@@ -139,7 +140,7 @@ def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any)
 @detecting
 def test_g06_firing_ids_are_the_same_however_it_is_cut(name: str, tmp_path: Path) -> None:
     @given(data=st.data())
-    @settings(max_examples=12, deadline=None)
+    @example_count(12)
     def some(data: st.DataObject) -> None:
         own, history, ids = book(SCRIPTS[name]), data.draw(histories()), []
         for how in (None, data):

@@ -26,9 +26,9 @@ rules:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[SqlStore]:
+def store(slow_store_url: str) -> Iterator[SqlStore]:
     """On both databases."""
-    with open_store(store_url, create=True) as opened:
+    with open_store(slow_store_url, create=True) as opened:
         opened.register("loop", BOOK, None)
         yield opened
 

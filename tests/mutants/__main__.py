@@ -27,6 +27,8 @@ COPIED = (
 )
 WORKERS = 2
 SECONDS_MAX = 240  # a mutant that never ends is noticed
+# With all examples of the property tests, those of the short suite among them
+PYTEST = ("-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", "--hypothesis-profile=same")
 SAID_MAX = 3_000  # characters of what pytest said
 UNMUTATED_SECONDS_MAX = 3_600  # all tests that any of them runs
 
@@ -77,7 +79,7 @@ def copied(folder: Path) -> Path:
 
 def failure(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> str:
     """What pytest says at its end; empty where all tests pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    command = [sys.executable, *PYTEST, *tests]
     try:
         ended = subprocess.run(
             command,

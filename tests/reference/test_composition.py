@@ -6,11 +6,12 @@ from __future__ import annotations
 from collections.abc import Collection
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference import evaluate as output
 from tests.reference.evaluate import Line, canonical, evaluate
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.meaning import Meaning, World, is_composite
 from tests.reference.planted import cases
@@ -43,7 +44,7 @@ def at_every_node(
 @pytest.mark.parametrize("operators", [FIRST_SLICE, EVERYTHING], ids=["first slice", "everything"])
 @detecting
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@example_count(80)
 def test_s01_choosing_at_every_node_is_choosing_at_the_root(
     operators: Collection[Operator], data: st.DataObject
 ) -> None:

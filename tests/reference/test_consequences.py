@@ -6,13 +6,14 @@ from collections import Counter
 from itertools import combinations
 from typing import Any
 
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.golden.load import read
 from tests.golden.write import fixture
 from tests.reference.alone import seconds, world
 from tests.reference.evaluate import Detection, Line, canonical, evaluate
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.keys import needs_keyed
 from tests.reference.meaning import Meaning, is_composite
@@ -21,7 +22,7 @@ from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
 from tidegate.rules.expressions.nodes import AnyRepeat, AperiodicStar, Expression, PeriodicStar
 from tidegate.rules.model import Context, Rulebook
 
-ALL = settings(max_examples=40, deadline=None)
+ALL = example_count(40)
 CONTEXTS = tuple(Context)
 MEMBERS = [context for context in Context if context is not Context.CUMULATIVE]
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.alone import History, seconds, seen, world
 from tests.reference.contexts import detections
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.selection import select
 from tidegate.rules.expressions.nodes import And, Expression, Name, Seq
@@ -14,7 +15,7 @@ from tidegate.rules.model import Context, Selection
 
 A, B = Name("a"), Name("b")
 PAIRS = st.sampled_from([Seq(A, B), And((A, B))])
-EARLY = settings(max_examples=50, deadline=None)
+EARLY = example_count(50)
 CHOICES = st.builds(
     Selection,
     first=st.sampled_from(["first", "last", "all"]),

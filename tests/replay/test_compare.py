@@ -11,9 +11,10 @@ from xml.etree import ElementTree
 
 import pytest
 from click.testing import CliRunner
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.replay.traces import simulated, write
@@ -88,7 +89,7 @@ def test_what_opens_a_window_is_used_up_without_being_a_constituent(tmp_path: Pa
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@example_count(25)
 def test_each_context_is_that_of_simulate_and_what_is_used_up_is_gone(
     data: st.DataObject, tmp_path_factory: pytest.TempPathFactory
 ) -> None:

@@ -11,9 +11,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import FIRST_SLICE, answered
@@ -69,7 +70,7 @@ def refused(folder: Path, trace: str, **options: Any) -> str:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@example_count(50)
 def test_output_is_the_reference_s_line_by_line_for_any_bucket(
     data: st.DataObject, folder: Path
 ) -> None:
@@ -120,7 +121,7 @@ _FIELDS = st.dictionaries(st.sampled_from(["z", "a b", "ü"]), _VALUES) | st.fix
     compact=st.booleans(),
     escaped=st.booleans(),
 )
-@settings(max_examples=150, deadline=None)
+@example_count(150)
 def test_the_fields_of_a_constituent_are_those_of_its_line(
     lines: list[tuple[dict[str, Any], bool]], compact: bool, escaped: bool, folder: Path
 ) -> None:

@@ -17,10 +17,10 @@ PORTS = ("Store", "Feed", "Sink", "Conditions")
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Every sixteenth call of each method from the first on, each with the next fault in turn."""
+    """Every hundredth call of each method from the first on, each with the next fault in turn."""
     seen, faults = Counter[str](), cycle(FAULTS)
     for number, name in enumerate(made):
-        if seen[name] % 16 == 0:
+        if seen[name] % 100 == 0:
             yield number, next(faults)
         seen[name] += 1
 
@@ -68,7 +68,7 @@ def test_g16b_one_fault_at_any_call_changes_nothing_of_the_end(tmp_path: Path) -
     tried = run_all(tmp_path, some)
     assert reachable() <= {name for name, _ in tried}
     assert {fault for _, fault in tried} == set(FAULTS)
-    assert tried.total() >= 40
+    assert tried.total() >= len(reachable())
 
 
 @pytest.mark.long

@@ -1,7 +1,9 @@
-"""Every test of the store runs on both databases; PostgreSQL where the machine has it."""
+"""Every test of the store runs on both databases; PostgreSQL where the machine has it. Of the short
+suite only those do that show what a database itself answers for; they say so."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,8 +13,8 @@ from tidegate.engine.store import SqlStore, open_store
 
 
 @pytest.fixture
-def url(store_url: str) -> str:
-    return store_url
+def url(slow_store_url: str) -> str:
+    return slow_store_url
 
 
 @pytest.fixture
@@ -21,6 +23,8 @@ def sqlite_url(tmp_path: Path) -> str:
 
 
 @pytest.fixture
-def store(url: str) -> Iterator[SqlStore]:
+def store(url: str, empty_store: Path) -> Iterator[SqlStore]:
+    if url.startswith("sqlite:///"):
+        shutil.copy(empty_store, url.removeprefix("sqlite:///"))
     with open_store(url, create=True) as opened:
         yield opened

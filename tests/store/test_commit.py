@@ -24,6 +24,12 @@ from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture
+def url(store_url: str) -> str:
+    """Both databases, in the short suite, too."""
+    return store_url
+
+
+@pytest.fixture
 def epoch(store: SqlStore) -> int:
     return store.acquire("bank", "one", 60)
 

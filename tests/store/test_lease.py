@@ -17,6 +17,12 @@ from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError
 
 
+@pytest.fixture
+def url(store_url: str) -> str:
+    """Both databases, in the short suite, too."""
+    return store_url
+
+
 @dataclass
 class Hand:
     """A clock that stands until it is set."""

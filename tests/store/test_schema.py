@@ -25,6 +25,12 @@ from tidegate.engine.store.tables import metadata
 from tidegate.rules.errors import EngineError
 
 
+@pytest.fixture
+def url(store_url: str) -> str:
+    """Both databases, in the short suite, too."""
+    return store_url
+
+
 def set_version(url: str, version: str) -> None:
     with Database(url).write() as connection:
         connection.execute(sa.text(f"UPDATE tidegate_version SET version_num = '{version}'"))

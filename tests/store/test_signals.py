@@ -23,6 +23,12 @@ from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
 
 
+@pytest.fixture
+def url(store_url: str) -> str:
+    """Both databases, in the short suite, too."""
+    return store_url
+
+
 def test_g04_the_same_id_and_body_is_one_occurrence(store: SqlStore) -> None:
     assert store.raise_signal("bank", make.signal())
     later = make.signal(at=make.BEGIN + make.HOUR)

@@ -13,6 +13,13 @@ from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError
 
+
+@pytest.fixture
+def url(store_url: str) -> str:
+    """Both databases, in the short suite, too."""
+    return store_url
+
+
 ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")
 
 

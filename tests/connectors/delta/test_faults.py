@@ -86,6 +86,7 @@ def test_what_the_machine_says_of_its_disk_is_told_without_the_path(spark: Spark
     assert VALUE not in found.message
 
 
+@pytest.mark.long
 def test_a_table_is_named_as_the_user_names_it(spark: SparkSession, lake: Lake) -> None:
     lake.create("t", "a INT")
     book = "rulebook: shop\ntables: {orders: {path: @}}\n".replace("@", lake.path("t"))

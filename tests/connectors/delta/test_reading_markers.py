@@ -57,6 +57,7 @@ def stamped(lake: Lake, table: str, version: int) -> int:
     return int(next(line["txn"]["lastUpdated"] for line in lines if "txn" in line)) * 1_000
 
 
+@pytest.mark.long
 def test_the_latest_markers_of_each_app_id_and_how_long_they_last(
     lake: Lake, markers: DeltaMarkers
 ) -> None:
@@ -85,6 +86,7 @@ def test_the_commits_under_markers_with_their_firings(lake: Lake, markers: Delta
     assert markers.noted("log", 5) == Notes((), 6)
 
 
+@pytest.mark.long
 def test_a_log_that_was_cleaned_says_where_it_begins(lake: Lake) -> None:
     lake.create("old", "id BIGINT")
     write(lake, "old", "tidegate/s/shop/first", 1)

@@ -18,6 +18,7 @@ from tidegate.rules.errors import EngineError
 ROOT = Path(__file__).parents[3]
 
 
+@pytest.mark.long
 def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
         "from tidegate.connectors.delta.session import start_session\n"

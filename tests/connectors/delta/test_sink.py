@@ -348,6 +348,7 @@ def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
     catalog.close()
 
 
+@pytest.mark.long
 def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
     book = replace(bank.book, settings=Settings(statement_seconds_max=1))
     slow = DeltaSink(bank.catalog, book, DeltaAnalyst(bank.catalog, book), lambda _: {})
@@ -537,6 +538,7 @@ def test_g31_a_database_is_of_one_engine_and_those_of_earlier_epochs_are_dropped
         assert not spark.catalog.databaseExists(catalog.database)
 
 
+@pytest.mark.long
 def test_every_table_that_cannot_be_had_is_named(spark: SparkSession, lake: Lake) -> None:
     spark.range(1).write.parquet(lake.path("files"))
     spark.sql("CREATE DATABASE files")

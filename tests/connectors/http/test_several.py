@@ -29,8 +29,8 @@ rules:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[SqlStore]:
-    with open_store(store_url, create=True) as opened:
+def store(slow_store_url: str) -> Iterator[SqlStore]:
+    with open_store(slow_store_url, create=True) as opened:
         opened.register("shop", BOOK, None)
         opened.register("cash", CASH, None)
         yield opened

@@ -7,9 +7,10 @@ from decimal import Decimal
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tidegate.engine.core.columns.hashing import match_rows, row_hash
 from tidegate.engine.core.columns.ids import (
     as_binary,
@@ -129,7 +130,7 @@ def test_g06_equal_numbers_hash_alike_whatever_their_types(
     | st.integers(-(2**65), 2**65).map(Decimal)
     | st.floats(-60_000, 60_000, width=16).map(Decimal)
 )
-@settings(max_examples=300, deadline=None)
+@example_count(300)
 def test_g06_a_decimal_hashes_as_the_equal_number_of_another_type(value: Decimal) -> None:
     def hashed(array: pa.Array) -> list[list[int]]:
         found: list[list[int]] = row_hash(pa.table({"k": array})).tolist()

@@ -9,9 +9,10 @@ from typing import Any
 
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.support.rulebooks import SCHEMAS, event, rule, rulebook, signal, table
 from tidegate.engine.core.columns.transitions import transition_table, transitions_of
 from tidegate.engine.evaluate.shape import shape_of
@@ -134,7 +135,7 @@ def histories(draw: st.DrawFn) -> list[Change]:
     return found
 
 
-@settings(deadline=None, max_examples=150)
+@example_count(150)
 @given(histories(), st.randoms())
 def test_the_net_effect_is_that_of_the_changes_one_by_one(
     changes: list[Change], order: Any

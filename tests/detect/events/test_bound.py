@@ -9,10 +9,11 @@ from itertools import groupby
 import numpy as np
 import pyarrow.compute as pc
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
@@ -91,7 +92,7 @@ def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
     data=st.data(),
     keyed=st.booleans(),
 )
-@settings(max_examples=80, deadline=None)
+@example_count(80)
 def test_never_more_is_stored_than_the_bound(
     rule: tuple[Expression, Context], data: st.DataObject, keyed: bool
 ) -> None:

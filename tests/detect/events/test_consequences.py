@@ -8,11 +8,12 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import alone
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.meaning import is_composite
 from tests.reference.planted import cases, planted
@@ -25,7 +26,7 @@ from tidegate.rules.model import Context, Rulebook
 
 Case = tuple[Rulebook, list[Line]]
 CASES = cases(operators=EVERYTHING)
-SOME = settings(max_examples=25, deadline=None)
+SOME = example_count(25)
 USING_UP = [Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS, Context.CUMULATIVE]
 
 
@@ -141,7 +142,7 @@ def test_s01_nothing_depends_on_the_order_of_lines(
 @pytest.mark.parametrize("on", ["A(a, b, c)", "A(a, b, [3 s])", "P(a, [1 s], c)"])
 @detecting
 @given(data=st.data())
-@settings(max_examples=10, deadline=None)
+@example_count(10)
 def test_a_and_p_ignore_used_up_windows(on: str, context: Context, data: st.DataObject) -> None:
     """Each b in a window is detected, whatever windows there were (in `recent` one an instant): so
     are ticks."""

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, SECOND, expected, of_last, written
@@ -88,7 +89,7 @@ def unlike(book: Rulebook) -> st.SearchStrategy[list[Line]]:
 @detecting
 def test_s09_every_occurrence_of_an_or_of_plain_events_counts(context: Context) -> None:
     @given(data=st.data())
-    @settings(max_examples=40, deadline=None)
+    @example_count(40)
     def some(data: st.DataObject) -> None:
         book = data.draw(books(context))
         history = data.draw(unlike(book))

@@ -5,11 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts, everywhere
 from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, resuming, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import (
@@ -50,7 +51,7 @@ def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObje
 def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @settings(max_examples=CASES[context], deadline=None)
+    @example_count(CASES[context])
     def some(data: st.DataObject) -> None:
         depth = data.draw(st.sampled_from([2, 3]))
         check(context, data.draw(books(depth)), data)
@@ -65,7 +66,7 @@ def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> 
 @resuming
 @detecting
 @given(data=st.data())
-@settings(max_examples=100_000 // 18 + 1, deadline=None)
+@example_count(100_000 // 18 + 1)
 def test_a_hundred_thousand_cases_are_those_of_the_reference(
     context: Context, depth: int, data: st.DataObject
 ) -> None:
@@ -82,7 +83,7 @@ def windows() -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
 def test_s04_a_window_is_closed_by_the_composite_of_lowest_rank(context: Context) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @settings(max_examples=80 if context is Context.RESTRICTED else 30, deadline=None)
+    @example_count(80 if context is Context.RESTRICTED else 30)
     def some(data: st.DataObject) -> None:
         check(context, data.draw(windows()), data)
 
@@ -95,7 +96,7 @@ def test_s04_a_window_is_closed_by_the_composite_of_lowest_rank(context: Context
 @resuming
 @detecting
 @given(data=st.data())
-@settings(max_examples=3_000, deadline=None)
+@example_count(3_000)
 def test_s04_in_thousands_of_cases(context: Context, data: st.DataObject) -> None:
     check(context, data.draw(windows()), data)
 
@@ -106,7 +107,7 @@ def test_every_operator_in_every_context_finds_the_same_however_time_goes_on(
     operators: list[Operator],
 ) -> None:
     @given(data=st.data())
-    @settings(max_examples=10, deadline=None)
+    @example_count(10)
     def some(operator: Operator, data: st.DataObject) -> None:
         rulebook, history = data.draw(cases(operators=EVERYTHING, depth=1, root=operator))
         until = data.draw(untils(history))

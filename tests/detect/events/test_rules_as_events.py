@@ -7,12 +7,13 @@ from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.load import read
 from tests.reference.cuts import cuts, everywhere
 from tests.reference.evaluate import Line, reference
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, expected, of_last
@@ -33,7 +34,7 @@ def lines(text: str) -> list[Line]:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=80, deadline=None)
+@example_count(80)
 def test_s08_rules_as_events_are_those_of_the_reference_for_any_cut(data: st.DataObject) -> None:
     rulebook, history = data.draw(
         cases(operators=UNTIMED, depth=2, rules_max=3, contexts=[*Context])
@@ -46,7 +47,7 @@ def test_s08_rules_as_events_are_those_of_the_reference_for_any_cut(data: st.Dat
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@example_count(50)
 def test_s08_with_timers_below_too(data: st.DataObject) -> None:
     rulebook, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=3))
     until = data.draw(untils(history))

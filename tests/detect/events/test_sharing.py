@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from hypothesis import HealthCheck, given, settings
+from hypothesis import HealthCheck, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import alone
 from tests.reference.evaluate import Line, canonical
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, PLACE, SECOND, UNTIMED, expressions
@@ -48,7 +49,7 @@ def run(rulebooks: Sequence[Rulebook], parts: Sequence[list[Line]]) -> tuple[lis
     others=st.lists(st.tuples(ONS, CONTEXTS), min_size=3, max_size=3),
     data=st.data(),
 )
-@settings(max_examples=40, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@example_count(40, suppress_health_check=[HealthCheck.too_slow])
 def test_g09_a_rule_does_not_notice_the_others(
     r: tuple[Expression, Context],
     others: list[tuple[Expression, Context]],

@@ -128,6 +128,7 @@ def test_of_many_ambiguities_the_first_are_said_and_the_others_counted() -> None
     assert found[0].endswith("9 more markers of 's' go on beside another")
 
 
+@pytest.mark.long
 def test_a_machine_that_is_too_large() -> None:
     large = (PROGRAMS / "states_16.es").read_text()
     (size,) = (w for w in warned(large) if w.code == "script-size")

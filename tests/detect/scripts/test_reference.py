@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from unittest.mock import patch
 
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.detect.scripts.compared import SECOND, Out, emissions
@@ -15,6 +15,7 @@ from tests.reference.eventscript.evaluate import Emission, Event, key_rank
 from tests.reference.eventscript.evaluate import run as evaluated
 from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, resuming, saw
 from tidegate.engine.detect.scripts import column_expressions, run, state
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Done
@@ -45,7 +46,7 @@ def transitions(found: list[Out]) -> list[int]:
 
 @resuming
 @detecting
-@settings(max_examples=150, deadline=None)
+@example_count(150)
 @given(examples(), st.sampled_from(["auto", "hierarchical"]))
 def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> None:
     """Whole; cut, with the keys in as many partitions as there may be."""
@@ -67,7 +68,7 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
 
 @resuming
 @detecting
-@settings(max_examples=100, deadline=None)
+@example_count(100)
 @given(examples(compilable=True))
 def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -> None:
     """Where it is cut into buckets each of which is compiled, or each second one; it emits what
@@ -100,7 +101,7 @@ def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -
 
 
 @detecting
-@settings(max_examples=100, deadline=None)
+@example_count(100)
 @given(st.data(), st.sampled_from([0, ALL_INTERPRETED]))
 def test_outputs_of_another_script_come_as_they_were_emitted(
     data: st.DataObject, least: int

@@ -10,7 +10,7 @@ from itertools import product
 import pytest
 from automata.fa.dfa import DFA
 from automata.fa.nfa import NFA
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.reference.eventscript.expand import Marker, Part, expand
 from tests.reference.eventscript.paths import enter, step
@@ -18,6 +18,7 @@ from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.rows import PROGRAMS
 from tests.reference.eventscript.scripts import scripts
 from tests.reference.eventscript.texts import Stream
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tidegate.rules.eventscript import tree
 
@@ -84,7 +85,7 @@ def compared(text: str) -> list[tuple[str, ...]]:
 
 
 @detecting
-@settings(max_examples=150, deadline=None)
+@example_count(150)
 @given(scripts(acting=False, timed=False))
 def test_accepts_the_words_of_its_automaton(script: tuple[str, list[Stream]]) -> None:
     saw([word for word in compared(script[0]) if word])

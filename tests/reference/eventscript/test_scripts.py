@@ -5,15 +5,16 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from tests.reference.eventscript.compare import agree, canonical, reference
 from tests.reference.eventscript.evaluate import Emission, Event
 from tests.reference.eventscript.runs import ERROR
 from tests.reference.eventscript.scripts import Example, examples
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 
-SOME = settings(max_examples=60, deadline=None)
+SOME = example_count(60)
 
 
 def emitted(found: list[Emission]) -> list[Emission]:

@@ -4,9 +4,10 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.reference.strategies import EVERYTHING, expressions
 from tests.rules import strategies as trees
 from tests.support.rulebooks import loaded
@@ -263,7 +264,7 @@ def test_s13_the_warning_says_what_to_write() -> None:
 
 
 @given(expressions(EVERYTHING, depth=3))
-@settings(max_examples=300, deadline=None)
+@example_count(300)
 def test_the_normal_form_is_bounded_and_forgets_where_the_expression_does(on: Expression) -> None:
     written, normal = (bound(e, Context.RESTRICTED) for e in (on, normalise(on)))
     assert normal.exists or not written.exists

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import seconds, seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.strategies import EVERYTHING, PLACE, SECOND, expressions
 from tests.rules.algebra.test_transformation import written
@@ -75,7 +76,7 @@ def test_g13_what_is_only_looked_at_is_forgotten_with_what_looks(on: str, second
 
 @detecting
 @given(expressions(EVERYTHING, depth=3), st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@example_count(60, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_every_context_detects_the_same(on: Expression, data: st.DataObject) -> None:
     run = written(detected(rule(on)))
     assert {*labels(run)} == {*labels(on)}

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import assume, given, settings
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import seconds, world
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.meaning import Meaning
 from tests.reference.strategies import EVERYTHING, expressions
@@ -43,7 +44,7 @@ def test_may_fire(on: str) -> None:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_no_history_has_an_instance(data: st.DataObject) -> None:
     whole = data.draw(expressions(EVERYTHING, depth=2))
     parts = [part for part in whole.walk() if not isinstance(part, Own)]

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import seconds, seen, spans, world
 from tests.reference.contexts import detections
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.strategies import CARLSON_LISPER, EVERYTHING, expressions
 from tidegate.rules.algebra.normal_form import normalise
@@ -50,7 +51,7 @@ def test_normal_form(written: str, normal: str) -> None:
 )
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.filter_too_much])
+@example_count(60, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_the_normal_form_means_the_same(
     operators: tuple[type[Expression], ...], data: st.DataObject
 ) -> None:

@@ -6,11 +6,12 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import HealthCheck, assume, given, settings
+from hypothesis import HealthCheck, assume, given
 from hypothesis import strategies as st
 
 from tests.reference.alone import History, seconds, world
 from tests.reference.contexts import detections, initiator
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.strategies import EVERYTHING, expressions
 from tests.reference.values import Instance, Occurrence
@@ -188,7 +189,7 @@ def twice(history: History) -> History:
 
 @detecting
 @given(expressions(EVERYTHING, depth=3), st.data())
-@settings(max_examples=400, deadline=None, suppress_health_check=list(HealthCheck))
+@example_count(400, suppress_health_check=list(HealthCheck))
 def test_what_fires_once_never_shares_an_initiator(on: Expression, data: st.DataObject) -> None:
     assume(not fires_again(on, {}))
     history = data.draw(seconds(on, lines_max=5))
@@ -199,7 +200,7 @@ def test_what_fires_once_never_shares_an_initiator(on: Expression, data: st.Data
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@example_count(150, suppress_health_check=list(HealthCheck))
 def test_what_is_warned_of_does_fire_again_at_these_events(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -217,7 +218,7 @@ def test_what_is_warned_of_does_fire_again_at_these_events(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@example_count(300, suppress_health_check=list(HealthCheck))
 def test_what_counts_each_once_never_shares_an_occurrence(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -231,7 +232,7 @@ def test_what_counts_each_once_never_shares_an_occurrence(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@settings(max_examples=150, deadline=None, suppress_health_check=list(HealthCheck))
+@example_count(150, suppress_health_check=list(HealthCheck))
 def test_what_is_said_to_count_in_several_detections_does(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -251,7 +252,7 @@ def test_what_is_said_to_count_in_several_detections_does(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@settings(max_examples=300, deadline=None, suppress_health_check=list(HealthCheck))
+@example_count(300, suppress_health_check=list(HealthCheck))
 def test_recent_fires_once_where_it_is_advised(on: Expression, data: st.DataObject) -> None:
     """Where timers begin it, once they are rules of their own. Counted is what fires again in
     `restricted`."""

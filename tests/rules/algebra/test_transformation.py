@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.alone import seconds as planted_seconds
 from tests.reference.alone import seen, world
 from tests.reference.contexts import detections
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw, small
 from tests.reference.meaning import World
 from tests.reference.strategies import EVERYTHING, SECOND, expressions
@@ -93,7 +94,7 @@ def found_in(expression: Expression, seeing: World) -> list[Instance]:
     st.none() | st.integers(1, 4).map(lambda s: s * SECOND),
     st.data(),
 )
-@settings(max_examples=120, deadline=None)
+@example_count(120)
 def test_what_is_short_enough_is_the_same(
     expression: Expression, limit: int | None, data: st.DataObject
 ) -> None:

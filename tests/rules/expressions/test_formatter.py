@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 
+from tests.reference.examples import example_count
 from tests.rules.strategies import expressions
 from tidegate import parse
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 
 
-@settings(max_examples=400, deadline=None)
+@example_count(400)
 @given(expressions)
 def test_round_trip(node: x.Expression) -> None:
     text = format_expression(node)
@@ -18,7 +19,7 @@ def test_round_trip(node: x.Expression) -> None:
     assert format_expression(parse(text)) == text
 
 
-@settings(max_examples=200, deadline=None)
+@example_count(200)
 @given(expressions)
 def test_operands_can_be_replaced_by_themselves(node: x.Expression) -> None:
     assert x.with_operands(node, list(node.operands())) == node

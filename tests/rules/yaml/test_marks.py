@@ -5,9 +5,10 @@ from __future__ import annotations
 import json
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tidegate.rules.yaml.reader import Fields, Scalar, read_yaml
 
 texts = st.text(alphabet="ab'\"\\#:é ", min_size=1, max_size=20)
@@ -22,7 +23,7 @@ def scalar(yaml: str) -> Scalar:
     return node
 
 
-@settings(max_examples=200, deadline=None)
+@example_count(200)
 @given(texts)
 def test_quoted(text: str) -> None:
     single = "k: '" + text.replace("'", "''") + "'\n"

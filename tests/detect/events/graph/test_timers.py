@@ -7,9 +7,10 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.support.history import batches, canonical, printed
@@ -50,7 +51,7 @@ def timed(draw: st.DrawFn) -> Rulebook:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@example_count(50)
 def test_g08_steps_of_few_timers_detect_what_one_step_does(data: st.DataObject) -> None:
     """And each fires no more than its limit, but for those of one millisecond."""
     book = data.draw(st.composite(timed)())
@@ -76,7 +77,7 @@ def test_g08_steps_of_few_timers_detect_what_one_step_does(data: st.DataObject) 
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@example_count(50)
 def test_a_step_at_each_instant_that_is_due_misses_nothing(data: st.DataObject) -> None:
     """Stepped only where something arrives and where `next_due` says, it detects the same."""
     book = data.draw(st.composite(timed)())

@@ -8,9 +8,10 @@ from decimal import Decimal
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.replay import json_values
 
@@ -46,7 +47,7 @@ def tables(draw: st.DrawFn) -> pa.Table:
 
 
 @given(table=tables(), data=st.data())
-@settings(max_examples=300, deadline=None)
+@example_count(300)
 def test_s01_the_greatest_is_the_last_of_those_with_the_highest_rank(
     table: pa.Table, data: st.DataObject
 ) -> None:

@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import spans, watermarks
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.support.history import batches, canonical, printed, through_ipc
@@ -55,7 +56,7 @@ def book(draw: st.DrawFn) -> Rulebook:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> None:
     own = data.draw(st.composite(book)())
     lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])

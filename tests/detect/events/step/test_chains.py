@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
@@ -104,7 +105,7 @@ def check(own: Rulebook, lines: list[Line]) -> None:
 
 @detecting
 @given(data=st.data(), keyed=st.booleans())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_chains_find_what_the_reference_finds(data: st.DataObject, keyed: bool) -> None:
     own = book([(e, "restricted") for e in data.draw(chains())], keyed=keyed)
     check(own, data.draw(planted(own, 12)))
@@ -112,7 +113,7 @@ def test_chains_find_what_the_reference_finds(data: st.DataObject, keyed: bool) 
 
 @detecting
 @given(data=st.data(), keyed=st.booleans())
-@settings(max_examples=60, deadline=None)
+@example_count(60, least=60)
 def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: bool) -> None:
     """Bucket by bucket, also where rules come and go, or are parked, so that chains share other
     nodes; and from an activation on."""
@@ -156,7 +157,7 @@ def as_sets(carried: Carried) -> dict[str, list[str]]:
 @detecting
 def test_chains_in_every_context_find_what_the_reference_finds(context: Context) -> None:
     @given(data=st.data(), keyed=st.booleans())
-    @settings(max_examples=20, deadline=None)
+    @example_count(20)
     def some(data: st.DataObject, keyed: bool) -> None:
         own = book([(data.draw(plain_chains()), context.value)], keyed=keyed)
         check(own, data.draw(planted(own, 10)))

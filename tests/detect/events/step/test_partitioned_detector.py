@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, resuming, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, SECOND
@@ -53,7 +54,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
 @detecting
 def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
     @given(data=st.data())
-    @settings(max_examples=count, deadline=None)
+    @example_count(count)
     def some(data: st.DataObject) -> None:
         drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=3)
         rulebook, history = data.draw(drawn)
@@ -69,7 +70,7 @@ def test_g26_partitions_change_nothing_of_what_is_detected(count: int) -> None:
 
 
 @given(data=st.data())
-@settings(max_examples=50, deadline=None)
+@example_count(50)
 def test_g26_a_step_on_what_the_last_one_left_is_a_step_on_what_was_read_back(
     data: st.DataObject,
 ) -> None:

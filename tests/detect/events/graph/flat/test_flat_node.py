@@ -5,10 +5,11 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, expected, written
@@ -82,7 +83,7 @@ def filtered(draw: Draw, *, recent: bool) -> Expression:
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@example_count(40)
 def test_flat_expressions_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
@@ -110,7 +111,7 @@ def chained(draw: Draw) -> Expression:
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
-@settings(max_examples=60, deadline=None)
+@example_count(60)
 def test_s03_sequences_of_a_type_twice_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.detect.events.graph.flat.test_flat_node import CHOOSING
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import expected
@@ -32,7 +33,7 @@ WINDOWS = (
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
-@settings(max_examples=30, deadline=None)
+@example_count(30)
 def test_s04_windows_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:

@@ -6,10 +6,11 @@ import json
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts, everywhere
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, expected
@@ -27,7 +28,7 @@ CHAINS = st.sampled_from(["a ; b", "a ; b ; c", "a ; (b ; c) within 3 s", "c ; a
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
-@settings(max_examples=15, deadline=None)
+@example_count(15)
 def test_plain_sequences_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:

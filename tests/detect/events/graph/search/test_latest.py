@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, expected, written
@@ -29,7 +30,7 @@ def flat(draw: st.DrawFn, names: tuple[str, ...]) -> Expression:
 
 @detecting
 @given(data=st.data())
-@settings(max_examples=40, deadline=None)
+@example_count(40)
 def test_s03_recent_detects_what_the_reference_detects_for_any_cut(data: st.DataObject) -> None:
     on = data.draw(flat(NAMES[: data.draw(st.integers(2, 4))]))
     if data.draw(st.booleans()):

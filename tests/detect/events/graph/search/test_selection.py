@@ -6,10 +6,11 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts, everywhere
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import SECOND, expected
@@ -57,7 +58,7 @@ def selecting(on: str, how: Selection, keys: tuple[str, ...] = ()) -> Rulebook:
 
 @detecting
 @given(pair=PAIRS, keys=st.sampled_from([(), ("k",)]), data=st.data())
-@settings(max_examples=80, deadline=None)
+@example_count(80)
 def test_s12_selections_are_those_of_the_reference_for_any_cut(
     pair: tuple[str, Selection], keys: tuple[str, ...], data: st.DataObject
 ) -> None:

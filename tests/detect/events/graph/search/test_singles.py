@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import expected
@@ -35,7 +36,7 @@ SINGLE = (
 @pytest.mark.parametrize("context", [c for c in Context if c is not Context.RESTRICTED])
 @detecting
 @given(data=st.data())
-@settings(max_examples=25, deadline=None)
+@example_count(25)
 def test_single_occurrences_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:

@@ -1,4 +1,4 @@
-"""Small readers of text: lengths of time, cron lines, type names, words of SQL."""
+"""Small readers of text: lengths of time, cron lines."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from tidegate.rules.expressions.durations import (
     lacks_unit,
 )
 from tidegate.rules.expressions.nodes import Duration
-from tidegate.rules.sql.types import sql_type
-from tidegate.rules.sql.words import image_words, unsteady_words
 
 DAY = 86_400_000_000
 
@@ -100,66 +98,3 @@ def test_s11_cron_is_vixies() -> None:
     assert not cron("0 0 1 * *").either_day
     assert not cron("0 0 */2 * mon").either_day
     assert cron("0 0 30 2,3 *").days == {30}
-
-
-@pytest.mark.parametrize(
-    "text",
-    [
-        "bigint",
-        "DECIMAL( 12 , 2 )",
-        "decimal",
-        "timestamp_ntz",
-        "varchar(10)",
-        "array<string>",
-        "map<string, array<int>>",
-        "struct<a: int, b: struct<c: map<int, decimal(3)>>>",
-        "struct<`a b` string>",
-        "struct<select: int, not string, date: date>",
-    ],
-)
-def test_type(text: str) -> None:
-    assert sql_type(text) == text
-
-
-@pytest.mark.parametrize(
-    "text",
-    ["", "bigit", "int int", "decimal(0)", "decimal(39)", "decimal(3,4)", "decimal(a)", "varchar",
-     "array", "array<int", "map<int>", "array<int, int>", "int; DROP TABLE t", "decimal(1", "["],
-)  # fmt: skip
-def test_no_type(text: str) -> None:
-    with pytest.raises(ValueError, match=r".+"):
-        sql_type(text)
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("now() > x", ["now"]),
-        ("x > CURRENT_TIMESTAMP", ["CURRENT_TIMESTAMP"]),
-        ("rand ( 3 ) < 1 and uuid() = y", ["rand", "uuid"]),
-        ("now > 3 and rand = 1", []),
-        ("x = 'now()' or y = \"rand()\"", []),
-        ("x = 'it''s' and y = 'a\\'b now()'", []),
-        ("x = r'a\\' and now() > y", ["now"]),
-        ("-- now()\nx > 1 /* rand() */", []),
-        ("`current_date` > t.current_date", []),
-        ("unix_timestamp('2020-01-01') > unix_timestamp()", ["unix_timestamp"]),
-        ("unix_timestamp(x) > 3", []),
-    ],
-)
-def test_g25_words_that_depend_on_when_they_run(text: str, found: list[str]) -> None:
-    assert [word.name for word in unsteady_words(text)] == found
-
-
-@pytest.mark.parametrize(
-    ("text", "found"),
-    [
-        ("new.x > OLD . y", ["new", "OLD"]),
-        ("old > new", []),
-        ("t.old.x > 1", []),
-        ("x = 'old.x'", []),
-        ("`old`.x > 1", ["old"]),
-    ],
-)
-def test_g11_mentions_of_images(text: str, found: list[str]) -> None:
-    assert [word.name for word in image_words(text)] == found
