@@ -47,8 +47,9 @@ def redacted(url: sa.URL) -> str:
 def store_option(url: sa.URL) -> str:
     """What names the store on a command line: `--store URL`; a URL of which something is hidden
     stands for the one that was given."""
-    hidden = _hidden(url)
-    shown = redacted(url) + ("&***" if hidden and "?" in redacted(url) else "?***" if hidden else "")
+    shown = redacted(url)
+    if _hidden(url):
+        shown += "&***" if "?" in shown else "?***"
     option = f"--store {shlex.quote(shown)}"
     return f"{option} (the whole URL: *** is left out here)" if "***" in shown else option
 
