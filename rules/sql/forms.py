@@ -11,6 +11,7 @@ from itertools import pairwise
 from tidegate.rules.errors import nearest
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.words import (
+    GRAMMAR,
     QUERIES,
     Token,
     UnclosedError,
@@ -34,6 +35,17 @@ NO_SUBSTITUTION = (
     "write the value or a column; with for_each: firing a key is a parameter, as in :account_id"
 )
 _ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[!|:-]+")
+_BEFORE_A_VALUE = {
+    *("", "(", "[", ",", "=", "==", "<>", "!=", "<", ">", "<=", ">=", "<=>"),
+    *("/", "%", "^", "||", "+", "-", "~", "AND", "OR"),
+}
+_BEHIND_A_VALUE = _BEFORE_A_VALUE - {"", "(", "[", "+", "-", "~"} | {")", "]"}
+_PAIRS = {("(", ")"), ("[", "]"), (">", ">"), ("<", "<")}  # `f()`, `a >> 2`
+_MEANT = {"=<": "<=", "><": "<>", "==": "=", "<=": "<=", ">=": ">=", "<>": "<>", "=>": ">="}
+_ANGLES = {"<", ">"}
+_QUOTES = "'\""
+_NESTED_TYPES = {"array", "map", "struct"}
+_BEGIN = Token("", 0, "", "")
 _CURLY = re.compile("[‘’‚“”„«»´]")
 _SUBSTITUTED = re.compile(r"\$\{[^}'\"]*\}?")
 _EXPRESSION_ONLY = ("WHERE", "IF", "HAVING", "WHEN", "AND", "OR")
@@ -76,9 +88,14 @@ def expression_fault(text: str) -> SqlFault | None:
     if found is None and tokens and tokens[-1].text == ";":
         message = "an expression does not end in a semicolon"
         return SqlFault("sql-syntax", message, tokens[-1].offset, "leave the ; out")
+    return found or _other_kind(text) or _side_by_side(tokens)
+
+
+def _other_kind(text: str) -> SqlFault | None:
+    """A query, or a condition with the word before it."""
     first = next(iter(sql_words(text)), None)
-    if found or first is None or first.called or first.quoted or first.qualifies:
-        return found
+    if first is None or first.called or first.quoted or first.qualifies:
+        return None
     word = first.text.upper()
     if text[: first.offset].strip():
         return None
@@ -103,7 +120,7 @@ def _form(text: str) -> SqlFault | None:
         return None
     if all(token.text == ";" for token in tokens):
         return SqlFault("sql-syntax", "there is nothing but comments", 0)
-    checks = (_curly, _bracketed, _several, _substituted, _ends_early)
+    checks = (_curly, _bracketed, _several, _substituted, _ends_early, _lacks_operand)
     found = (check(text, tokens) for check in checks)
     return next(filter(None, found), None)
 
@@ -150,8 +167,61 @@ def _ends_early(_: str, tokens: Sequence[Token]) -> SqlFault | None:
     last = next(token for token in reversed(tokens) if token.text != ";")
     if not _ENDS.fullmatch(last.text) or last.member:
         return None
+    if last.text == ">" and _has_nested_types(tokens):
+        return None
     message = f"the text ends behind {last.text!r}"
     return SqlFault("sql-syntax", message, last.offset, f"complete it, or leave {last.text} out")
+
+
+def _lacks_operand(_: str, tokens: Sequence[Token]) -> SqlFault | None:
+    """An operator, or a comma, without a value on one of its sides. AND and OR are taken for no
+    names of columns, which to Spark they may be; at the beginning `_other_kind` has them."""
+    before, last = _BEGIN, "" if tokens[0].text.upper() not in ("AND", "OR") else "a name"
+    typed = _has_nested_types(tokens)
+    for token in tokens:
+        listed = last in ("(", ",") and token.after[:1] in (",", ")")  # `(a, or, b)`: three names
+        named = token.member or (token.text.isidentifier() and (listed or token.qualifies))
+        kind = "a name" if named else token.text.upper()
+        if kind == "&&":
+            return SqlFault("sql-syntax", "&& is no operator of SQL", token.offset, "write AND")
+        lacks = kind in _BEHIND_A_VALUE and last in _BEFORE_A_VALUE and (last, kind) not in _PAIRS
+        if lacks and not (typed and _ANGLES & {last, kind}):
+            behind = f" behind {before.text!r}" if last else ""
+            message = f"a value is missing{behind} before {token.text!r}"
+            meant = _MEANT.get(last + kind)
+            hint = f"did you mean {meant}?" if meant else ""
+            return SqlFault("sql-syntax", message, token.offset, hint)
+        before, last = token, kind
+    return None
+
+
+def _has_nested_types(tokens: Sequence[Token]) -> bool:
+    """Whether `<` and `>` may be those of array<int>."""
+    return any(t.after[:1] == "<" and t.text.lower() in _NESTED_TYPES for t in tokens)
+
+
+def _side_by_side(tokens: Sequence[Token]) -> SqlFault | None:
+    """Two values with nothing between them, outside of all brackets: `kind 'x'`, `a b`."""
+    depth = 0
+    for one, then in pairwise(tokens):
+        depth += (one.text in _CLOSES) - (one.text in _CLOSES.values())
+        if depth == 0 and then.text == "=>":
+            message = "=> is no operator of an expression"
+            return SqlFault("sql-syntax", message, then.offset, "did you mean >=?")
+        if depth == 0 and (one.text in ")]" or _is_value(one)) and _is_value(then):
+            if one.text[0] in _QUOTES and then.text[0] in _QUOTES:
+                continue  # texts one after the other are one
+            message = f"an operator is missing between {one.text!r} and {then.text!r}"
+            return SqlFault("sql-syntax", message, then.offset)
+    return None
+
+
+def _is_value(token: Token) -> bool:
+    """Whether it is a value, and can be nothing else."""
+    text = token.text
+    if text.isidentifier():
+        return text.lower() not in GRAMMAR and not token.called
+    return text[0] in _QUOTES or text[0] == "`" or text[0].isdigit()
 
 
 def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
