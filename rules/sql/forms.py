@@ -43,7 +43,7 @@ _BEHIND_A_VALUE = _BEFORE_A_VALUE - {"", "(", "[", "+", "-", "~"} | {")", "]"}
 _PAIRS = {("(", ")"), ("[", "]"), (">", ">"), ("<", "<")}  # `f()`, `a >> 2`
 _MEANT = {"=<": "<=", "><": "<>", "==": "=", "<=": "<=", ">=": ">=", "<>": "<>", "=>": ">="}
 _ANGLES = {"<", ">"}
-_QUOTES = "'\""
+_QUOTES = ("'", '"')
 _NESTED_TYPES = {"array", "map", "struct"}
 _BEGIN = Token("", 0, "", "")
 _CURLY = re.compile("[‘’‚“”„«»´]")
@@ -208,8 +208,8 @@ def _side_by_side(tokens: Sequence[Token]) -> SqlFault | None:
         if depth == 0 and then.text == "=>":
             message = "=> is no operator of an expression"
             return SqlFault("sql-syntax", message, then.offset, "did you mean >=?")
-        if depth == 0 and (one.text in ")]" or _is_value(one)) and _is_value(then):
-            if one.text[0] in _QUOTES and then.text[0] in _QUOTES:
+        if depth == 0 and (one.text in _CLOSES.values() or _is_value(one)) and _is_value(then):
+            if one.text.startswith(_QUOTES) and then.text.startswith(_QUOTES):
                 continue  # texts one after the other are one
             message = f"an operator is missing between {one.text!r} and {then.text!r}"
             return SqlFault("sql-syntax", message, then.offset)
@@ -221,7 +221,7 @@ def _is_value(token: Token) -> bool:
     text = token.text
     if text.isidentifier():
         return text.lower() not in GRAMMAR and not token.called
-    return text[0] in _QUOTES or text[0] == "`" or text[0].isdigit()
+    return text[:1].isdigit() or text.startswith(("'", '"', "`"))
 
 
 def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
