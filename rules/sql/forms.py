@@ -44,6 +44,7 @@ _PAIRS = {("(", ")"), ("[", "]"), (">", ">"), ("<", "<")}  # `f()`, `a >> 2`
 _MEANT = {"=<": "<=", "><": "<>", "==": "=", "<=": "<=", ">=": ">=", "<>": "<>", "=>": ">="}
 _ANGLES = {"<", ">"}
 _QUOTES = ("'", '"')
+_QUOTED = (*_QUOTES, "`")
 _NESTED_TYPES = {"array", "map", "struct"}
 _BEGIN = Token("", 0, "", "")
 _CURLY = re.compile("[‘’‚“”„«»´]")
@@ -128,7 +129,8 @@ def _form(text: str) -> SqlFault | None:
 def _curly(text: str, tokens: Sequence[Token]) -> SqlFault | None:
     """A quote of a word processor's."""
     for token in tokens if _CURLY.search(text) else ():
-        found = _CURLY.search(token.text) if token.text[0] not in "'\"`" else None
+        quoted = token.text.startswith(_QUOTED)
+        found = None if quoted else _CURLY.search(token.text)
         if found:
             message = f"{found[0]} is no quote of SQL"
             hint = "write straight quotes: '..' around a text, `..` around a name"
@@ -221,7 +223,7 @@ def _is_value(token: Token) -> bool:
     text = token.text
     if text.isidentifier():
         return text.lower() not in GRAMMAR and not token.called
-    return text[:1].isdigit() or text.startswith(("'", '"', "`"))
+    return text[:1].isdigit() or text.startswith(_QUOTED)
 
 
 def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
@@ -238,7 +240,7 @@ def substituted(text: str) -> re.Match[str] | None:
     """`${x}` inside of quotes, where it is written as it stands."""
     if "${" not in text:
         return None
-    quoted = (token for token in sql_tokens(text) if token.text[-1] in "'\"")
+    quoted = (token for token in sql_tokens(text) if token.text.endswith(_QUOTES))
     inside = (_SUBSTITUTED.search(text, t.offset, t.offset + len(t.text)) for t in quoted)
     return next(filter(None, inside), None)
 
