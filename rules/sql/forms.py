@@ -6,12 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from tidegate.rules.errors import nearest
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.words import (
     GRAMMAR,
+    KEPT_MAX,
     QUERIES,
     Token,
     UnclosedError,
@@ -109,6 +111,7 @@ def _other_kind(text: str) -> SqlFault | None:
     return None
 
 
+@lru_cache(maxsize=KEPT_MAX)
 def _form(text: str) -> SqlFault | None:
     """What is wrong with a text of any kind."""
     try:

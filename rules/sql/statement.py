@@ -54,10 +54,16 @@ def calls(
     text: str, wanted: Callable[[str], bool], *, expression: bool = False
 ) -> Sequence[Mention]:
     """The calls of functions whose name is wanted. What no word suggests is not looked for."""
-    if not any(word.called and wanted(word.name) for word in sql_words(text)):
+    if not any(map(wanted, _called(text))):
         return ()
     read = expression_of(text) if expression else statement(text)
     return [call for call in read.calls if wanted(call.name)] if read else ()
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _called(text: str) -> frozenset[str]:
+    """The words with a bracket behind them."""
+    return frozenset(word.name for word in sql_words(text) if word.called)
 
 
 @lru_cache(maxsize=KEPT_MAX)
