@@ -12,11 +12,16 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
+
+from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.loader import is_text
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rule, Rulebook
 from tidegate.rules.yaml.files import read_file
 
 
@@ -112,12 +117,30 @@ def _switched(
         names = ", ".join(rule.key_names) or "none: it has no per:"
         message = f"the key columns of rule `{name}` are {names}"
         raise InputError([Problem("not-switched", message, word_place("--key"))])
+    if off:
+        _check_values(book, rule, key)
     known = [{n: key_text(v) for n, v in one.items()} for one in rule.disabled_for]
     if (dict(key) in known) is off:
         message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
         raise InputError([Problem("not-switched", message, word_place("--key"))])
     left = [one for one in known if one != key] + ([dict(key)] if off else [])
     return {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
+
+
+def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
+    """Refuse values that no key of the rule can have, as far as declarations say. Those of tables
+    are not known here: a type that is no key's stands for them, and what it meets is not judged."""
+    read = {name for other in book.rules.values() for names in other.per.values() for name in names}
+    read |= {name for event in table_events(book) for name in event.columns.values()}
+    table = pa.schema([(name, pa.struct([])) for name in sorted(read)])
+    for field in key_schema(rule, book, dict.fromkeys(book.tables, table), []):
+        try:
+            pa.array([key[field.name]]).cast(field.type)
+        except pa.ArrowException:
+            text = f"{field.name}={key[field.name]}"
+            message = f"{text}: the values of {field.name} are {spark_type(field.type)}"
+            hint = "write 2026-03-02T09:00:00Z" if pa.types.is_timestamp(field.type) else ""
+            raise InputError([Problem("key-type", message, word_place("--key"), hint)]) from None
 
 
 def ask_to_reload(

@@ -39,8 +39,20 @@ def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
         fields = declared[event].fields
         hint = did_you_mean(name, fields) or f"{event} declares {', '.join(fields) or 'no field'}"
         yield f"{name} of {event} is not declared: {hint}"
+    yield from _missing(book, trace)
     yield from dict.fromkeys(_never_meeting(with_edges(book, book.rules), trace))
     yield from _lacking(with_edges(book, book.rules), trace)
+
+
+def _missing(book: Rulebook, trace: Trace) -> Iterator[str]:
+    """Declared fields that a line has not; those of keys are counted in `_lacking`."""
+    pers = [item for rule in book.rules.values() for item in rule.per.items()]
+    keys = {(name, column) for name, columns in pers for column in columns}
+    for (event, name), meant in sorted(trace.seen.missing.items()):
+        if (event, name) in keys or (event, meant) in trace.seen.undeclared:
+            continue
+        hint = f"did you mean it by {meant!r}?" if meant else "write null if that is meant"
+        yield f"{name} of {event} is missing, and null: {hint}"
 
 
 def _never_meeting(book: Rulebook, trace: Trace) -> Iterator[str]:

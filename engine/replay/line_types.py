@@ -4,15 +4,22 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
+from functools import lru_cache
 from typing import Any
 
+import pyarrow as pa
+
 from tidegate.engine.core.types.fields import are_of, check_fields
+from tidegate.engine.core.types.spark import arrow_type
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, family
+from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
 
+DIGITS_SURE = 15  # that a double keeps of any decimal
 _OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
 
 
@@ -34,17 +41,59 @@ def has_types(event: SignalEvent) -> bool:
     return event.place.path.startswith("events.")
 
 
-def check_types(event: SignalEvent, rows: Sequence[dict[str, Any]], lines: Sequence[bytes]) -> None:
+def declared_fields(book: Rulebook) -> Mapping[str, Collection[str]]:
+    """The fields that a line is to have, by event: of a signal, and of a table's `columns:`."""
+    found: dict[str, Collection[str]] = {}
+    for name, event in book.events.items():
+        if isinstance(event, SignalEvent) and has_types(event):
+            found[name] = [field for field in event.fields if field not in _OF_THE_LINE]
+        elif isinstance(event, TableEvent) and event.columns:
+            found[name] = [*event.columns]
+    return found
+
+
+def check_types(
+    event: SignalEvent,
+    rows: Sequence[dict[str, Any]],
+    lines: Sequence[bytes],
+    keys: Collection[str],
+) -> None:
     """Refuse what the inbox refuses, but for fields that are missing, here null, or not declared.
-    A number that is written as text becomes one. `rows` are the `lines` as they were read. Raises
-    InputError for the first line that is wrong."""
+    A number that is written as text becomes one. `rows` are the `lines` as they were read; `keys`:
+    fields that are compared. Raises InputError for the first line that is wrong."""
     columns = {name: [row.get(name) for row in rows] for name in event.fields}
-    if not all(are_of(ddl, columns[name]) for name, ddl in event.fields.items()):
-        for line in lines:  # with numbers as they are written
-            exact = json.loads(line, parse_float=Decimal)
-            check_fields(event, {name: exact.get(name) for name in event.fields})
+    if all(are_of(ddl, columns[name]) for name, ddl in event.fields.items()):
+        long = _long_decimals(tuple(event.fields.items()))
+        lines = [line for line in lines if long.search(line)] if long else []
+    for line in lines:  # with numbers as they are written
+        exact = json.loads(line, parse_float=Decimal)
+        check_fields(event, {name: exact.get(name) for name in event.fields})
+        for name in event.fields.keys() & keys:
+            _check_digits(name, event.fields[name], exact.get(name))
     for name, values in columns.items():
         if family(event.fields[name]) == "number" and str in map(type, values):
             for row, value in zip(rows, values, strict=True):
                 if isinstance(value, str) and math.isfinite(float(value)):
                     row[name] = float(value)
+
+
+@lru_cache
+def _long_decimals(fields: Sequence[tuple[str, str]]) -> re.Pattern[bytes] | None:
+    """What finds, in a line, a decimal that a double may not tell from another: of more than 15
+    digits, or with an exponent. None where there are no decimals."""
+    names = [name for name, ddl in fields if pa.types.is_decimal(arrow_type(ddl))]
+    places = [re.escape(json.dumps(name, ensure_ascii=False)) + r"\s*:\s*" for name in names]
+    if any("decimal" in str(arrow_type(ddl)) for name, ddl in fields if name not in names):
+        places.append(r"[:,\[]\s*")  # inside of another value
+    number = r'"?-?(?:[0-9](?:\.?[0-9]){15}|[0-9.]+[eE])'
+    return re.compile(f"(?:{'|'.join(places)}){number}".encode()) if places else None
+
+
+def _check_digits(name: str, ddl: str, value: Any) -> None:
+    """Refuse a decimal key that would be one with another: keys are compared as doubles."""
+    if value is None or isinstance(value, int) or not pa.types.is_decimal(arrow_type(ddl)):
+        return
+    if Decimal(repr(float(value))) != Decimal(value):
+        message = f"{name}: {value} has more digits than keys are compared by here"
+        hint = f"give it {DIGITS_SURE} digits, or fewer"
+        raise InputError([Problem("long-decimal", message, Place(), hint)])

@@ -19,15 +19,20 @@ from tidegate.engine.core.event_names import action_edges, beginning, begun, edg
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
-from tidegate.engine.replay.line_types import check_types, declared_signals, has_types
+from tidegate.engine.replay.line_types import (
+    check_types,
+    declared_fields,
+    declared_signals,
+    has_types,
+)
 from tidegate.engine.replay.tally import Seen, kind_of, looks_like
-from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, word_place
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, nearest, word_place
 from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.sql.operations import ROWLESS
 
 PROBLEMS_MAX = 20
 FORMS_MAX = 10_000  # of lines, that are remembered
-UNDECLARED_MAX = 100  # fields that are warned of
+FIELDS_MAX = 100  # that are warned of
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
 _NO_NUMBER = re.compile(rb":\s*(?:NaN|-?Infinity)\b")
@@ -71,6 +76,7 @@ class Lines:
         self._keys = sorted(key_fields(book))
         self._typed = {self._codes[n]: each for n, each in declared_signals(book).items()}
         self._checked = {code for code, event in self._typed.items() if has_types(event)}
+        self._declared = {self._codes[n]: each for n, each in declared_fields(book).items()}
         self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -129,14 +135,15 @@ class Lines:
         time = self._times(fields, lines)
         for number in self._checked & set(code.tolist()):
             mine = np.flatnonzero(code == number).tolist()
-            check_types(self._typed[number], [fields[i] for i in mine], [lines[i] for i in mine])
+            event = self._typed[number]
+            check_types(event, [fields[i] for i in mine], [lines[i] for i in mine], self._keys)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
         for name, found in columns.items():
             if found.type == ENCODED:  # which a column of integers or strings alone is not
                 _check_integers(name, keys[name], lines)
         self._count(code, time, keys)
-        self._note_undeclared(code, fields)
+        self._note_fields(code, fields)
         self._note_kinds(code, keys, columns)
         table = pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
         if self._until is not None and (time > self._until).any():
@@ -190,19 +197,23 @@ class Lines:
                     known = self.seen.kinds.setdefault((names[code[place]], key), {})
                     known.setdefault(kind_of(values[place]), values[place])
 
-    def _note_undeclared(
-        self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]
-    ) -> None:
+    def _note_fields(self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]) -> None:
         """Most lines of an event have the same fields: each form is looked at once."""
         forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
         for number, *given in sorted(forms - self._forms, key=str):
-            event = self._typed.get(int(number))
-            if event is None:
-                continue
-            for name in sorted({*map(str, given)} - {"event", "time", *event.fields}):
-                if len(self.seen.undeclared) < UNDECLARED_MAX:
-                    self.seen.undeclared.add((event.name, name))
+            names = {*map(str, given)} - {"event", "time"}
+            self._note_form(list(self._codes)[int(number)], names, int(number))
         self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
+
+    def _note_form(self, event: str, given: set[str], number: int) -> None:
+        typed, declared = self._typed.get(number), self._declared.get(number, ())
+        extra = sorted(given - typed.fields.keys()) if typed is not None else []
+        if len(self.seen.undeclared) < FIELDS_MAX:
+            self.seen.undeclared.update((event, name) for name in extra)
+        for name in declared if len(self.seen.missing) < FIELDS_MAX else ():
+            if name not in given:
+                meant = nearest(name, sorted(given.difference(declared))) or ""
+                self.seen.missing.setdefault((event, name), meant)
 
     def _with_edges(self, table: pa.Table) -> pa.Table:
         """Lines as occurrences: their beginnings, where these are looked at, and their ends."""

@@ -14,13 +14,16 @@ _MILLISECONDS = 100_000_000_000
 class Seen:
     """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
     an event type that have no value of a key field; `undeclared`: the fields of events that are not
-    declared, each with its event; `kinds`: by event and key field, one value of each kind."""
+    declared, each with its event; `missing`: by event, declared fields that a line has not, each
+    with a field of that line that may be meant, or nothing; `kinds`: by event and key field, one
+    value of each kind."""
 
     lines: int = 0
     later: int = 0
     of: Counter[str] = field(default_factory=Counter)
     lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
     undeclared: set[tuple[str, str]] = field(default_factory=set)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
     kinds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import shlex
 from pathlib import Path
 from urllib.parse import quote, quote_plus
 
@@ -40,8 +41,22 @@ def parse_url(text: str) -> sa.URL:
 
 def redacted(url: sa.URL) -> str:
     """The URL as it may be shown: of its options only those that cannot be secret."""
-    secret = [name for name in url.query if name not in _HARMLESS]
-    return url.difference_update_query(secret).render_as_string(hide_password=True)
+    return url.difference_update_query(_hidden(url)).render_as_string(hide_password=True)
+
+
+def store_option(url: sa.URL) -> str:
+    """What names the store on a command line: `--store URL`; a URL of which something is hidden
+    stands for the one that was given."""
+    shown = redacted(url)
+    if _hidden(url):
+        shown += "&***" if "?" in shown else "?***"
+    option = f"--store {shlex.quote(shown)}"
+    return f"{option} (the whole URL: *** is left out here)" if "***" in shown else option
+
+
+def _hidden(url: sa.URL) -> list[str]:
+    """The options that may be secret; SQLite has none."""
+    return [] if url.drivername == "sqlite" else [n for n in url.query if n not in _HARMLESS]
 
 
 def without_secrets(text: str, url: sa.URL) -> str:

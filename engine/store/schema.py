@@ -11,6 +11,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.address import store_option
 from tidegate.engine.store.database import Database
 from tidegate.rules.errors import EngineError
 
@@ -41,7 +42,7 @@ def open_schema(database: Database, *, create: bool) -> None:
         raise EngineError(
             "store-older",
             f"store {database.shown} has schema {found}, this tidegate needs {SCHEMA}",
-            f"stop what uses it, then: tidegate migrate --store {database.shown}",
+            f"stop what uses it, then: tidegate migrate {store_option(database.url)}",
         )
     _refuse_newer(database, found)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Book, refuse
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, check_key_types
-from tidegate.rules.errors import did_you_mean
+from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import ClockEvent, ScriptEvent, SignalEvent, TableEvent
 from tidegate.rules.yaml.kinds import BAD, Record, Report
@@ -25,6 +25,11 @@ def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...]
         report.add("per", f"{twice} stands twice in the key", record.place("per"), "name it once")
     node, scalar = record.get("on")
     used = event_names(node)
+    for name, _, column in (name.partition(".") for name in names):
+        if name in used and column:
+            message = f"'{name}.{column}' is no column: per: names it without its event"
+            hint = f"write {column}; where others name it otherwise: {{{name}: {column}, ..}}"
+            report.add("per", message, record.place("per"), hint)
     listed = isinstance(record.get("per"), dict)
     per = _listed(book, record, used, report) if listed else _inferred(book, record, used, report)
     if len(report.problems) == before:
@@ -142,6 +147,8 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
             )
             if name in book.records("rules"):
                 hint = _give_per(name, columns)
+            elif must_have and (meant := nearest(lacking, sorted(has))):
+                hint = f"did you mean {meant!r}?"
             report.add("per", f"{name!r} has no column {lacking}", record.place("per"), hint)
     return per
 

@@ -11,12 +11,14 @@ from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook
 from tidegate.rules.checks import selection
-from tidegate.rules.checks.damping import check_damping, columns_seen
+from tidegate.rules.checks.columns import RELATION_COLUMNS, relation_columns
+from tidegate.rules.checks.damping import check_damping
 from tidegate.rules.checks.scripts import check_scripts
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.clocks import occurs_never
 from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.slips import CHANGES, declared
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -32,19 +34,6 @@ from tidegate.rules.model import (
 from tidegate.rules.sql.words import image_words
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar
-
-# Columns that the engine adds to the parameter relation (semantics 5).
-RELATION_COLUMNS = (
-    "firing_id",
-    "event_type",
-    "label",
-    "occurred_at",
-    "started_at",
-    "detected_at",
-    "old",
-    "new",
-)
-
 
 _SQL_VALUES = {"null", "true", "false", "current_date", "current_timestamp", "current_timezone"}
 
@@ -183,8 +172,12 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
             message = f"unknown event {below.name!r}"
             if below.name in book.names("tables"):
                 message = f"{below.name!r} is a table, no event"
-                declared = f"{{{below.name}_insert: {{on: insert, table: {below.name}}}}}"
-                hint = f"name what happens to it, under events: {declared}"
+                meant = declared("insert", below.name)
+                hint = f"name what happens to it, under events: {meant}"
+            elif below.name.lower() in CHANGES:
+                message = f"{below.name!r} is no event by itself"
+                table = min(book.names("tables"), default="orders")
+                hint = f"name it, under events: {declared(below.name.lower(), table)}"
             refuse(report, "unknown-event", message, scalar, below, hint)
         elif isinstance(below, x.Failed) and below.name in events:
             message = f"{below.name!r} is no rule: only the action of one can fail"
@@ -310,12 +303,9 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
 
 def _read(book: Book, rule: Rule, action: SignalAction, report: Report) -> None:
     """A field that is a bare name which no event of the rule has."""
-    known = columns_seen(book, rule, {rule.name})
+    known = relation_columns(book, rule)
     if known is None:
         return
-    labels = [node.label for node in rule.on.walk() if isinstance(node, x.Labelled)]
-    known |= {*rule.key_names, *RELATION_COLUMNS, "sample"}
-    known |= {f"{label}_{end}" for label in labels for end in ("start", "end")}
     spelt = {column.lower() for column in known} | _SQL_VALUES
     for field, text in action.fields.items():
         if text.isidentifier() and text.lower() not in spelt:

@@ -3,15 +3,12 @@
 from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Book
-from tidegate.rules.analysis.keys import columns_of
-from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Change, Rule, TableEvent
+from tidegate.rules.checks.columns import columns_seen
+from tidegate.rules.model import Rule
 from tidegate.rules.yaml.kinds import Record, Report
 
 KEYS = ("hysteresis", "dedupe", "cooldown", "throttle")
 """In the order in which they are asked."""
-
-_CHANGE_TYPE = "_change_type"  # which a `change` has beside its columns
 
 
 def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> None:
@@ -26,7 +23,7 @@ def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> Non
     dedupe = record.get("dedupe")
     if not isinstance(dedupe, Record) or rule.damping is None or rule.damping.dedupe is None:
         return
-    known = columns_seen(book, rule, {rule.name})
+    known = columns_seen(book, rule)
     if known is None:
         return
     known |= {*rule.key_names}
@@ -35,23 +32,3 @@ def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> Non
             message = f"dedupe: no event of the expression has the column {column}"
             hint = report.did_you_mean(column, known)
             report.add("unknown-column", message, dedupe.place("by"), hint)
-
-
-def columns_seen(book: Book, rule: Rule, seen: set[str]) -> set[str] | None:
-    """The columns of what a rule may see, through rules used as events; None where only the tables
-    know them."""
-    found: set[str] = set()
-    for node in rule.on.walk():
-        if not isinstance(node, x.Name | x.Edge) or node.name in seen:
-            continue
-        seen.add(node.name)
-        used, event = book.rules.get(node.name), book.events.get(node.name)
-        if used is None and event is None:
-            return None  # said to be unknown, or to be wrong
-        columns = columns_of(book, node.name) if used is None else columns_seen(book, used, seen)
-        if columns is None:
-            return None
-        found |= columns
-        if isinstance(event, TableEvent) and event.change is Change.CHANGE:
-            found.add(_CHANGE_TYPE)
-    return found

@@ -7,6 +7,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 from tidegate.rules.analysis.draft import Book
+from tidegate.rules.checks.columns import filtered_columns, relation_columns
 from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.model import TRANSITION_TABLES, Rulebook, TableEvent
 from tidegate.rules.sql.forms import (
@@ -17,7 +18,14 @@ from tidegate.rules.sql.forms import (
     query_fault,
     substituted,
 )
-from tidegate.rules.sql.statement import Statement, aggregates, calls, functions, statement
+from tidegate.rules.sql.statement import (
+    Statement,
+    aggregates,
+    calls,
+    functions,
+    statement,
+    unknown_columns,
+)
 from tidegate.rules.sql.words import sql_tokens, unsteady_words
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar
@@ -57,9 +65,9 @@ class _Statements:
             self._known = functions().keys() | {name.lower() for name in allowed}
 
     def check(self) -> None:
-        for record in self._book.records("events").values():
+        for name, record in self._book.records("events").items():
             if "where" in record.values:
-                self._where(record.get("where")[1])
+                self._where(name, record.get("where")[1])
         for name, record in self._book.records("rules").items():
             self._condition(name, record)
             for key in ("do", "otherwise"):
@@ -69,10 +77,11 @@ class _Statements:
             if value is not BAD:
                 self._query(value[1], ())
 
-    def _where(self, scalar: Scalar) -> None:
+    def _where(self, event: str, scalar: Scalar) -> None:
         self._steady(scalar)
         if not self._expression(scalar):
             return
+        self._columns(scalar, filtered_columns(self._book, event), f"{event} has no column")
         for call in calls(scalar.text, aggregates, expression=True):
             message = f"{call.name}(..) is of many rows, and `where` looks at one alone"
             hint = f"write it into the rule's `if`: {_called(scalar.text, call.offset)} > .."
@@ -91,12 +100,13 @@ class _Statements:
             if fault and fault.message.startswith("this is a query"):
                 hint = f"write if: {{sql: {_shortened(text)}}}"
                 self._report.add(fault.code, fault.message, scalar.locate(fault.offset), hint)
-            else:
-                self._expression(scalar)
+            elif self._expression(scalar):
+                self._columns_seen(rule, scalar)
         levels = record.get("hysteresis")
         for _, scalar in levels.values.values() if levels else ():
             self._steady(scalar)
-            self._expression(scalar)
+            if self._expression(scalar):
+                self._columns_seen(rule, scalar)
 
     def _action(self, rule: str, record: Record, action: Record) -> None:
         if "sql" not in action.values:
@@ -127,6 +137,18 @@ class _Statements:
         """Whether nothing is known to be wrong with an expression."""
         well_formed = self._well_formed(scalar, expression_fault)
         return well_formed and not self._unknown_functions(scalar, expression=True)
+
+    def _columns_seen(self, rule: str, scalar: Scalar) -> None:
+        made = self._book.rules.get(rule)
+        known = relation_columns(self._book, made) if made is not None else None
+        self._columns(scalar, known, "no event of the expression has the column")
+
+    def _columns(self, scalar: Scalar, known: Collection[str] | None, lacks: str) -> None:
+        """Refuse columns that are not `known`; None: only the tables know them."""
+        for column in unknown_columns(scalar.text, known) if known is not None else ():
+            hint = self._report.did_you_mean(column.name, known or ())
+            place = scalar.locate(column.offset)
+            self._report.add("unknown-column", f"{lacks} {column.name}", place, hint)
 
     def _query(self, scalar: Scalar, own: Collection[str]) -> bool:
         """Whether a query can be read, and nothing is wrong with it."""

@@ -10,7 +10,7 @@ from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.keys import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.checks.repetition import repetitions
-from tidegate.rules.errors import Problem
+from tidegate.rules.errors import Problem, nearest
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.model import (
@@ -23,7 +23,7 @@ from tidegate.rules.model import (
     Sql,
     TableEvent,
 )
-from tidegate.rules.sql.operations import only_rowless
+from tidegate.rules.sql.operations import OPERATIONS, only_rowless, unknown_operations
 from tidegate.rules.sql.statement import statement
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Scalar
@@ -33,7 +33,7 @@ def warn(book: Book, report: Report) -> None:
     """Add the warnings of every rule that could be read; of its bound and its constituents only
     where all that it uses could be."""
     for name, record in book.records("events").items():
-        _rowless(book.events.get(name), record, report)
+        _operations(book.events.get(name), record, report)
     sound = _sound(book)
     bounds = Bounds(sound)
     for name, node, scalar in book.expressions():
@@ -59,16 +59,25 @@ def warn(book: Book, report: Report) -> None:
             _unbounded(bounds.of_rule(rule), node, scalar, report)
 
 
-def _rowless(event: EventType | None, record: Record, report: Report) -> None:
-    """A transaction whose `where` asks for what changes no row."""
+def _operations(event: EventType | None, record: Record, report: Report) -> None:
+    """A `where` over commits that asks for an operation that there is not; a transaction's that
+    asks for what changes no row."""
     where = record.get("where")
-    if where and isinstance(event, TableEvent) and event.change is Change.TRANSACTION:
-        text, scalar = where
-        if named := only_rowless(text):
-            listed = " or ".join(map(repr, named))
-            message = f"this never occurs: {listed} changes no row, and a transaction does"
-            hint = "write on: commit, which sees every commit"
-            report.warn("rowless", message, scalar.locate(0), hint)
+    if not where or not isinstance(event, TableEvent) or not event.change.is_commit:
+        return
+    text, scalar = where
+    for name in unknown_operations(text):
+        meant = nearest(name, sorted(OPERATIONS))
+        hint = (
+            f"did you mean {meant!r}?" if meant else "DESCRIBE HISTORY of the table shows its own"
+        )
+        message = f"Delta on Spark has no operation {name!r}"
+        report.warn("unknown-operation", message, scalar.locate(0), hint)
+    if event.change is Change.TRANSACTION and (named := only_rowless(text)):
+        listed = " or ".join(map(repr, named))
+        message = f"this never occurs: {listed} changes no row, and a transaction does"
+        hint = "write on: commit, which sees every commit"
+        report.warn("rowless", message, scalar.locate(0), hint)
 
 
 def _sound(book: Book) -> dict[str, Rule]:

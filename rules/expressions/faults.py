@@ -16,6 +16,7 @@ from tidegate.rules.expressions.slips import Said, Unexpected
 
 EXCERPT_WIDTH = 90
 
+EMPTY = "name what the rule waits for: on: placed, or on: placed ; paid within 5 min"
 _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
 _WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
@@ -114,7 +115,7 @@ def _ends_early(found: Unexpected) -> Fault:
     span = Span(stop, stop + 1)
     unclosed = _unclosed(found.text)
     if not found.text.strip():
-        return Fault(span, "the event expression is empty")
+        return Fault(span, "the event expression is empty", EMPTY)
     if unclosed is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
         span = Span(unclosed, unclosed + 1)
         return Fault(span, f"{found.text[unclosed]!r} is not closed")
@@ -234,6 +235,7 @@ _RULES = (
     slips.behind_edge,
     slips.length,
     slips.added,
+    slips.before_event,
     slips.joined,
     _in_absent,
     _after_suffix,

@@ -36,6 +36,12 @@ _NOT_FUNCTIONS = {
     **dict.fromkeys(("where", "filter", "when", "if"), CONDITIONS),
     "one_of": JOINS,
 }
+_EDGES = {
+    **dict.fromkeys(("begin", "begins", "beginning", "start"), "begin_of"),
+    **dict.fromkeys(("end", "ends", "finish"), "end_of"),
+}
+_INTRODUCTIONS = {"if", "when", "on", "once", "whenever"}
+CHANGES = {"insert", "update", "delete", "change", "transaction", "commit"}
 _KEYWORD_FORMS = {
     "any": "write any(2, a, b), or any(3, a*)",
     "all": "write all(a, b)",
@@ -150,6 +156,43 @@ def joined(found: Unexpected) -> Said:
     if found.kind == "NAME" and found.before.rstrip().endswith("+") and "LSQB" in found.accepted:
         return "a plus sign adds a length of time: a + [5 min]", JOINS
     return None
+
+
+def before_event(found: Unexpected) -> Said:
+    """`begin e` for `begin_of e`, `e as x`, `when e`, `insert t`: a word that is no event, behind
+    which, or as which, a name cannot stand."""
+    if found.kind != "NAME" or "_WITHIN" not in found.accepted:
+        return None
+    left = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
+    before, word = (left[1] if left else ""), found.word
+    edge_of = _EDGES.get(before.lower())
+    after = re.match(r"\s*([A-Za-z_]\w*)", found.after)
+    if edge_of:
+        named = (after[1] if after else "e") if word == "of" else word
+        return f"{before!r} is not an operator", f"write {edge_of} {named}"
+    if word.lower() == "but":
+        rest = re.match(r"\s*(?:(?:not|no|without)\s+)?([A-Za-z_]\w*)", found.after)
+        absent = rest[1] if rest else "c"
+        hint = f"write {before} without {absent}; for some time: not({absent})[{before}, [5 min]]"
+        return "'but' is not an operator", hint
+    if word.lower() == "as" and after:
+        return (
+            "'as' is not an operator",
+            f"a label stands before what it names: {after[1]}:({before})",
+        )
+    if before.lower() == "no":
+        return "'no' is not an operator", f"write not({word})[a, [5 min]], or a without {word}"
+    if before.lower() in _INTRODUCTIONS:
+        return f"{before!r} is not an operator", f"leave {before} out: on: names the event itself"
+    if before.lower() in CHANGES:
+        hint = f"name it, under events: {declared(before.lower(), word)}"
+        return f"{before!r} is no event by itself", hint
+    return None
+
+
+def declared(change: str, table: str) -> str:
+    """How an event type is declared that is a change of a table."""
+    return f"{{{table}_{change}: {{on: {change}, table: {table}}}}}"
 
 
 def absence(found: Unexpected) -> str:

@@ -14,6 +14,8 @@ def delete_as_merge(text: str) -> str:
 
     tree = tree_of(text)
     found = tree.find(exp.Delete) if tree else None
+    if found and not isinstance(found.this, exp.Table):
+        found = None  # DELETE without FROM
     target, source, on = "<table>", "(SELECT 1) AS one", "true" if found else "<a condition>"
     if found:
         target = found.this.sql("spark")

@@ -6,11 +6,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from itertools import pairwise
 
 from tidegate.rules.errors import nearest
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.words import (
+    GRAMMAR,
+    KEPT_MAX,
     QUERIES,
     Token,
     UnclosedError,
@@ -34,6 +37,18 @@ NO_SUBSTITUTION = (
     "write the value or a column; with for_each: firing a key is a parameter, as in :account_id"
 )
 _ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[!|:-]+")
+_BEFORE_A_VALUE = {
+    *("", "(", "[", ",", "=", "==", "<>", "!=", "<", ">", "<=", ">=", "<=>"),
+    *("/", "%", "^", "||", "+", "-", "~", "AND", "OR"),
+}
+_BEHIND_A_VALUE = _BEFORE_A_VALUE - {"", "(", "[", "+", "-", "~"} | {")", "]"}
+_PAIRS = {("(", ")"), ("[", "]"), (">", ">"), ("<", "<")}  # `f()`, `a >> 2`
+_MEANT = {"=<": "<=", "><": "<>", "==": "=", "<=": "<=", ">=": ">=", "<>": "<>", "=>": ">="}
+_ANGLES = {"<", ">"}
+_QUOTES = ("'", '"')
+_QUOTED = (*_QUOTES, "`")
+_NESTED_TYPES = {"array", "map", "struct"}
+_BEGIN = Token("", 0, "", "")
 _CURLY = re.compile("[‘’‚“”„«»´]")
 _SUBSTITUTED = re.compile(r"\$\{[^}'\"]*\}?")
 _EXPRESSION_ONLY = ("WHERE", "IF", "HAVING", "WHEN", "AND", "OR")
@@ -76,9 +91,14 @@ def expression_fault(text: str) -> SqlFault | None:
     if found is None and tokens and tokens[-1].text == ";":
         message = "an expression does not end in a semicolon"
         return SqlFault("sql-syntax", message, tokens[-1].offset, "leave the ; out")
+    return found or _other_kind(text) or _side_by_side(tokens)
+
+
+def _other_kind(text: str) -> SqlFault | None:
+    """A query, or a condition with the word before it."""
     first = next(iter(sql_words(text)), None)
-    if found or first is None or first.called or first.quoted or first.qualifies:
-        return found
+    if first is None or first.called or first.quoted or first.qualifies:
+        return None
     word = first.text.upper()
     if text[: first.offset].strip():
         return None
@@ -91,6 +111,7 @@ def expression_fault(text: str) -> SqlFault | None:
     return None
 
 
+@lru_cache(maxsize=KEPT_MAX)
 def _form(text: str) -> SqlFault | None:
     """What is wrong with a text of any kind."""
     try:
@@ -103,7 +124,7 @@ def _form(text: str) -> SqlFault | None:
         return None
     if all(token.text == ";" for token in tokens):
         return SqlFault("sql-syntax", "there is nothing but comments", 0)
-    checks = (_curly, _bracketed, _several, _substituted, _ends_early)
+    checks = (_curly, _bracketed, _several, _substituted, _ends_early, _lacks_operand)
     found = (check(text, tokens) for check in checks)
     return next(filter(None, found), None)
 
@@ -111,7 +132,8 @@ def _form(text: str) -> SqlFault | None:
 def _curly(text: str, tokens: Sequence[Token]) -> SqlFault | None:
     """A quote of a word processor's."""
     for token in tokens if _CURLY.search(text) else ():
-        found = _CURLY.search(token.text) if token.text[0] not in "'\"`" else None
+        quoted = token.text.startswith(_QUOTED)
+        found = None if quoted else _CURLY.search(token.text)
         if found:
             message = f"{found[0]} is no quote of SQL"
             hint = "write straight quotes: '..' around a text, `..` around a name"
@@ -150,8 +172,61 @@ def _ends_early(_: str, tokens: Sequence[Token]) -> SqlFault | None:
     last = next(token for token in reversed(tokens) if token.text != ";")
     if not _ENDS.fullmatch(last.text) or last.member:
         return None
+    if last.text == ">" and _has_nested_types(tokens):
+        return None
     message = f"the text ends behind {last.text!r}"
     return SqlFault("sql-syntax", message, last.offset, f"complete it, or leave {last.text} out")
+
+
+def _lacks_operand(_: str, tokens: Sequence[Token]) -> SqlFault | None:
+    """An operator, or a comma, without a value on one of its sides. AND and OR are taken for no
+    names of columns, which to Spark they may be; at the beginning `_other_kind` has them."""
+    before, last = _BEGIN, "" if tokens[0].text.upper() not in ("AND", "OR") else "a name"
+    typed = _has_nested_types(tokens)
+    for token in tokens:
+        listed = last in ("(", ",") and token.after[:1] in (",", ")")  # `(a, or, b)`: three names
+        named = token.member or (token.text.isidentifier() and (listed or token.qualifies))
+        kind = "a name" if named else token.text.upper()
+        if kind == "&&":
+            return SqlFault("sql-syntax", "&& is no operator of SQL", token.offset, "write AND")
+        lacks = kind in _BEHIND_A_VALUE and last in _BEFORE_A_VALUE and (last, kind) not in _PAIRS
+        if lacks and not (typed and _ANGLES & {last, kind}):
+            behind = f" behind {before.text!r}" if last else ""
+            message = f"a value is missing{behind} before {token.text!r}"
+            meant = _MEANT.get(last + kind)
+            hint = f"did you mean {meant}?" if meant else ""
+            return SqlFault("sql-syntax", message, token.offset, hint)
+        before, last = token, kind
+    return None
+
+
+def _has_nested_types(tokens: Sequence[Token]) -> bool:
+    """Whether `<` and `>` may be those of array<int>."""
+    return any(t.after[:1] == "<" and t.text.lower() in _NESTED_TYPES for t in tokens)
+
+
+def _side_by_side(tokens: Sequence[Token]) -> SqlFault | None:
+    """Two values with nothing between them, outside of all brackets: `kind 'x'`, `a b`."""
+    depth = 0
+    for one, then in pairwise(tokens):
+        depth += (one.text in _CLOSES) - (one.text in _CLOSES.values())
+        if depth == 0 and then.text == "=>":
+            message = "=> is no operator of an expression"
+            return SqlFault("sql-syntax", message, then.offset, "did you mean >=?")
+        if depth == 0 and (one.text in _CLOSES.values() or _is_value(one)) and _is_value(then):
+            if one.text.startswith(_QUOTES) and then.text.startswith(_QUOTES):
+                continue  # texts one after the other are one
+            message = f"an operator is missing between {one.text!r} and {then.text!r}"
+            return SqlFault("sql-syntax", message, then.offset)
+    return None
+
+
+def _is_value(token: Token) -> bool:
+    """Whether it is a value, and can be nothing else."""
+    text = token.text
+    if text.isidentifier():
+        return text.lower() not in GRAMMAR and not token.called
+    return text[:1].isdigit() or text.startswith(_QUOTED)
 
 
 def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
@@ -168,7 +243,7 @@ def substituted(text: str) -> re.Match[str] | None:
     """`${x}` inside of quotes, where it is written as it stands."""
     if "${" not in text:
         return None
-    quoted = (token for token in sql_tokens(text) if token.text[-1] in "'\"")
+    quoted = (token for token in sql_tokens(text) if token.text.endswith(_QUOTES))
     inside = (_SUBSTITUTED.search(text, t.offset, t.offset + len(t.text)) for t in quoted)
     return next(filter(None, inside), None)
 

@@ -19,6 +19,24 @@ ROWLESS = frozenset({
 })
 # fmt: on
 """Operations whose commits never change a row."""
+# fmt: off
+OPERATIONS = ROWLESS | {
+    "CLONE", "CONVERT", "COPY INTO", "CREATE OR REPLACE TABLE", "CREATE OR REPLACE TABLE AS SELECT",
+    "CREATE TABLE AS SELECT", "DELETE", "FSCK", "MANUAL UPDATE", "MERGE", "REPLACE TABLE",
+    "REPLACE TABLE AS SELECT", "RESTORE", "STREAMING UPDATE", "TRUNCATE", "UPDATE", "WRITE",
+}
+# fmt: on
+"""All that Delta on Spark names; other writers, and later versions, may name more."""
+
+
+def unknown_operations(where: str) -> Sequence[str]:
+    """The texts that a `where` over commits compares `operation` with, and Delta does not name."""
+    from tidegate.rules.sql.tree import tree_of
+
+    tree = tree_of(where, expression=True)
+    compared = (_compared(node) or () for node in tree.walk()) if tree is not None else ()
+    named = dict.fromkeys(name for names in compared for name in names)
+    return [name for name in named if name not in OPERATIONS]
 
 
 def only_rowless(where: str) -> Sequence[str]:

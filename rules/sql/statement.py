@@ -5,14 +5,14 @@ sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Rule, Rulebook, Sql
-from tidegate.rules.sql.words import KEPT_MAX, sql_words
+from tidegate.rules.sql.words import GRAMMAR, KEPT_MAX, sql_words
 
 if TYPE_CHECKING:
     from tidegate.rules.sql.tree import Mention
@@ -39,23 +39,31 @@ def aggregates(name: str) -> bool:
 class Statement:
     """`calls`: the functions called by an unqualified name; `relations`: the unqualified names that
     are read as tables; `targets`: those that are written; `by_position`: the table of an INSERT
-    that names no columns; `writes`: what each of its statements does."""
+    that names no columns; `writes`: what each of its statements does. `columns`: those that an
+    expression names, with what stands before them."""
 
     calls: Sequence[Mention] = ()
     relations: Sequence[Mention] = ()
     targets: Sequence[Mention] = ()
     by_position: str | None = None
     writes: Sequence[Writes] = ()
+    columns: Sequence[Mention] = ()
 
 
 def calls(
     text: str, wanted: Callable[[str], bool], *, expression: bool = False
 ) -> Sequence[Mention]:
     """The calls of functions whose name is wanted. What no word suggests is not looked for."""
-    if not any(word.called and wanted(word.name) for word in sql_words(text)):
+    if not any(map(wanted, _called(text))):
         return ()
     read = expression_of(text) if expression else statement(text)
     return [call for call in read.calls if wanted(call.name)] if read else ()
+
+
+@lru_cache(maxsize=KEPT_MAX)
+def _called(text: str) -> frozenset[str]:
+    """The words with a bracket behind them."""
+    return frozenset(word.name for word in sql_words(text) if word.called)
 
 
 @lru_cache(maxsize=KEPT_MAX)
@@ -85,11 +93,29 @@ def statement(text: str) -> Statement | None:
 
 @lru_cache(maxsize=KEPT_MAX)
 def expression_of(text: str) -> Statement | None:
-    """What an expression calls."""
+    """What an expression calls, and the columns that it names."""
     from tidegate.rules.sql import tree
 
     root = tree.tree_of(text, expression=True)
-    return None if root is None else Statement(sorted(tree.calls(list(root.walk()), text)))
+    if root is None:
+        return None
+    nodes = list(root.walk())
+    return Statement(sorted(tree.calls(nodes, text)), columns=sorted(tree.columns(nodes)))
+
+
+def unknown_columns(text: str, known: Collection[str]) -> Sequence[Mention]:
+    """The columns of an expression that are not `known`. A field, `a.b`, is taken for one of a
+    known column. What no word suggests is not looked for."""
+    spelt = {name.lower() for name in known} | GRAMMAR
+    words = (word for word in sql_words(text) if not (word.called or word.member))
+    if all(word.name.lower() in spelt for word in words):
+        return ()
+    read = expression_of(text)
+    return [
+        column
+        for column in (read.columns if read else ())
+        if "." not in column.name and column.name.lower() not in spelt
+    ]
 
 
 def rule_writes(rule: Rule, book: Rulebook, *, otherwise: bool = True) -> Iterator[Writes]:

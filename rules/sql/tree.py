@@ -59,6 +59,14 @@ def calls(nodes: Sequence[exp.Expr], text: str) -> Iterator[Mention]:
             yield Mention(begin, text[begin : node.meta["end"] + 1].strip("`"))
 
 
+def columns(nodes: Sequence[exp.Expr]) -> Iterator[Mention]:
+    """The columns that are named; of `a.b`, which may be a field of a, `a` if it is a column's."""
+    for node in nodes:
+        if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
+            whole = ".".join(part.name for part in node.parts)
+            yield Mention(node.parts[0].meta.get("start", 0), whole)
+
+
 def writing(nodes: Sequence[exp.Expr]) -> list[exp.Expr]:
     """The statements of a text that write: one, or those of `FROM event INSERT .. INSERT ..`."""
     found = (node for node in nodes if isinstance(node, _WRITES))

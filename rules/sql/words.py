@@ -30,6 +30,21 @@ _UNSTEADY = _UNSTEADY_WITHOUT_PARENTHESES | _UNSTEADY_WITHOUT_ARGUMENTS | {
 }
 # fmt: on
 
+# Words of Spark's grammar, of its literals and values, that may stand in an expression.
+# fmt: off
+GRAMMAR = frozenset(_UNSTEADY_WITHOUT_PARENTHESES | {
+    "all", "and", "any", "as", "at", "between", "case", "collate", "current_catalog",
+    "current_database", "current_schema", "date", "day", "dayofyear", "days", "distinct", "div",
+    "else", "end", "escape", "exists", "false", "filter", "for", "from", "group", "grouping__id",
+    "hour", "hours", "ignore", "ilike", "in", "interval", "is", "json", "like", "microsecond",
+    "microseconds", "millisecond", "milliseconds", "minute", "minutes", "month", "months",
+    "nanosecond", "nanoseconds", "not", "null", "nulls", "or", "over", "quarter", "quarters",
+    "regexp", "respect", "rlike", "second", "seconds", "similar", "some", "then", "time",
+    "timestamp", "timestamp_ltz", "timestamp_ntz", "to", "true", "unknown", "user", "week",
+    "weeks", "when", "with", "within", "without", "year", "years", "zone",
+})
+# fmt: on
+
 
 class Token(NamedTuple):
     """A token as written, at `offset`; `before`: the one before it, `after`: the two behind it."""

@@ -151,7 +151,7 @@ def test_simulate_says_warnings_and_why_nothing_is_detected_on_stderr(
 ) -> None:
     doors.write_text(SIGNALS.replace("opened ; closed", "opened ; closed within 5"))
     trace = tmp_path / "trace.jsonl"
-    trace.write_text('{"event": "opened", "time": 1}\n')
+    trace.write_text('{"event": "opened", "time": 1, "by": null}\n')
     for more in ([], ["--compare-contexts"]):
         found = tidegate("simulate", doors, "--trace", trace, *more)
         assert found.exit_code == 0

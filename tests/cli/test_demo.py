@@ -66,6 +66,47 @@ def test_an_other_process_that_dies_is_reported_with_its_last_words(
     assert "Spark Connect is refused" in caught.value.hint
 
 
+ENDED = """
+import os, signal, sys, tempfile
+from contextlib import contextmanager
+from pathlib import Path
+from tidegate.engine.cli import demo
+
+@contextmanager
+def other(folder):
+    try:
+        yield
+    finally:  # ends while Spark does: Ctrl-C once more, and what is said and raised on the way out
+        os.kill(os.getpid(), signal.{name})
+        import logging
+        logging.getLogger("py4j").error("Error while sending or receiving")
+        raise ConnectionError("Spark is gone")
+
+def show(folder, *_, **__):
+    with other(folder):
+        os.kill(os.getpid(), signal.{name})
+        signal.pause()
+
+demo._show = show
+from tidegate.engine.cli.main import main
+main(["demo"])
+"""
+
+
+@pytest.mark.parametrize(("name", "code"), [("SIGTERM", 143), ("SIGINT", 130)])
+def test_a_demo_that_is_ended_says_so_in_one_line(tmp_path: Path, name: str, code: int) -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", ENDED.replace("{name}", name)],
+        env={**os.environ, "TMPDIR": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+    )
+    said = "the demo was ended: its folder is removed\n"
+    assert (run.returncode, run.stdout, run.stderr) == (code, "", said)
+    assert [*tmp_path.iterdir()] == []
+
+
 @pytest.mark.long
 def test_the_whole_demo_explains_itself_and_leaves_nothing_behind(tmp_path: Path) -> None:
     run = subprocess.run(

@@ -182,6 +182,36 @@ def test_fields_that_are_not_declared_are_kept_and_warned_of_once(tmp_path: Path
     ]
 
 
+COLUMNED = """
+rulebook: columned
+tables: {t: {path: /t}}
+events:
+  paid: {signal: {k: bigint, amount: double}}
+  put: {on: insert, table: t, columns: [k, total as amount]}
+  seen: {on: insert, table: t}
+  loaded: {on: commit, table: t}
+rules:
+  each: {on: paid or put or seen or loaded}
+  pair: {on: paid ; paid, per: k}
+"""
+
+
+def test_declared_fields_that_are_missing_are_warned_of_once(tmp_path: Path) -> None:
+    lines = '{"event": "paid", "time": 1}\n' * 2
+    lines += '{"event": "put", "time": 2, "k": 1, "total": 7, "amout": 1}\n' * 2
+    lines += '{"event": "seen", "time": 2}\n{"event": "loaded", "time": 2}\n'
+    warned = [said for said in told(tmp_path, "", lines, book=COLUMNED) if "book.yaml" not in said]
+    assert warned == [
+        "warning: amount of paid is missing, and null: write null if that is meant",
+        "warning: amount of put is missing, and null: did you mean it by 'amout'?",
+        "warning: k is missing in 2 lines of paid",
+    ]
+    lines = '{"event": "paid", "time": 1, "k": 1, "amount": null}\n'
+    lines += '{"event": "put", "time": 2, "k": null, "amount": null}\n'
+    warned = [said for said in told(tmp_path, "", lines, book=COLUMNED) if "book.yaml" not in said]
+    assert warned == []
+
+
 def test_what_is_found_of_rules_whose_if_is_not_asked_is_marked(tmp_path: Path) -> None:
     rulebook, lines, out = tmp_path / "book.yaml", tmp_path / "trace.jsonl", io.BytesIO()
     rulebook.write_text(ASKED)

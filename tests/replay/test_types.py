@@ -20,14 +20,17 @@ BOOK = """
 rulebook: typed
 tables: {t: {path: /t}}
 events:
-  paid: {signal: {k: bigint, amount: "decimal(5,2)", rate: double, at: timestamp, note: string}}
+  paid: {signal: {k: bigint, amount: "decimal(5,2)", rate: double, at: timestamp, note: string,
+    exact: "decimal(38,20)", parts: "struct<a: array<struct<b: decimal(5,2)>>>"}}
   left: {on: insert, table: t}
   loaded: {on: transaction, table: t}
 rules:
   each: {on: paid or left or loaded}
   pair: {on: paid ; paid, per: rate, context: recent}
+  same: {on: paid ; paid, per: exact, context: recent}
 """
 FIELDS = {"k": "7", "amount": "1.25", "rate": "0.5", "at": '"2026-01-01T00:00:00Z"', "note": '"x"'}
+FIELDS |= {"exact": "0", "parts": "null"}
 
 
 def simulated(folder: Path, *lines: str) -> list[dict[str, Any]]:
@@ -53,6 +56,10 @@ def line(event: str = "paid", **fields: str) -> str:
         ("k", "99999999999999999999"),
         ("amount", "1.255"),
         ("amount", "1000"),
+        ("amount", "1.25000000000000000001"),
+        ("amount", "1e-400"),
+        ("amount", '"1.25000000000000000001"'),
+        ("parts", '{"a": [{"b": 1.00000000000000000001}]}'),
         ("rate", '"much"'),
         ("rate", "[0.5]"),
         ("at", "1767225600"),
@@ -114,3 +121,17 @@ def test_a_number_that_is_written_as_text_is_the_number(tmp_path: Path) -> None:
 def test_a_missing_value_is_null_and_any_column_of_a_table_is_taken(tmp_path: Path) -> None:
     lines = [line(k="null"), line("left", k="[]"), line("left", k='"7"')]
     assert len(simulated(tmp_path, *lines)) == 3
+
+
+@pytest.mark.parametrize("value", ["0.12345678901234567890", '"0.12345678901234567890"'])
+def test_a_decimal_key_that_another_would_be_one_with_is_refused(
+    tmp_path: Path, value: str
+) -> None:
+    with pytest.raises(InputError) as error:
+        simulated(tmp_path, line(exact="0.1234567890123456"), line(exact=value))
+    (problem,) = error.value.problems
+    assert problem.place.line == 2
+    assert problem.message == (
+        "exact: 0.12345678901234567890 has more digits than keys are compared by here"
+    )
+    assert problem.hint == "give it 15 digits, or fewer"

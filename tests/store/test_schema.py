@@ -18,7 +18,7 @@ from tests.support import make, postgres
 from tidegate import migrations
 from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.store import migrate, open_store
-from tidegate.engine.store.address import parse_url, without_secrets
+from tidegate.engine.store.address import parse_url, store_option, without_secrets
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import SCHEMA, version
 from tidegate.engine.store.tables import metadata
@@ -92,6 +92,31 @@ def test_an_older_store_is_refused_with_the_command(url: str) -> None:
     assert error.code == "store-older"
     assert f"has schema 0000, this tidegate needs {SCHEMA}" in error.message
     assert "tidegate migrate --store " in error.hint
+
+
+def test_the_command_for_an_older_store_has_the_options_of_its_url(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'bank.db'}?timeout=7"
+    migrate(url)
+    set_version(url, "0000")
+    assert refusal(url).hint.endswith(f"then: tidegate migrate --store '{url}'")
+
+
+@pytest.mark.parametrize(
+    ("given", "shown"),
+    [
+        ("h/d", "h/d"),
+        ("h/d?sslmode=require", "'h/d?sslmode=require'"),
+        ("u:geheim@h/d", "'u:***@h/d' (the whole URL: *** is left out here)"),
+        ("h/d?password=geheim", "'h/d?***' (the whole URL: *** is left out here)"),
+        (
+            "h/d?port=7&options=-csearch_path%3Dgeheim",
+            "'h/d?port=7&***' (the whole URL: *** is left out here)",
+        ),
+    ],
+)
+def test_what_a_url_hides_is_told_where_it_has_to_be_given_again(given: str, shown: str) -> None:
+    said = store_option(parse_url(f"postgresql://{given}"))
+    assert said.replace("postgresql+psycopg://", "") == f"--store {shown}"
 
 
 def test_a_store_of_a_schema_that_nothing_leads_on_from_is_left_alone(url: str) -> None:

@@ -103,6 +103,53 @@ def test_keys_are_enabled_in_the_words_that_a_command_has_for_them(store: SqlSto
     assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "false"},)
 
 
+@pytest.mark.parametrize(
+    ("rule", "value", "said"),
+    [
+        ("r", "x", "--key: k=x: the values of k are bigint"),
+        ("r", "1.5", "--key: k=1.5: the values of k are bigint"),
+        ("nested", "x", "the values of k are bigint"),
+        ("switched", "yes", "the values of k are boolean"),
+        ("begun", "now", "write 2026-03-02T09:00:00Z"),
+        ("both", "x", ""),  # the column of a table may be of any type
+        ("stored", "x", ""),
+        ("r", "07", ""),
+        ("begun", "2026-03-02T09:00:00Z", ""),
+    ],
+)
+def test_a_value_that_the_key_of_a_rule_cannot_have_is_refused_at_once(
+    store: SqlStore, rule: str, value: str, said: str
+) -> None:
+    """As the engine would, which would go on to refuse each later change with it."""
+    text = """\
+rulebook: bank
+tables: {t: {path: /t}}
+events:
+  a: {signal: {k: bigint}}
+  b: {signal: {k: boolean}}
+  c: {signal: {k: timestamp}}
+  d: {on: insert, table: t}
+  e: {on: insert, table: t, columns: [j as k]}
+rules:
+  r: {on: a, per: k}
+  nested: {on: r, per: k}
+  switched: {on: b, per: k}
+  begun: {on: c, per: k}
+  both: {on: a or d, per: k}
+  stored: {on: e, per: k}
+"""
+    store.register("bank", text, None)
+    if not said:
+        assert Rules(store, "bank").disable_for(rule, {"k": value}) == 2
+        return
+    with pytest.raises(InputError) as caught:
+        Rules(store, "bank").disable_for(rule, {"k": value})
+    assert said in str(caught.value)
+    assert not store.pending_controls("bank")
+    store.register("bank", text, None, {"r/disabled_for": '{"disabled_for": ["x"]}'})
+    Rules(store, "bank").enable_for("r", {"k": "x"})  # what got there otherwise can be taken out
+
+
 def test_keys_that_were_disabled_of_a_rule_that_is_gone_can_be_dropped(store: SqlStore) -> None:
     switch = {"s/disabled_for": '{"disabled_for": [{"k": 7}]}'}
     store.register("bank", TEXT, None, switch)

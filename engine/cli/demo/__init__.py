@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 import shutil
 import signal
-import sys
 import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING
+from types import FrameType, TracebackType
+from typing import TYPE_CHECKING, Any
 
+from tidegate.engine.cli import output
 from tidegate.engine.cli.demo.process import OtherProcess
 from tidegate.engine.cli.demo.screen import Screen
 from tidegate.engine.cli.demo.writer import STEPS, copy_rulebook
@@ -20,12 +22,14 @@ from tidegate.rules.errors import EngineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+_ENDING = (signal.SIGTERM, signal.SIGINT)
 QUIET_SECONDS = 1.0  # an engine idle for so long after a commit has seen what the commit caused
 SECONDS_MAX = 240.0
 
 
 def demo(keep: Path | None = None) -> int:
-    """Runs the demo; its folder is removed at the end unless `keep` names it. Returns 0.
+    """Runs the demo; its folder is removed at the end unless `keep` names it. Returns 0, or 128 and
+    a signal's number where that, SIGTERM or Ctrl-C, has ended it.
 
     Raises EngineError `demo-folder` if `keep` holds something already, `demo-writer`.
     """
@@ -33,16 +37,57 @@ def demo(keep: Path | None = None) -> int:
         raise EngineError("demo-folder", f"{keep} is not empty", "name a new folder")
     folder = (keep or Path(tempfile.mkdtemp(prefix="tidegate-demo-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    signal.signal(signal.SIGTERM, lambda number, _: sys.exit(128 + number))  # tidied up too
+    ends = _EndingSignals()
     try:
-        _show(folder, Screen(), kept=keep is not None)
+        with ends:
+            _show(folder, Screen(), ends, kept=keep is not None)
     finally:
         if keep is None:
             shutil.rmtree(folder, ignore_errors=True)
-    return 0
+    if ends.number:
+        what = f"{folder} is kept" if keep is not None else "its folder is removed"
+        output.say(f"the demo was ended: {what}", err=True)
+    return 128 + ends.number if ends.number else 0
 
 
-def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
+class _EndingSignals:
+    """SIGTERM and Ctrl-C end what runs inside `with`. What that says or raises on its way out is of
+    no use to anybody: Spark and the other process may be ending with it."""
+
+    def __init__(self) -> None:
+        self.number = 0
+        self._before: dict[int, Any] = {}
+
+    def __enter__(self) -> _EndingSignals:
+        self._before = {number: signal.getsignal(number) for number in _ENDING}
+        self.listen()
+        return self
+
+    def listen(self) -> None:
+        """Also after a Spark was started, which sets a handler of its own."""
+        for number in _ENDING:
+            signal.signal(number, self._end)
+
+    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+        for each in _ENDING:
+            signal.signal(each, signal.SIG_IGN)  # it ends already
+        self.number = number
+        logging.disable()
+        raise SystemExit(128 + number)
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool:
+        if not self.number:
+            for number, before in self._before.items():
+                signal.signal(number, before)
+        return bool(self.number)
+
+
+def _show(folder: Path, screen: Screen, ends: _EndingSignals, *, kept: bool) -> None:
     from tidegate.connectors.java.jars import delta_jars
 
     rulebook = copy_rulebook("bank", folder)
@@ -65,6 +110,7 @@ def _show(folder: Path, screen: Screen, *, kept: bool) -> None:
         from tidegate.connectors.delta.session import start_session, stop_session
 
         spark = start_session("tidegate-demo")
+        ends.listen()
         other.wait_ready()
         _run(rulebook, spark, other, screen)
     screen.part("4. What the tables hold now", "Written by the rules, each effect exactly once:")
