@@ -58,6 +58,7 @@ def test_buckets_that_fall_behind_say_so_once_and_once_more_when_they_do_not(
     caplog.set_level("INFO")
     bench = Slow(store)
     assert bench.losing(1, 3) == [False] * 3  # it catches up
+    assert bench.losing(2, 6) == [False] * 6  # it keeps up
     assert bench.losing(3, 6) == [False] * 3 + [True] * 3
     assert bench.losing(1, 2) == [True] * 2  # two are a moment
     assert bench.losing(3, 2) == [True] * 2

@@ -5,6 +5,7 @@ tests fail without a mutation.
 
 from __future__ import annotations
 
+import compileall
 import os
 import re
 import shutil
@@ -30,7 +31,8 @@ COPIED = (
     "README.md",
 )
 WORKERS = 2
-SECONDS_MAX = 600  # a mutant that never ends is noticed; a busy machine takes long
+SECONDS_MAX = 600
+TEST_SECONDS_MAX = 120  # a mutant that never ends is noticed
 SAID_MAX = 3_000  # characters of what pytest said
 UNMUTATED_SECONDS_MAX = 3_600  # all tests that any of them runs
 
@@ -80,7 +82,7 @@ def main(arguments: Sequence[str]) -> int:
 
 
 def copied(folder: Path) -> Path:
-    """A checkout of its own, without what was compiled."""
+    """A checkout of its own. Its sources are compiled once, not in each run."""
     folder.mkdir()
     skipped = shutil.ignore_patterns("__pycache__")
     for name in COPIED:
@@ -88,12 +90,14 @@ def copied(folder: Path) -> Path:
             shutil.copytree(ROOT / name, folder / name, symlinks=True, ignore=skipped)
         else:
             shutil.copy(ROOT / name, folder / name)
+    compileall.compile_dir(folder, quiet=2)
     return folder
 
 
 def failure(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> str:
     """What pytest says at its end; empty where all tests pass."""
-    command = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *tests]
+    pytest = [sys.executable, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider"]
+    command = [*pytest, f"--timeout={TEST_SECONDS_MAX}", *tests]
     try:
         ended = subprocess.run(
             command,
@@ -105,13 +109,15 @@ def failure(copy: Path, tests: list[str], seconds: int = SECONDS_MAX) -> str:
         )
     except subprocess.TimeoutExpired:
         return f"it took longer than {seconds} s"
-    return ended.stdout[-SAID_MAX:] or ended.stderr if ended.returncode else ""
+    if not ended.returncode:
+        return ""
+    return ended.stdout[-SAID_MAX:] or ended.stderr or f"exit code {ended.returncode}"
 
 
 def cause(said: str) -> str:
     """The test that failed, or the last line of what was said."""
     found = re.findall(r"^(?:FAILED|ERROR) (.*)", said, re.MULTILINE)
-    return found[0] if found else said.strip().splitlines()[-1]
+    return found[-1] if found else said.strip().splitlines()[-1]
 
 
 if __name__ == "__main__":
