@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from decimal import Decimal
 from typing import Any
 
-from tidegate.engine.core.types.fields import are_of, check_fields
+from tidegate.engine.core.types.fields import are_of, check_fields, stored_value
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, family
 from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
 
@@ -46,5 +45,5 @@ def check_types(event: SignalEvent, rows: Sequence[dict[str, Any]], lines: Seque
     for name, values in columns.items():
         if family(event.fields[name]) == "number" and str in map(type, values):
             for row, value in zip(rows, values, strict=True):
-                if isinstance(value, str) and math.isfinite(float(value)):
-                    row[name] = float(value)
+                if isinstance(value, str):
+                    row[name] = stored_value(float(value))  # NaN stays text, of one spelling

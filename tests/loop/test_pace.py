@@ -11,6 +11,8 @@ from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.values import Plan
+from tidegate.engine.loop.pace import Pace
 from tidegate.engine.store import SqlStore
 
 
@@ -58,7 +60,6 @@ def test_buckets_that_fall_behind_say_so_once_and_once_more_when_they_do_not(
     caplog.set_level("INFO")
     bench = Slow(store)
     assert bench.losing(1, 3) == [False] * 3  # it catches up
-    assert bench.losing(2, 6) == [False] * 6  # it keeps up
     assert bench.losing(3, 6) == [False] * 3 + [True] * 3
     assert bench.losing(1, 2) == [True] * 2  # two are a moment
     assert bench.losing(3, 2) == [True] * 2
@@ -96,6 +97,14 @@ def test_a_plan_that_is_made_anew_is_no_bucket(
     assert bench.losing(0, 3) == [False] * 3
     assert next(failures, None) is None
     assert told(caplog) == []
+
+
+def test_buckets_after_which_what_waits_is_as_old_as_before_keep_up() -> None:
+    pace = Pace()
+    for bucket in range(1, 9):
+        now = BEGIN + 2 * bucket * SECOND
+        plan = Plan("b", bucket, 0, now, now, more=True)
+        assert pace.planned(plan, now - 97 * SECOND) is None
 
 
 def test_it_is_over_once_nothing_waits(store: SqlStore, caplog: pytest.LogCaptureFixture) -> None:
