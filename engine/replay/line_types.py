@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import re
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
@@ -13,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.core.types.fields import are_of, check_fields
+from tidegate.engine.core.types.fields import are_of, check_fields, stored_value
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, family
 from tidegate.rules.errors import InputError, Place, Problem
@@ -73,8 +72,8 @@ def check_types(
     for name, values in columns.items():
         if family(event.fields[name]) == "number" and str in map(type, values):
             for row, value in zip(rows, values, strict=True):
-                if isinstance(value, str) and math.isfinite(float(value)):
-                    row[name] = float(value)
+                if isinstance(value, str):
+                    row[name] = stored_value(float(value))  # NaN stays text, of one spelling
 
 
 @lru_cache

@@ -11,6 +11,8 @@ from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.values import Plan
+from tidegate.engine.loop.pace import Pace
 from tidegate.engine.store import SqlStore
 
 
@@ -95,6 +97,14 @@ def test_a_plan_that_is_made_anew_is_no_bucket(
     assert bench.losing(0, 3) == [False] * 3
     assert next(failures, None) is None
     assert told(caplog) == []
+
+
+def test_buckets_after_which_what_waits_is_as_old_as_before_keep_up() -> None:
+    pace = Pace()
+    for bucket in range(1, 9):
+        now = BEGIN + 2 * bucket * SECOND
+        plan = Plan("b", bucket, 0, now, now, more=True)
+        assert pace.planned(plan, now - 97 * SECOND) is None
 
 
 def test_it_is_over_once_nothing_waits(store: SqlStore, caplog: pytest.LogCaptureFixture) -> None:

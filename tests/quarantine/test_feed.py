@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -247,8 +247,20 @@ def test_g07_a_store_that_is_away_while_rows_are_asked_about_rejects_none(away_a
     assert [one[1] for one in read(engine, spark, versions) if one[2] is None] == [70]
 
 
-@pytest.mark.parametrize("nested", [False, True])
-def test_a_negative_zero_is_not_taken_for_the_other_one(nested: bool) -> None:
+@pytest.mark.parametrize(
+    ("kind", "holding"),
+    [
+        (pa.float64(), lambda x: x),
+        (pa.float32(), lambda x: x),
+        (pa.list_(pa.struct({"y": pa.float64()})), lambda x: [{"y": x}]),
+        (pa.map_(pa.string(), pa.float64()), lambda x: [("y", x)]),
+        (pa.map_(pa.float32(), pa.string()), lambda x: [(x, "y")]),
+    ],
+    ids=str,
+)
+def test_a_negative_zero_is_not_taken_for_the_other_one(
+    kind: pa.DataType, holding: Callable[[float], Any]
+) -> None:
     """The rows come in another order whenever Spark was started again."""
 
     def negative(x: pa.ChunkedArray) -> bool:
@@ -261,10 +273,10 @@ def test_a_negative_zero_is_not_taken_for_the_other_one(nested: bool) -> None:
             return pa.table({name: [True] * rows.num_rows for name in where})
 
     engine, spark = Engine(), Spark()
-    values = [[{"y": x}] if nested else x for x in (-0.0, 0.0)]
+    values = [holding(x) for x in (-0.0, 0.0)]
 
     def call() -> list[tuple[bool, bool | None]]:
-        rows = pa.table({"x": values[:: 1 if spark.deaths % 2 else -1]})
+        rows = pa.table({"x": pa.array(values[:: 1 if spark.deaths % 2 else -1], kind)})
         watched = WatchedFeed(Negative(spark, {}), engine.quarantine, BOOK)
         said = watched.decide(rows, {"w": "good"}, "signal s")
         return [(negative(rows["x"].slice(n, 1)), said["w"][n].as_py()) for n in range(2)]

@@ -24,8 +24,9 @@ events:
     exact: "decimal(38,20)", parts: "struct<a: array<struct<b: decimal(5,2)>>>"}}
   left: {on: insert, table: t}
   loaded: {on: transaction, table: t}
+  seen: {on: commit, table: t}
 rules:
-  each: {on: paid or left or loaded}
+  each: {on: paid or left or loaded or seen}
   pair: {on: paid ; paid, per: rate, context: recent}
   same: {on: paid ; paid, per: exact, context: recent}
 """
@@ -100,14 +101,15 @@ def test_of_many_problems_the_first_are_said_however_many_a_line_has(tmp_path: P
     assert [problem.place.line for problem in error.value.problems[-2:]] == [7, 7]
 
 
-def test_columns_of_a_transaction_have_their_types(tmp_path: Path) -> None:
+@pytest.mark.parametrize("event", ["loaded", "seen"])
+def test_columns_of_a_commit_have_their_types(tmp_path: Path, event: str) -> None:
     metrics = '{"numOutputRows": "3"}'
-    written = line("loaded", version="3", operation='"WRITE"', operation_metrics=metrics)
+    written = line(event, version="3", operation='"WRITE"', operation_metrics=metrics)
     assert len(simulated(tmp_path, written)) == 1
-    with pytest.raises(InputError, match=r"field `version` of `loaded` is to be bigint, but is '3"):
-        simulated(tmp_path, line("loaded", version='"3"'))
-    with pytest.raises(InputError, match=r"field `operation` of `loaded` is to be string"):
-        simulated(tmp_path, line("loaded", operation="[1]"))
+    with pytest.raises(InputError, match=rf"field `version` of `{event}` is to be bigint, but is"):
+        simulated(tmp_path, line(event, version='"3"'))
+    with pytest.raises(InputError, match=rf"field `operation` of `{event}` is to be string"):
+        simulated(tmp_path, line(event, operation="[1]"))
 
 
 def test_a_number_that_is_written_as_text_is_the_number(tmp_path: Path) -> None:
@@ -116,6 +118,22 @@ def test_a_number_that_is_written_as_text_is_the_number(tmp_path: Path) -> None:
     found = [each for each in simulated(tmp_path, *lines) if each["rule"] == "pair"]
     assert [(each["key"], each["end"]) for each in found] == [({"rate": 0.5}, 2)]
     assert [each["rate"] for each in found[0]["constituents"]] == ["0.5", 0.5]
+
+
+def test_what_is_no_number_is_one_key_however_it_is_written(tmp_path: Path) -> None:
+    for written, shown in ((("NaN", "nan"), "NaN"), (("-inf", "-Infinity"), "-Infinity")):
+        lines = [line(time=str(n), rate=f'"{each}"') for n, each in enumerate(written)]
+        (found,) = [each for each in simulated(tmp_path, *lines) if each["rule"] == "pair"]
+        assert found["key"] == {"rate": shown}
+
+
+@pytest.mark.parametrize("name", ["event", "time"])
+def test_a_field_that_is_called_like_a_part_of_the_line_is_not_checked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    declared = BOOK.replace("note: string", f"note: string, {name}: boolean")
+    monkeypatch.setattr(f"{__name__}.BOOK", declared)
+    assert len(simulated(tmp_path, line())) == 1
 
 
 def test_a_missing_value_is_null_and_any_column_of_a_table_is_taken(tmp_path: Path) -> None:

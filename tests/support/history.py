@@ -4,19 +4,30 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pytest
 
 from tests.reference.evaluate import Line, canonical, seconds
 from tests.reference.hits import stepped
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.detect.events.step import chains
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
+
+
+@contextmanager
+def node_by_node() -> Iterator[None]:
+    """Detectors made in here step each operator itself: no chain is stepped in one scan."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains, "chains", lambda _: {})
+        yield
 
 
 def batches(

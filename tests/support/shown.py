@@ -13,7 +13,7 @@ from tests.golden.load import Case, read
 from tests.reference.cuts import everywhere
 from tests.reference.evaluate import reference
 from tests.reference.strategies import expected
-from tests.support.history import run
+from tests.support.history import node_by_node, run
 from tests.support.make import SECOND
 from tests.support.rulebooks import over_signals
 from tidegate.engine.detect.events.step.detector import Detector
@@ -54,7 +54,8 @@ def shown(table: str) -> pytest.MarkDecorator:
 
 def check(row: Shown, operator: type) -> None:
     """The graph has a node of the operator. In one bucket, and with buckets that end
-    everywhere, or between all seconds, it detects what is expected; so does the reference."""
+    everywhere, or between all seconds, it detects what is expected; so does the reference, and so
+    do the operators themselves where they are usually stepped as a chain."""
     __tracebackhide__ = True
     case = row.case()
     nodes = Detector(case.rulebook, dict.fromkeys(case.rulebook.rules, 0)).graph.nodes.values()
@@ -65,6 +66,8 @@ def check(row: Shown, operator: type) -> None:
     agree(run(case.rulebook, history, until=case.until), case, how="in one bucket")
     for cut in (*everywhere(case.rulebook, history), between):
         agree(run(case.rulebook, history, cut, case.until), case, how="in many buckets")
+        with node_by_node():
+            agree(run(case.rulebook, history, cut, case.until), case, how="node by node")
 
 
 def found(on: str, context: Context, seen: Seen) -> list[str]:

@@ -189,7 +189,7 @@ def _of_type(ddl: str) -> tuple[Convert, Convert, pa.DataType]:
     """How a value that is not null is converted, and then stored; the Arrow type."""
     kind = arrow_type(ddl)
     plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
-    return _converter(kind), (_as_it_is if plain else _stored), kind
+    return _converter(kind), (_as_it_is if plain else stored_value), kind
 
 
 def _as_it_is(value: Any) -> Any:
@@ -221,7 +221,8 @@ def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
     return part
 
 
-def _stored(value: Any) -> Any:
+def stored_value(value: Any) -> Any:
+    """A converted value as JSON has it."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, datetime):
@@ -233,11 +234,11 @@ def _stored(value: Any) -> Any:
     if isinstance(value, float) and not math.isfinite(value):
         return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
     if isinstance(value, list):
-        return [_stored(item) for item in value]
+        return [stored_value(item) for item in value]
     if isinstance(value, tuple):
-        return [_stored(item) for item in value]
+        return [stored_value(item) for item in value]
     if isinstance(value, dict):
-        return {name: _stored(item) for name, item in value.items()}
+        return {name: stored_value(item) for name, item in value.items()}
     return value
 
 

@@ -3,8 +3,8 @@ graph does node by node."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import replace
 from typing import Any
 
@@ -20,11 +20,10 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
 from tests.reference.values import Occurrence
-from tests.support.history import batches, buckets, printed
+from tests.support.history import batches, buckets, node_by_node, printed
 from tests.support.rulebooks import loaded
 from tidegate import detect
 from tidegate.engine.core.values import Carried
-from tidegate.engine.detect.events.step import chains as ways
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.model import Context, Rulebook
 
@@ -70,14 +69,6 @@ def plain_chains(draw: st.DrawFn) -> str:
     names = draw(st.permutations(NAMES))[: draw(st.integers(2, 4))]
     within = draw(st.sampled_from(["", " within 3 s", " within 4 s"]))
     return " ; ".join(names) + within
-
-
-@contextmanager
-def node_by_node() -> Iterator[None]:
-    """The general way: no chain is stepped in one scan."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(ways, "chains", lambda _: {})
-        yield
 
 
 def table(lines: Sequence[Line]) -> pa.Table:

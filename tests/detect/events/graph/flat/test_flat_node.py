@@ -15,6 +15,7 @@ from tests.reference.planted import planted
 from tests.reference.strategies import SECOND, expected, written
 from tests.support.history import run
 from tests.support.rulebooks import over_signals
+from tests.support.shown import found
 from tidegate.engine.detect.events.graph.flat.flat_node import Flat
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.expressions.nodes import (
@@ -151,6 +152,17 @@ def test_flat_expressions_are_not_searched(on: str, context: Context) -> None:
 def test_a_within_around_what_comes_first_is_not_searched(on: str, context: Context) -> None:
     rulebook = over_signals(on, context, ("k",))
     assert isinstance(Detector(rulebook, {"r": 0}).graph.roots["r"].shape, Flat)
+
+
+@pytest.mark.parametrize("context", CHOOSING)
+@pytest.mark.parametrize("on", ["(a ; b within 2) ; c", "((a ; b within 2) ; a) ; c within 9"])
+def test_what_begins_too_early_for_a_within_around_what_comes_first_is_in_nothing(
+    on: str, context: Context
+) -> None:
+    slow = [("a", 1), ("b", 4), ("a", 5), ("c", 6)]
+    quick = [(name, second + 9) for name, second in slow if name != "b"]
+    assert found(on, context, slow) == []
+    assert len(found(on, context, [*slow, ("a", 10), ("b", 12), *quick[1:]])) == 1
 
 
 @pytest.mark.parametrize("context", CHOOSING)
