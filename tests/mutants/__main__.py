@@ -24,6 +24,7 @@ COPIED = (
     "tests",
     "pyproject.toml",
     "README.md",
+    "docs",
 )
 WORKERS = 2
 SECONDS_MAX = 240  # a mutant that never ends is noticed
