@@ -12,50 +12,60 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: install demo test record test-long test-kill mutants lint bench lock clean
+.PHONY: help install demo test record test-long test-kill mutants lint format pictures bench lock clean
+.DEFAULT_GOAL := install
 
-install: $(STAMP)
+help:  ## this list
+	@sed -n 's/^\([a-z-]*\):[^#]*## *\(.*\)/\1\t\2/p' Makefile | expand -t 12
 
-demo: $(STAMP)
+install: $(STAMP)  ## all that is needed, into .venv, each file by its hash
+
+demo: $(STAMP)  ## a small bank, live: what tidegate does, in a minute
 	@$(VENV)/bin/tidegate demo
 
-test: $(STAMP)
+test: $(STAMP)  ## the test suite
 	$(RUN) -m pytest $(WORKERS)
 
-# tests/seconds.txt anew: how long each file takes, for the order in which they are run
-record: $(STAMP)
+record: $(STAMP)  ## the suite; writes how long each file takes, which orders them, to tests/seconds.txt
 	$(RUN) -m pytest $(WORKERS) --record
 
-test-long: $(STAMP)
+test-long: $(STAMP)  ## the suite with the tests that are marked long
 	$(RUN) -m pytest $(WORKERS) -m "long or not long" --hypothesis-profile=others
 
-test-kill: $(STAMP)
+test-kill: $(STAMP)  ## the engine is killed at any time, on both stores
 	$(RUN) -m pytest tests/crash/test_kill_loop.py -m kill -s
 
-mutants: $(STAMP)
+mutants: $(STAMP)  ## does the suite notice wrong lines?
 	$(RUN) -m tests.mutants
 
-lint: $(STAMP)
+lint: $(STAMP)  ## ruff and mypy
 	$(RUN) -m ruff check .
 	$(RUN) -m ruff format --check .
 	$(RUN) -m mypy
 
-bench: $(STAMP)
+format: $(STAMP)  ## what ruff can mend, mended
+	$(RUN) -m ruff check --fix .
+	$(RUN) -m ruff format .
+
+pictures: $(STAMP)  ## docs/pictures/ from the code's imports
+	$(RUN) -m tests.support.pictures
+
+bench: $(STAMP)  ## ratios against peers in the same run
 	@$(RUN) -m benchmarks
 
 # constraints.txt anew, for all platforms and extras, each file of a release by its hash. Versions
 # stay as they are: make lock UPGRADE='--upgrade-package click', or UPGRADE=--upgrade for all.
-lock: $(STAMP)
+lock: $(STAMP)  ## constraints.txt anew; UPGRADE=--upgrade for newer versions
 	UV_CUSTOM_COMPILE_COMMAND='make lock' $(VENV)/bin/uv pip compile -q --no-annotate \
 	  --universal --python-version 3.11 --all-extras --generate-hashes $(UPGRADE) \
 	  -o constraints.txt pyproject.toml
 
 # All that constraints.txt names, to be installed from elsewhere without a network
-wheels: $(TOOLS) constraints.txt
+wheels: $(TOOLS) constraints.txt  ## what constraints.txt names, to be installed without a network
 	$(RUN) -m pip wheel -q $(BY_HASH) -w $@ -r constraints.txt
 	@touch $@
 
-clean:
+clean:  ## what was built and installed goes
 	rm -rf $(VENV) wheels build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 

@@ -29,6 +29,7 @@ COPIED = (
     "tests",
     "pyproject.toml",
     "README.md",
+    "docs",
 )
 WORKERS = 2
 SECONDS_MAX = 600

@@ -26,7 +26,7 @@ from tidegate.rules.errors import EngineError
 TILL, OFFICE = "t" * 20, "b" * 20
 NOW = 1_772_442_000
 RUNG = b'{"id": "r1"}'
-README = (Path(__file__).parents[3] / "README.md").read_text(encoding="utf-8")
+PAGE = (Path(__file__).parents[3] / "docs" / "operating.md").read_text(encoding="utf-8")
 
 
 def bearer(secret: str) -> dict[str, str]:
@@ -150,7 +150,7 @@ def test_g28_the_same_body_and_signature_are_not_taken_for_another_signal(
     assert [(s.event, s.id) for s in found] == [("a", "r1")]
 
 
-def test_g28_the_example_of_the_readme_is_taken(
+def test_g28_the_example_of_the_page_is_taken(
     live: Callable[..., Address], store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for name, secret in SECRETS.items():
@@ -158,7 +158,7 @@ def test_g28_the_example_of_the_readme_is_taken(
     text = "rulebook: shop\nevents: {reported: {signal: {account_id: bigint, by: string}}}\n"
     store.register("shop", text + "rules: {r: {on: reported}}\n", None)
     address = live(Policy(inbox_keys={"till": frozenset({"reported"})}))
-    blocks = re.findall(r"```python\n(.*?)```", README, re.DOTALL)
+    blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (code,) = (block for block in blocks if "X-Tidegate-Signature" in block)
     exec(code.replace("127.0.0.1:8080", str(address)), {})
     found = store.unplaced_signals("shop", ["reported"], 0, 9).signals

@@ -1,4 +1,4 @@
-"""Damping as README has it, one firing at a time."""
+"""Damping as the guide has it, one firing at a time."""
 
 from __future__ import annotations
 

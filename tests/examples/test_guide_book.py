@@ -1,4 +1,4 @@
-"""README's second rulebook, as it stands there, on real tables."""
+"""The guide's rulebook `watch`, as it stands there, on real tables."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from tidegate import Engine
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-README = Path(__file__).parents[2] / "README.md"
+GUIDE = Path(__file__).parents[2] / "docs" / "guide.md"
 
 
-def test_readmes_rulebook_runs(spark: SparkSession, tmp_path: Path) -> None:
-    (text,) = re.findall(r"```yaml\n(rulebook: watch\n.*?)```", README.read_text(), re.DOTALL)
+def test_the_rulebook_of_the_guide_runs(spark: SparkSession, tmp_path: Path) -> None:
+    (text,) = re.findall(r"```yaml\n(rulebook: watch\n.*?)```", GUIDE.read_text(), re.DOTALL)
     book = tmp_path / "watch.yaml"
     book.write_text(text)
     lake = Lake(spark, tmp_path / "lake")

@@ -1,0 +1,152 @@
+"""What the pages show of the language is the language."""
+
+from __future__ import annotations
+
+import inspect
+import io
+import json
+import re
+import shlex
+from pathlib import Path
+
+import click
+import pytest
+
+from tests.docs.pages import PAGES, ROOT, blocks
+from tidegate import Engine, Engines, parse
+from tidegate.engine.cli.main import main
+from tidegate.engine.replay.simulate import simulate
+from tidegate.rules import load
+from tidegate.rules.checks.gaps import SIMULATED
+from tidegate.rules.model import Settings
+
+GUIDE = (ROOT / "docs" / "guide.md").read_text(encoding="utf-8")
+LANGUAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
+EXPRESSIONS = re.findall(
+    r"^\| `([^`]+)` \| (?!.*\|.*\|)", GUIDE.split("## Finding")[0], re.MULTILINE
+)
+YAML = [(place, text) for place, text in blocks("yaml") if text.startswith("rulebook:")]
+SHELL = [
+    (f"{page.name}: {line.strip()}", line.strip())
+    for page in PAGES
+    for line in page.read_text(encoding="utf-8").splitlines()
+    if line.startswith("    ") and " tidegate " in f" {line.replace('.venv/bin/', '')}"
+    if re.match(r" {4}(\S+ ){0,5}(\.venv/bin/)?tidegate \w", line)
+]
+
+
+def test_every_operator_of_the_grammar_has_its_line() -> None:
+    words = re.compile(r"[A-Za-z_]+\*?\(|;|-|\+|&|then")
+    named = {word for text in EXPRESSIONS for word in words.findall(text)}
+    operators = (
+        "all(",
+        "any(",
+        "not(",
+        "A(",
+        "A*(",
+        "every(",
+        "P(",
+        "P*(",
+        "cron(",
+        *";-+&",
+        "then",
+    )
+    assert named.issuperset(operators)
+
+
+@pytest.mark.parametrize("text", EXPRESSIONS)
+def test_expressions_parse(text: str) -> None:
+    parse(text)
+
+
+@pytest.mark.parametrize("text", [text for _, text in YAML], ids=[place for place, _ in YAML])
+def test_rulebooks_load(text: str) -> None:
+    file = str(Path(__file__).parent / "page.yaml")  # paths are relative to it
+    assert load(text, file=file, features=SIMULATED).rules
+
+
+def test_every_block_of_yaml_is_a_rulebook_or_a_rule() -> None:
+    assert len(YAML) >= 8
+    assert [place for place, text in blocks("yaml") if (place, text) not in YAML] == []
+
+
+def test_the_trace_detects_what_is_said_of_it(tmp_path: Path) -> None:
+    ((_, trace),) = blocks("jsonl")
+    (tmp_path / "day.jsonl").write_text(trace)
+    book = next(text for place, text in YAML if place.startswith("README"))
+    (tmp_path / "bank.yaml").write_text(book)
+    out = io.BytesIO()
+    simulate(tmp_path / "bank.yaml", tmp_path / "day.jsonl", out=out)
+    (found,) = map(json.loads, out.getvalue().splitlines())
+    assert (found["rule"], found["key"]) == ("in_and_out", {"account_id": 7})
+    assert (found["start"], found["end"]) == (1, 4)
+    assert "here one: `in_and_out` of account 7, from 1 to 4." in GUIDE
+
+
+@pytest.mark.parametrize("line", [line for _, line in SHELL], ids=[name for name, _ in SHELL])
+def test_commands_and_options_exist(line: str) -> None:
+    """They are read as the command line reads them, and not run."""
+    words = shlex.split(line, comments=True)
+    at = next(n for n, word in enumerate(words) if word.rpartition("/")[2] == "tidegate")
+    _parsed(main, words[at + 1 :])
+
+
+def _parsed(command: click.Command, words: list[str]) -> None:
+    named = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
+    if isinstance(command, click.Group):
+        assert words[0] in command.commands, words[0]
+        return _parsed(command.commands[words[0]], words[1:])
+    used = {word.partition("=")[0] for word in words if word.startswith("-")}
+    assert used <= {*named, "-h", "--help"}, used - named
+    return None
+
+
+def test_every_command_and_option_is_in_the_reference() -> None:
+    page = LANGUAGE.split("## 3.")[1].split("## 4.")[0]
+    commands = dict(main.commands)
+    commands |= {f"rules {name}": each for name, each in commands.pop("rules").commands.items()}
+    assert [name for name in commands if not re.search(rf"`{name}\b|`[^`|]*, {name}`", page)] == []
+    options = {
+        option
+        for each in commands.values()
+        for parameter in each.params
+        for option in parameter.opts
+        if option.startswith("--")
+    }
+    beside = LANGUAGE.split("## 3.")[1].split("## 5.")[0]
+    assert [option for option in sorted(options) if option not in beside] == []
+
+
+def test_every_key_of_a_rulebook_is_in_the_reference() -> None:
+    schema = json.loads((ROOT / "rules" / "schema.json").read_text())
+    page = LANGUAGE.split("## 2.")[0]
+    keys = set(schema["properties"])
+    for part in ("tables", "events", "scripts", "rules"):
+        found = schema["properties"][part]["additionalProperties"]
+        for form in found.get("oneOf", [found]):
+            keys |= set(form["properties"])
+    assert len(keys) > 60
+    assert [key for key in sorted(keys) if not re.search(rf"`{key}`", page)] == []
+
+
+def test_every_setting_is_in_the_reference_with_its_default() -> None:
+    shown = dict(re.findall(r"^\| `(\w+)` \| ([^|]+?) \|", LANGUAGE.split("## 6.")[1], re.M))
+    expected = {
+        name: "0 or 200" if default is None else str(default)
+        for name, default in ((name, getattr(Settings(), name)) for name in Settings.__slots__)
+    }
+    assert {name: shown.get(name) for name in expected} == expected
+
+
+def test_what_python_shows_exists() -> None:
+    page = LANGUAGE.split("## 5.")[1].split("## 6.")[0]
+    for name in ("run_once", "run", "stop", "signal", "enable", "disable", "reload", "rules"):
+        assert f"`{name}" in page
+        assert hasattr(Engine, name)
+    assert {"spark", "store"} <= inspect.signature(Engines).parameters.keys()
+    for place, code in blocks("python"):
+        compile(code, place, "exec")
+
+
+def test_readme_is_short() -> None:
+    assert len((ROOT / "README.md").read_text().splitlines()) <= 200
