@@ -14,5 +14,5 @@ from tidegate.engine.store import SqlStore, open_store
 @pytest.fixture
 def store(tmp_path: Path) -> Iterator[SqlStore]:
     with open_store(f"sqlite:///{tmp_path}/loop.db", create=True) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         yield store

@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.quarantine.poison import LOST, Engine
-from tests.support.memorystore import MemoryStore
+from tests.support.memorystore import MemoryLedger, MemoryStore
 from tests.support.quarantine import Healthy
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.suspect import ENDS_PER_STRIKE, STRIKES_MAX, Suspect
@@ -24,11 +24,16 @@ BESIDE = Suspect("condition", "well", "text", "1", told="the condition of rule w
 SLICE = Suspect("where", "t", "text", "version 3", "version 3:0-64", "`where: x` of `e`")
 
 
+class AwayLedger(MemoryLedger):
+    def strike(self, *given: object) -> None:  # type: ignore[override] # noqa: ARG002
+        raise OutageError("store-unreachable", "the store is away", "wait")
+
+
 class Away(MemoryStore):
     """Away whenever a strike is to be stored."""
 
-    def strike(self, *given: object) -> None:  # type: ignore[override] # noqa: ARG002
-        raise OutageError("store-unreachable", "the store is away", "wait")
+    def of(self, rulebook: str, epoch: int = 0) -> MemoryLedger:  # noqa: ARG002
+        return AwayLedger(self, epoch)
 
 
 class Killed(BaseException):
@@ -176,10 +181,6 @@ def test_a_death_has_a_suspect_unless_many_follow_one_another() -> None:
 
 
 def test_a_death_while_the_store_is_away_is_one_of_spark_and_counts_all_the_same() -> None:
-    class Away(MemoryStore):
-        def strike(self, *_: object) -> None:
-            raise OutageError("store-unreachable", "the store is away", "start it")
-
     engine = Engine(Away())
     dies(engine, ONE)
     assert engine.quarantine.of(ONE).deaths == 1
