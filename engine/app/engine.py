@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -123,14 +122,9 @@ class Engine(Requests):
         self._open = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         self._open, self._closed = False, True
-        self._stack.__exit__(kind, error, trace)
+        self._stack.__exit__(*raised)
 
     def reread(self) -> None:
         """Take over the rulebook's file as it is now. May be called from a signal handler."""
