@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -25,7 +25,7 @@ from tidegate.engine.store import (
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.database import insert_new, upsert
+from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
 from tidegate.engine.store.rule_states import disabled_rules, parked_rules
 from tidegate.engine.store.totals import fired_lately
@@ -159,7 +159,7 @@ def _insert_bucket(connection: sa.Connection, taken: Taken) -> None:
             **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
         )
     )
-    _add_up(connection, plan.rulebook, counts)
+    add_up(connection, t.totals, {"rulebook": plan.rulebook}, counts)
     _forget_replaced(connection, plan)
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
     _insert_commits(connection, plan)
@@ -264,13 +264,6 @@ def _part(table: pa.Table) -> dict[str, Any]:
     due = int(said.get(DUE, FOREVER))
     timers = int(said.get(TIMERS, 0))
     return {"arrow": table_to_bytes(table), "due": due if due < FOREVER else None, "timers": timers}
-
-
-def _add_up(connection: sa.Connection, rulebook: str, counts: Mapping[str, int]) -> None:
-    """Add a bucket's counts to the rulebook's totals, made with its first bucket."""
-    insert_new(connection, t.totals, {"rulebook": rulebook, **dict.fromkeys(counts, 0)})
-    sums = {name: t.totals.c[name] + count for name, count in counts.items()}
-    connection.execute(sa.update(t.totals).where(t.totals.c.rulebook == rulebook).values(sums))
 
 
 def _cursor(rulebook: str, cursor: Cursor) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def test_what_is_committed_is_there_after_reopening(url: str, store: SqlStore, e
     everything(store, epoch, 2)
     with open_store(url, create=False) as again:
         assert again.id == store.id
-        state = again.load("bank")
+        state = again.of("bank").buckets.load()
         found = seen(again)
     assert (state.bucket, state.watermark) == (2, make.BEGIN + 2 * make.HOUR)
     assert state.now == make.BEGIN + 2 * make.HOUR + make.SECOND
@@ -128,7 +128,7 @@ def test_a_process_that_dies_around_the_commit(
         "from tidegate.engine.store import open_store\n"
         "from tests.store.test_commit import everything\n"
         f"store = open_store({url!r}, create=False)\n"
-        "everything(store, store.acquire('bank', 'child', 60))\n"
+        "everything(store, store.of('bank').lease.acquire('child', 60))\n"
     )
     environment = {**os.environ, failpoints.VARIABLE: f"{point}=exit"}
     ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)

@@ -113,7 +113,7 @@ def test_g21_of_many_that_ask_at_once_one_gets_it(url: str, store: SqlStore) -> 
     def ask(n: int) -> None:
         with open_store(url, create=False) as own:
             try:
-                got.append(own.acquire("bank", f"holder-{n}", 30))
+                got.append(own.of("bank").lease.acquire(f"holder-{n}", 30))
             except EngineError as error:
                 refused.append(error.code)
 

@@ -233,8 +233,8 @@ def test_concurrent_senders_insert_each_signal_once(url: str, store: SqlStore) -
     def send(n: int) -> None:
         with open_store(url, create=False) as own:
             for k in range(5):
-                fresh.append(own.raise_signal("bank", make.signal(f"same-{k}")))
-                fresh.append(own.raise_signal("bank", make.signal(f"own-{n}-{k}")))
+                fresh.append(own.of("bank").signals.raise_signal(make.signal(f"same-{k}")))
+                fresh.append(own.of("bank").signals.raise_signal(make.signal(f"own-{n}-{k}")))
 
     threads = [threading.Thread(target=send, args=(n,)) for n in range(4)]
     for thread in threads:

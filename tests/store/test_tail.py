@@ -85,7 +85,7 @@ def test_nothing_is_passed_over_and_nothing_comes_twice(
             told += names(whole.take(draw.randint(1, 3)))
         with open_store(url, create=False) as restarted:  # each time anew, at its position
             while draw.random() < 0.6:
-                anew = restarted.tail(heard, position)
+                anew = Tail(restarted, heard, position)
                 items = anew.take(draw.randint(1, 3))
                 again += names(items)
                 position = anew.position
