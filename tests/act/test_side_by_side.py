@@ -155,7 +155,7 @@ def test_g21_what_still_runs_when_the_lease_is_lost_has_ended_before_the_next_lo
     with pytest.raises(EngineError, match="lost"):
         one.work(Unasked())
     assert sink.committed == []
-    one.of(entries[1:]).buckets.load()
+    one.load(entries[1:])
     assert sink.committed == [2]
     assert one.work(Unasked()) == 1
     assert sink.committed == [2]  # its log is asked, it does not run again

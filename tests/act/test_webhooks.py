@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -171,7 +170,7 @@ def test_g29_only_what_failed_is_tried_again_by_the_same_key(
     bench = bench_of(receiver)
     bench.add(bench.hook(otherwise_at=99 * SECOND))
     assert bench.work() == 0
-    left = [e.otherwise_at for e in map(partial(bench.store.one_entry, "bank"), (1, 2)) if e]
+    left = [e.otherwise_at for e in map(bench.store.of("bank").outbox.entry, (1, 2)) if e]
     assert left == [99 * SECOND, None]  # no alternative for what is done
     said = "2 requests failed: 127.0.0.1 answered 503"
     assert bench.states() == [

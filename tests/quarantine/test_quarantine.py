@@ -160,7 +160,7 @@ def test_a_text_that_has_done_harm_waits_until_nothing_else_runs(
 
 def test_whoever_is_stopped_while_he_waits_runs_nothing() -> None:
     gate = Gate()
-    made = Quarantine(MemoryStore(), "waits", 0, gate, Healthy(), 10, lambda: True)
+    made = Quarantine(MemoryStore().of("waits").suspects, gate, Healthy(), 10, lambda: True)
     with gate.turn(alone=True), pytest.raises(EngineError, match="stopped"), made.run(ONE):
         raise AssertionError
     with made.run(ONE):
@@ -171,7 +171,7 @@ def test_whoever_is_stopped_while_he_waits_runs_nothing() -> None:
 def test_a_death_has_a_suspect_unless_many_follow_one_another() -> None:
     """So that Spark's next start costs nothing: for years, with clean runs between the deaths."""
     gate = Gate()
-    made = Quarantine(MemoryStore(), "poison", 0, gate, Healthy(), 1_000)
+    made = Quarantine(MemoryStore().of("poison").suspects, gate, Healthy(), 1_000)
     for _ in range(2 * DEATHS_IN_A_ROW_MAX):
         with pytest.raises(EngineError), made.run(ONE):
             raise LOST

@@ -90,7 +90,7 @@ def test_g13_only_an_end_of_the_process_counts_against_what_ran(
 
 def test_suspects_of_one_rulebook_are_none_of_another(store: SqlStore) -> None:
     made = {
-        name: quarantine(store, name, store.of(name).lease.acquire("one", 600))
+        name: quarantine(store.of(name, store.of(name).lease.acquire("one", 600)).suspects)
         for name in ("a", "b")
     }
     for one in made.values():

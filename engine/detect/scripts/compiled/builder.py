@@ -57,10 +57,7 @@ class Builder:
     def _fail_if(self, condition: Any, status: int = FAILED) -> None:
         b = self._b
         if status != FAILED:
-            b.store(
-                b.select(condition, integer(status), b.of(self._status).buckets.load()),
-                self._status,
-            )
+            b.store(b.select(condition, integer(status), b.load(self._status)), self._status)
         past = self._function.append_basic_block()
         b.cbranch(condition, self._failure, past)
         b.position_at_end(past)
@@ -69,21 +66,19 @@ class Builder:
         """Put back what was overwritten, last first, and take back what was emitted."""
         b = self._b
         b.position_at_end(self._failure)
-        with self._loop(lambda: b.icmp_signed(">", b.of(self._undo).buckets.load(), integer(0))):
-            undo = b.sub(b.of(self._undo).buckets.load(), integer(1))
+        with self._loop(lambda: b.icmp_signed(">", b.load(self._undo), integer(0))):
+            undo = b.sub(b.load(self._undo), integer(1))
             b.store(undo, self._undo)
-            place = b.of(b.gep(self._address(at.WHERE), [undo])).buckets.load()
-            b.store(b.of(b.gep(self._address(at.WAS), [undo])).buckets.load(), self._word(place))
+            place = b.load(b.gep(self._address(at.WHERE), [undo]))
+            b.store(b.load(b.gep(self._address(at.WAS), [undo])), self._word(place))
         outputs = b.bitcast(self._address(at.OUTPUT), ir.IntType(16).as_pointer())
-        with self._loop(
-            lambda: b.icmp_signed(">", b.of(self._records).buckets.load(), self._first)
-        ):
-            records = b.sub(b.of(self._records).buckets.load(), integer(1))
+        with self._loop(lambda: b.icmp_signed(">", b.load(self._records), self._first)):
+            records = b.sub(b.load(self._records), integer(1))
             b.store(records, self._records)
-            output = b.sext(b.of(b.gep(outputs, [records])).buckets.load(), I64)
+            output = b.sext(b.load(b.gep(outputs, [records])), I64)
             count = b.gep(self._address(at.COUNTS), [output])
-            b.store(b.sub(b.of(count).buckets.load(), integer(1)), count)
-        b.ret(b.of(self._status).buckets.load())
+            b.store(b.sub(b.load(count), integer(1)), count)
+        b.ret(b.load(self._status))
 
     # what it is made of ------------------------------------------------------------------------
 

@@ -46,7 +46,7 @@ class Function(Arithmetic):
         b, op, a = self._b, of.op, of.a
         match op:
             case Op.COUNT:
-                steps = b.add(b.of(self._steps).buckets.load(), integer(a))
+                steps = b.add(b.load(self._steps), integer(a))
                 b.store(steps, self._steps)
                 self._fail_if(b.icmp_signed(">", steps, integer(self._steps_max)))
             case Op.LOAD_I | Op.LOAD_F:
@@ -86,13 +86,13 @@ class Function(Arithmetic):
                 other = self._arrays[of.b]
                 self._fill(
                     self._arrays[a],
-                    b.of(self._word(integer(other.length))).buckets.load(),
-                    lambda n: b.of(self._word(b.add(n, integer(other.first)))).buckets.load(),
+                    b.load(self._word(integer(other.length))),
+                    lambda n: b.load(self._word(b.add(n, integer(other.first)))),
                 )
             case Op.OUT_I | Op.OUT_F:
                 double = op == Op.OUT_F
                 self._emission_room()
-                row = b.of(b.gep(self._address(at.COUNTS), [integer(of.c)])).buckets.load()
+                row = b.load(b.gep(self._address(at.COUNTS), [integer(of.c)]))
                 word = b.gep(self._column(at.OUTPUTS, double, of.b), [row])
                 self._store(self._get(a, double), word, double)
             case Op.EMIT:
@@ -128,9 +128,9 @@ class Function(Arithmetic):
     def _note(self, place: Any) -> None:
         """Note what a word is, which is overwritten next."""
         b = self._b
-        undo = b.of(self._undo).buckets.load()
+        undo = b.load(self._undo)
         b.store(place, b.gep(self._address(at.WHERE), [undo]))
-        b.store(b.of(self._word(place)).buckets.load(), b.gep(self._address(at.WAS), [undo]))
+        b.store(b.load(self._word(place)), b.gep(self._address(at.WAS), [undo]))
         b.store(b.add(undo, integer(1)), self._undo)
 
     def _fill(self, items: Items, count: Any, element: Callable[[Any], Any]) -> None:
@@ -141,11 +141,11 @@ class Function(Arithmetic):
         b.store(count, self._word(integer(items.length)))
         n = self._variable(integer(0))
         b.store(integer(0), n)
-        with self._loop(lambda: b.icmp_signed("<", b.of(n).buckets.load(), count)):
-            place = b.add(b.of(n).buckets.load(), integer(items.first))
+        with self._loop(lambda: b.icmp_signed("<", b.load(n), count)):
+            place = b.add(b.load(n), integer(items.first))
             self._note(place)
-            b.store(element(b.of(n).buckets.load()), self._word(place))
-            b.store(b.add(b.of(n).buckets.load(), integer(1)), n)
+            b.store(element(b.load(n)), self._word(place))
+            b.store(b.add(b.load(n), integer(1)), n)
 
     # emissions ---------------------------------------------------------------------------------
 
@@ -156,9 +156,9 @@ class Function(Arithmetic):
     def _emit(self, output: int) -> None:
         b = self._b
         self._emission_room()
-        records = b.of(self._records).buckets.load()
+        records = b.load(self._records)
         count = b.gep(self._address(at.COUNTS), [integer(output)])
-        row = b.of(count).buckets.load()
+        row = b.load(count)
         for column, bits, value in (
             (at.CAUSE, 64, self._cause),
             (at.KEY, 32, self._key),
@@ -197,8 +197,7 @@ class Function(Arithmetic):
         """When a clock is next. Python knows it, once it has made a transition since it was."""
         b = self._b
         since, found = (
-            b.of(b.gep(self._address(at.CLOCKS), [integer(2 * clock + n)])).buckets.load()
-            for n in range(2)
+            b.load(b.gep(self._address(at.CLOCKS), [integer(2 * clock + n)])) for n in range(2)
         )
         self._fail_if(b.icmp_signed("<", self._now, since))
         self._fail_if(b.icmp_signed(">=", self._now, found))
