@@ -71,7 +71,7 @@ class Buckets(Protocol):
     def load(self) -> State: ...
 
     def commit(self, taken: Taken) -> tuple[Entry, ...]:
-        """Step 8: everything of a bucket in one transaction. Places the signals, stores cursors, W,
+        """Everything of a bucket in one transaction. Places the signals, stores cursors, W,
         plan, carried instances, firings, and entries; returns the entries with their numbers, in
         their order. `EngineError('bucket-order')` unless the bucket is the one after the last,
         `'signal-placed'` if a signal is in another bucket already; nothing is written then."""
