@@ -77,7 +77,7 @@ def run(folder: Path, seconds: float = SECONDS) -> Figure:
         server.terminate()
         server.wait()
     with open_store(default_store(file), create=False) as store:
-        stored = sum(store.unplaced_by_event("inbox").values())
+        stored = store.of("inbox").status.shown()["unplaced_signals"]
     if stored != singles + batches * BATCH:
         raise SystemExit(f"{stored} stored, answered {singles} + {batches} x {BATCH}")
     alone, batched = singles / single_seconds, batches * BATCH / batch_seconds

@@ -52,7 +52,7 @@ class State:
         self.detector = Partitioned(detector, book.settings.state_partitions)
         url = f"sqlite:///{folder / f'state_{keys}_{len(expressions)}.db'}"
         with open_store(url, create=True) as store:
-            store.register("state", text, None)
+            store.of("state").versions.register(text, None)
         self.database = Database(url)
         self.carried, self.watermark = Carried(), 0
         self.draw = np.random.default_rng(7)

@@ -44,8 +44,8 @@ def build(url: str, buckets: int) -> Ids:
     draw = np.random.default_rng(7)
     ids = np.frombuffer(draw.bytes(16 * FIRINGS * buckets), "S16")
     with open_store(url, create=True) as store:
-        store.register("bench", BOOK, None)
-        store.acquire("bench", "benchmark", 1)
+        store.of("bench").versions.register(BOOK, None)
+        store.of("bench").lease.acquire("benchmark", 1)
     database = Database(url)
     for first in range(1, buckets + 1, BLOCK):
         numbers = range(first, min(first + BLOCK, buckets + 1))
@@ -132,7 +132,7 @@ def _questions(store: SqlStore, ids: Ids) -> dict[str, Iterator[Callable[[], obj
     """By name, the same question again and again, with another id each time."""
     draw = np.random.default_rng(8)
     return {
-        "status": (lambda: store.status("bench") for _ in count()),
+        "status": (lambda: store.of("bench").status.shown() for _ in count()),
         "hit": (_find(store, bytes(draw.choice(ids)), True) for _ in count()),
         "miss": (_find(store, draw.bytes(16), False) for _ in count()),
     }
@@ -140,8 +140,10 @@ def _questions(store: SqlStore, ids: Ids) -> dict[str, Iterator[Callable[[], obj
 
 def _find(store: SqlStore, firing_id: bytes, known: bool) -> Callable[[], object]:
     def ask() -> None:
-        if (store.find_firing("bench", firing_id.ljust(16, b"\0").hex()) is None) is known:
-            raise SystemExit("find_firing is wrong")
+        with store.database.read() as connection:
+            found = id_runs.find(connection, "bench", firing_id.ljust(16, b"\0").hex())
+        if (found is None) is known:
+            raise SystemExit("a firing is not where it is")
 
     return ask
 
@@ -172,12 +174,12 @@ def firings(folder: Path) -> Figure:
     folder.mkdir(parents=True, exist_ok=True)
     seconds = []
     with open_store(f"sqlite:///{folder / 'firings.db'}", create=True) as store:
-        epoch = store.acquire("bench", "benchmark", 600)
+        buckets = store.of("bench", store.of("bench").lease.acquire("benchmark", 600)).buckets
         for bucket in range(1, ROUNDS + 1):
             at = bucket * 3_600 * SECOND
             plan = Plan("bench", bucket, at - 3_600 * SECOND, at, now=at)
             taken = Taken(plan, Carried(), {}, firings=(_fired(bucket, at),))
-            seconds.append(median_seconds([partial(store.commit, epoch, taken)]))
+            seconds.append(median_seconds([partial(buckets.commit, taken)]))
     middle = statistics.median(seconds)
     return Figure("store: a bucket of 100,000 firings, in half seconds", middle / 0.5, 1.0)
 

@@ -62,7 +62,7 @@ class Pending:
         self.detector = Partitioned(Detector(book, {"r": 0}), book.settings.state_partitions)
         url = f"sqlite:///{folder / f'timers_{keys}.db'}"
         with open_store(url, create=True) as store:
-            store.register("timers", BOOK, None)
+            store.of("timers").versions.register(BOOK, None)
         self.database = Database(url)
         self.carried, self.at = Carried(), 0
         for block in np.array_split(np.arange(keys), max(1, keys // BLOCK)):

@@ -26,7 +26,7 @@ from tidegate.engine.core.columns.ids import as_binary, as_hex
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.state import Taken
 from tidegate.engine.core.values import Carried, Firings, Plan
-from tidegate.engine.store import Ledger, open_store
+from tidegate.engine.store import open_store
 
 FIRINGS, BUCKETS = 5_000, 10
 WANTED = 500  # a second
@@ -106,11 +106,11 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
     crew: Crew[Outcome] = Crew("webhook", in_flight)
     try:
         with open_store(f"sqlite:///{folder / 'webhooks.db'}", create=True) as store:
-            epoch = store.acquire("bench", "one", 600)
+            ledger = store.of("bench", store.of("bench").lease.acquire("one", 600))
             runner = Runner(
                 book,
                 {"webhook": Webhooks(_NoJob(), poster, SECRETS)},  # type: ignore[arg-type]
-                Ledger(store, "bench", epoch),
+                ledger,
                 lambda: None,
                 lambda: time.time_ns() // 1_000,
                 crew,
@@ -122,7 +122,7 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
                 entry = Entry("r", "webhook", json.dumps(text), None, 0, stage=None)
                 plan = Plan("bench", bucket, bucket - 1, bucket, bucket)
                 taken = Taken(plan, Carried(), {}, (fired,), (entry,))
-                runner.add(store.commit(epoch, taken), [fired])
+                runner.add(ledger.buckets.commit(taken), [fired])
                 done += runner.work(_Nothing(), patient=bucket == BUCKETS)  # type: ignore[arg-type]
             seconds = time.perf_counter() - begun
     finally:

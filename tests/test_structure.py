@@ -65,11 +65,9 @@ SMALL = """
     connectors.clock connectors.http.limits engine.capture.resets engine.core.columns.user_cache
     engine.core.instants engine.core.lifecycle engine.core.signing
     engine.detect.events.kernels.prefetch engine.explain.amounts engine.explain.damping
-    engine.store.arrivals engine.store.controls engine.store.disabling
-    engine.store.misfires engine.store.obstacles engine.store.plans engine.store.rejections
-    engine.store.timers rules.analysis.samples rules.analysis.table_events rules.checks.damping
-    rules.checks.scripts rules.checks.selection rules.expressions.holidays rules.form.schema
-    rules.sql.deletes rules.yaml.files
+    engine.store.misfires engine.store.plans engine.store.timers rules.analysis.samples
+    rules.analysis.table_events rules.checks.damping rules.checks.scripts rules.checks.selection
+    rules.expressions.holidays rules.form.schema rules.sql.deletes rules.yaml.files
 """
 
 

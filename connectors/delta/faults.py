@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
-from pyspark.errors import PySparkException
+from pyspark.errors import ParseException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
 
@@ -194,6 +194,19 @@ def _call(java: Any, method: str) -> str | None:
     except SPARK_ERRORS:
         return None
     return str(value) if value else None
+
+
+def parse_error(error: ParseException, text: str) -> tuple[str, int]:
+    """What Spark says of a text that it cannot parse: one line, and the offset that it names."""
+    said = str(error).strip()
+    head, _, position = said.split("== SQL")[0].strip().removesuffix(")").rpartition("(line ")
+    line, _, column = position.partition(", pos ")
+    if not (line.isdigit() and column.isdigit()):
+        return _line(said) or "malformed SQL", 0
+    before = text.splitlines(keepends=True)[: int(line) - 1]
+    at = sum(map(len, before)) + int(column)
+    message = head.split(" SQLSTATE")[0].strip()
+    return message or "malformed SQL", min(at, len(text))
 
 
 def _fragment(java: Any) -> str:

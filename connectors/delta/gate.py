@@ -17,6 +17,7 @@ from pyspark.errors import ParseException
 
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.clock_functions import moment_written
+from tidegate.connectors.delta.faults import parse_error
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
@@ -162,7 +163,7 @@ class Gate:
             plan = parse(text)
             return plan, self._plans.walk(plan)
         except ParseException as error:
-            message, at = _said_by_spark(error, text)
+            message, at = parse_error(error, text)
             several, hint = ";" in text[: at + 1], ""
             if several and parse == self._plans.statement:
                 hint = "one statement an sql item"
@@ -391,18 +392,3 @@ def _refused_kind(part: Part, locate: Locate) -> InputError:
     message = f"{nodes.said(part.kind)} is refused"
     hint = _KINDS_HINT if part.plan else _KIND_HINTS.get(part.kind.strip("$"), "")
     return _refused("sql-kind", message, hint, _at(part, locate))
-
-
-def _said_by_spark(error: ParseException, text: str) -> tuple[str, int]:
-    """The first line of Spark's message, and the offset that it names."""
-    said = str(error).strip()
-    head = said.split("== SQL")[0].strip().removesuffix(")")
-    head, _, position = head.rpartition("(line ")
-    line, _, column = position.partition(", pos ")
-    lines = text.splitlines(keepends=True)
-    if not (line.isdigit() and column.isdigit()):
-        first = (said.splitlines() or [""])[0].split(" SQLSTATE")[0].strip()
-        return first or "malformed SQL", 0
-    at = sum(len(before) for before in lines[: int(line) - 1]) + int(column)
-    message = head.split(" SQLSTATE")[0].strip()
-    return message or "malformed SQL", min(at, len(text))

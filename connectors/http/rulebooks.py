@@ -6,7 +6,6 @@ import asyncio
 import logging
 import time
 from collections.abc import Callable, Mapping
-from functools import partial
 from typing import Any, Generic, TypeVar
 
 from tidegate.connectors.http.limits import strictest
@@ -64,7 +63,7 @@ class Source:
         """The number of a rulebook's last bucket."""
         kept = self._last.get(name)
         if kept is None:
-            ask = partial(self.store.last_bucket, name)
+            ask = self.store.of(name).buckets.last
             kept = self._last.setdefault(name, Kept(ask, LOOK_SECONDS))
         return await kept.get()
 
@@ -89,7 +88,7 @@ class Source:
         return {
             name: {
                 **status_of(self.store, book),
-                "stage_seconds": self.store.stage_seconds(name),
+                "stage_seconds": self.store.of(name).status.stage_seconds(),
             }
             for name, book in self.known.items()
         }

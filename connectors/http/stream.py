@@ -61,7 +61,7 @@ class Streams:
             if key.hears is not None and name not in key.hears:
                 hint = "the operator's policy lists what it may: listen_keys"
                 raise Refusal(403, "not-allowed", f"this key may not wait for `{name}`", hint)
-            begin = partial(self._source.store.tail, wanted, since)
+            begin = partial(Tail, self._source.store, wanted, since)
             tail = await anyio.to_thread.run_sync(begin, limiter=self._readers)
             return wanted.rulebook, tail
         except InputError as error:

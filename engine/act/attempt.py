@@ -10,10 +10,11 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.act.executors import Executor, NoEffectError, Outbox, Present, SomeFailedError
+from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge, EventKey
+from tidegate.engine.core.ledger import Outbox
 from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import ENGINE, Failure, Firings, Signal

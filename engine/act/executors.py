@@ -8,7 +8,7 @@ from typing import Protocol
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.ports import SinkError
-from tidegate.engine.core.values import Firings, Signal
+from tidegate.engine.core.values import Firings
 
 STOPPED_BY = {
     Fate.SEALED: "its seal stands in the target's log: it waits for a skip or a redrive",
@@ -48,39 +48,6 @@ class SomeFailedError(SinkError):
         self.passing = passing or message
         self.lasting = lasting or message
         self.after_seconds = after_seconds
-
-
-class Outbox(Protocol):
-    """The stored entries of one rulebook. Writes are made under the lease's epoch; they raise
-    EngineError `lease-lost`."""
-
-    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        """Record outcomes and what they bring in one transaction (G22); their successors. Raises
-        EngineError `signal-conflict`; nothing is recorded then."""
-        ...
-
-    def tell(self, signals: Sequence[Signal]) -> None:
-        """Insert signals of the engine's own; those that are there already stay."""
-        ...
-
-    def answer(self, control: int, text: str) -> None:
-        """Say why what an operator asked for changes nothing."""
-        ...
-
-    def entry(self, number: int) -> Entry | None: ...
-
-    def firings(self, entry: Entry) -> Firings:
-        """All firings of the entry's rule and bucket."""
-        ...
-
-    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Store the alternative of an entry, for those of its firings for which it was not done;
-        the stored entries."""
-        ...
-
-    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
-        """How many entries of an entry's queue have died, `limit` at most, since one was done."""
-        ...
 
 
 class Present(Protocol):

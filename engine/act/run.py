@@ -16,13 +16,14 @@ from functools import partial
 from typing import Protocol
 
 from tidegate.engine.act.attempt import Attempts, edge_signals, firings_of_entry
-from tidegate.engine.act.executors import Executor, Outbox, Present
+from tidegate.engine.act.executors import Executor, Present
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
 from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ledger import Ledger
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.text.logs import RUNNING, begin, go_on
 from tidegate.engine.core.values import Failure, Firings
@@ -57,7 +58,7 @@ class Runner:
 
     rulebook: Rulebook
     executors: Mapping[str, Executor]
-    outbox: Outbox
+    ledger: Ledger
     check: Callable[[], None]
     now: Callable[[], int]
     crew: Hands
@@ -72,7 +73,7 @@ class Runner:
     _looked_at: int = field(default=0, init=False)  # when `work` was called last
 
     def __post_init__(self) -> None:
-        self.attempts = Attempts(self.rulebook, self.executors, self.outbox, self.now)
+        self.attempts = Attempts(self.rulebook, self.executors, self.ledger.outbox, self.now)
 
     def load(self, entries: Iterable[Entry]) -> None:
         """Begin with what the store has open: an earlier run may have begun any of it. What still
@@ -146,7 +147,7 @@ class Runner:
     def carry_out(self, control: Control, present: Present) -> None:
         """Skip or redrive an entry, as an operator asked. Raises as `work` does."""
         number = int(control.subject)
-        entry = self.outbox.entry(number)
+        entry = self.ledger.outbox.entry(number)
         found: Outcome | str = f"there is no entry {number}"
         if entry is not None and number in {w.entry.number for w in self._running.values()}:
             found = f"entry {number} is being tried just now: ask again"
@@ -155,7 +156,7 @@ class Runner:
             failpoint("pass.sealed")
         if isinstance(found, str):
             log.warning("%s %s: %s", control.kind, control.subject, found)
-            self.outbox.answer(control.id, found)
+            self.ledger.controls.answer(control.id, found)
         else:
             self._settle([self._told(found, present)])
 
@@ -167,7 +168,7 @@ class Runner:
         if running:
             self._settle([self._outcome(future, present) for future in running])
         for entry in [e for e in self._timed.values() if e.rule == rule]:
-            self.outbox.do_otherwise(entry, ())
+            self.ledger.outbox.do_otherwise(entry, ())
             del self._timed[entry.number]
         ended = 0
         for waiting in [w for w in self.queues if w.entry.rule == rule]:
@@ -238,7 +239,7 @@ class Runner:
         for entry in [e for e in self._timed.values() if (e.otherwise_at or 0) <= now]:
             if entry.number in self._timed:
                 self.check()
-                made = self.outbox.do_otherwise(entry, present.otherwise(entry))
+                made = self.ledger.outbox.do_otherwise(entry, present.otherwise(entry))
                 failpoint("otherwise.after")
                 same = [n for n, e in self._timed.items() if e.same_set(entry)]
                 for number in same:
@@ -253,7 +254,8 @@ class Runner:
         watched = present.watched(entry.rule)
         if watched and not entry.attempts and entry.is_action:
             own = firings_of_entry(entry, firings)
-            self.outbox.tell(edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now()))
+            told = edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now())
+            self.ledger.signals.tell(told)
 
     def _outcome(self, future: Future[Outcome], present: Present) -> Outcome:
         self._running.pop(future)
@@ -278,14 +280,14 @@ class Runner:
     def _settle(self, outcomes: Sequence[Outcome]) -> int:
         """Settle outcomes and bring the queues up to them; how many entries are done."""
         try:
-            successors = self.outbox.settle(outcomes)
+            successors = self.ledger.outbox.settle(outcomes)
         except EngineError as error:
             if error.code != "signal-conflict":
                 raise
             if len(outcomes) > 1:
                 return sum(self._settle([one]) for one in outcomes)
             outcomes = [self._refused(outcomes[0].entry, str(error))]
-            successors = self.outbox.settle(outcomes)
+            successors = self.ledger.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
         self._put(successors)
@@ -325,7 +327,7 @@ class Runner:
 
     def _firings(self, entry: Entry) -> Firings:
         known = self._fresh.get((entry.bucket, entry.rule))
-        return self.outbox.firings(entry) if known is None else known
+        return self.ledger.outbox.firings(entry.bucket, entry.rule) if known is None else known
 
 
 def _stopped(entry: Entry, rulebook: Rulebook) -> str:

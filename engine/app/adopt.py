@@ -4,43 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Any
 
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.markers import Marked, Marker, Markers, Notes
 from tidegate.engine.core.text import json_text
+from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 MICROS_PER_DAY = 86_400_000_000
 _AGES = (("day", MICROS_PER_DAY), ("hour", 3_600_000_000), ("minute", 60_000_000))
-
-
-class Memory(Protocol):
-    """What a store knows of its own history and of others' (see `engine.store.SqlStore`)."""
-
-    @property
-    def id(self) -> str: ...
-
-    def wall(self) -> int: ...
-
-    def last_entry(self) -> int: ...
-
-    def known_stores(self, rulebook: str) -> frozenset[str]: ...
-
-    def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]: ...
-
-    def target_version(self, rulebook: str, table: str) -> int | None: ...
-
-    def adopt(
-        self,
-        rulebook: str,
-        epoch: int,
-        ids: Collection[str],
-        resets: Collection[str] = (),
-        *,
-        pass_signals: bool = False,
-    ) -> tuple[int, int]: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,10 +34,10 @@ class Doubt:
         return frozenset(marker.store for _, marker in (*self.behind, *self.others))
 
 
-def find_doubt(rulebook: Rulebook, store: Memory, found: Sequence[Marked]) -> Doubt:
+def find_doubt(rulebook: Rulebook, store: SqlStore, found: Sequence[Marked]) -> Doubt:
     """What a store does not know of markers that were read before this call: an engine of another
     rulebook may go on meanwhile, and numbers are drawn before their markers are written."""
-    last, known = store.last_entry(), store.known_stores(rulebook.name) | {store.id}
+    last, known = store.last_entry(), store.of(rulebook.name).histories.stores() | {store.id}
     oldest = store.wall() - rulebook.settings.outbox_age_max_days * MICROS_PER_DAY
     standing = [(marked.table, marker) for marked in found for marker in marked.markers]
     own = [at for at in standing if at[1].store == store.id]
@@ -83,7 +57,7 @@ def find_doubt(rulebook: Rulebook, store: Memory, found: Sequence[Marked]) -> Do
 
 
 def check_store(
-    rulebook: Rulebook, store: Memory, markers: Markers, targets: Collection[str]
+    rulebook: Rulebook, store: SqlStore, markers: Markers, targets: Collection[str]
 ) -> None:
     """Refuse to start on a store that does not know what stands in its targets.
 
@@ -100,7 +74,7 @@ def check_store(
 
 
 def adopt(
-    rulebook: Rulebook, store: Memory, epoch: int, markers: Markers, *, repeat: bool
+    rulebook: Rulebook, store: SqlStore, epoch: int, markers: Markers, *, repeat: bool
 ) -> dict[str, Any]:
     """`tidegate adopt`: list the doubt, then make what stands in the tables known to the store,
     under a new id. `repeat`: what the store has forgotten will be done again; else it is passed
@@ -137,7 +111,7 @@ def _forgotten(marker: Marker, app_ids: Mapping[int, str], last: int) -> bool:
 
 
 def _listed(
-    rulebook: Rulebook, store: Memory, markers: Markers, doubt: Doubt
+    rulebook: Rulebook, store: SqlStore, markers: Markers, doubt: Doubt
 ) -> dict[str, list[dict[str, Any]]]:
     """The markers and commits in doubt, and the tables whose logs do not tell all of it."""
     rows, commits, cut = [], [], []
@@ -147,7 +121,7 @@ def _listed(
     for table in dict.fromkeys(table for table, _ in (*doubt.behind, *doubt.others)):
         after = None
         if table not in {other for other, _ in doubt.others}:
-            after = store.target_version(rulebook.name, table)
+            after = store.of(rulebook.name).histories.target_version(table)
         notes = markers.noted(table, -1 if after is None else after)
         if after is not None and not notes.commits:  # the table was created anew meanwhile
             after, notes = None, markers.noted(table, -1)
@@ -157,7 +131,7 @@ def _listed(
     return {"markers": rows, "commits": commits, "logs_cleaned": cut}
 
 
-def _doubted(table: str, notes: Notes, store: Memory, doubt: Doubt) -> list[dict[str, Any]]:
+def _doubted(table: str, notes: Notes, store: SqlStore, doubt: Doubt) -> list[dict[str, Any]]:
     """The commits of the stores in doubt whose entries this store does not know."""
     app_ids = store.app_ids(noted.marker.number for noted in notes.commits)
     rows = []

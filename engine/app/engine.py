@@ -9,8 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Self, TypeVar
+from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -26,6 +25,7 @@ from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, check_clock, load_allowed, told_of_failure
+from tidegate.engine.core.ledger import Retention
 from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.policy import load_policy
@@ -35,7 +35,7 @@ from tidegate.engine.detect.table import detect
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.turns import GATE
-from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore, open_store
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, open_store
 from tidegate.engine.store.address import default_store
 from tidegate.rules.errors import EngineError, TidegateError
 from tidegate.rules.model import Rulebook
@@ -122,14 +122,9 @@ class Engine(Requests):
         self._open = True
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         self._open, self._closed = False, True
-        self._stack.__exit__(kind, error, trace)
+        self._stack.__exit__(*raised)
 
     def reread(self) -> None:
         """Take over the rulebook's file as it is now. May be called from a signal handler."""
@@ -326,25 +321,26 @@ class Engine(Requests):
                 rehearse(
                     lambda text, spark, url: made(text, spark=spark, store=url),
                     self._spark,
-                    lambda: store.holder(book.name) is not None,
+                    lambda: store.of(book.name).lease.holder() is not None,
                 )
             wait_for_end(book, store, take, self.waiting, self._stop)
             book = self.rulebook = own_text(book, store, self._load)
         elif not self._standby:
             take()
-        self._lease, self._epoch, self._quarantine = lease, lease.epoch, None
+        self._lease, self._quarantine = lease, None
+        self._ledger = ledger = store.of(book.name, lease.epoch)
         self._add_rules()
         book = self.rulebook
         self._file.runs(book)
         given = KeptRulebook(book.text, absolute(book.file), files=book.files)
-        store.introduce(book.name, given)
+        ledger.versions.introduce(given)
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:
                 self._say(Activity(STARTING, "starting Spark"))
                 self._spark = self._session(stack)
             self._changes = Changes(
-                store, book.name, lease.epoch, self._file, self._settings, self._take_over
+                self._ledger, book.name, self._file, self._settings, self._take_over
             )
             self._changes.begin(book)
             self._parts = self._checked_parts()
@@ -357,7 +353,7 @@ class Engine(Requests):
         kept = self._store.rulebooks().get(name)
         if kept is None:
             return
-        asked = self._store.newest(name).added
+        asked = self._store.of(name).versions.newest().added
         added = {
             path: asked[path] if "/" in path else text
             for path, text in kept.added.items()
@@ -418,8 +414,8 @@ class Engine(Requests):
         health = DeltaHealth(self._spark, slots, own=self._sessions.own)
         known = self._quarantine
         if known is None:
-            name, stopped = self.rulebook.name, self._stop.is_set
-            known = Quarantine(self._store, name, self._epoch, GATE, health, most, stopped)
+            stopped = self._stop.is_set
+            known = Quarantine(self._ledger.suspects, GATE, health, most, stopped)
         known.health, known.most = health, most
         self._quarantine = known
         return known
@@ -476,8 +472,7 @@ class Engine(Requests):
     def _stopping_cause(self) -> Iterator[None]:
         """Keeps the reason of a stop in the store, for `status` (G7), unless another engine has
         taken over meanwhile. The next run begins with what the store has then."""
-        name = self.rulebook.name
-        self._store.set_stopped(name, self._epoch, None)
+        self._ledger.lease.set_stopped(None)
         if self._interrupted:
             self._loop.recover()
             self._interrupted = False
@@ -493,20 +488,17 @@ class Engine(Requests):
             known = isinstance(error, TidegateError)
             said = str(error) if known else f"{type(error).__name__}: {error}"
             with suppress(EngineError):  # the cause may be the store itself, or the lost lease
-                self._store.set_stopped(name, self._epoch, said)
+                self._ledger.lease.set_stopped(said)
             raise
 
     def _purge(self, loop: Loop) -> None:
-        purge(self._store, self.rulebook, loop.epoch, loop.now(), self._stop.is_set)
+        purge(loop.ledger.retention, self.rulebook, loop.now(), self._stop.is_set)
 
 
-def purge(
-    store: SqlStore, book: Rulebook, epoch: int, now: int, stopped: Callable[[], bool]
-) -> None:
+def purge(retention: Retention, book: Rulebook, now: int, stopped: Callable[[], bool]) -> None:
     """Forget what is past its retention, in short transactions; much of it not all at once."""
     firings = now - book.settings.firings_retention_days * MICROS_PER_DAY
     history = now - book.settings.history_retention_days * MICROS_PER_DAY
-    forget = partial(store.purge, book.name, epoch)
     for _ in range(PURGES_MAX):
-        if stopped() or forget(firings, history, PURGED_ROWS) < PURGED_ROWS:
+        if stopped() or retention.purge(firings, history, PURGED_ROWS) < PURGED_ROWS:
             return

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
-from types import FrameType, TracebackType
+from types import FrameType
 from typing import Any, Self, TypeVar
 
 from pyspark.sql import SparkSession
@@ -206,15 +206,10 @@ class Engines:
             self._stack = stack.pop_all()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *raised: Any) -> None:
         stack, self._stack = self._stack, None
         if stack is not None:
-            stack.__exit__(kind, error, trace)
+            stack.__exit__(*raised)
 
     def __getitem__(self, rulebook: str) -> Engine:
         return self._members[rulebook].engine

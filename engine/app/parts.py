@@ -110,7 +110,8 @@ def open_parts(
     slots of this session, with `strikes_max`. Raises InputError and EngineError."""
     settings = given.settings
     with ExitStack() as stack, ExitStack() as fresh:
-        state = store.load(given.name)
+        ledger = store.of(given.name, lease.epoch)
+        state = ledger.buckets.load()
         check_cursors(given, store, spark, state)
         if before is not None and before.lake.serves(given):
             ran = before.lake.book.rules
@@ -131,7 +132,7 @@ def open_parts(
         feed = DeltaFeed(
             spark,
             catalog.locations,
-            own_stores={store.id, *store.known_stores(book.name)},
+            own_stores={store.id, *ledger.histories.stores()},
             jobs=catalog.jobs,
             seconds_max=settings.statement_seconds_max,
         )
@@ -142,21 +143,21 @@ def open_parts(
 
         proven = proven_rules(given, ran)
         basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
-        targets = basis.targets | {e.target for e in store.open_entries(book.name) if e.target}
+        targets = basis.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
         check_store(book, store, markers, targets & catalog.locations.keys())
         loop = Loop(
             basis=basis,
             prepare=prepare,
-            store=store,
-            epoch=lease.epoch,
+            ledger=ledger,
+            store_id=store.id,
             check_lease=lease.raise_lost,
             feed=WatchedFeed(feed, quarantine, book),
             conditions=conditions(),
             asked_later=conditions(),
             quarantine=quarantine,
             targets=Targets(sink),
-            runner=open_runner(book, store, lease, sink, poster, now, wake, stack),
+            runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
             now=now,
             instants=Instants(settings.skew_max_seconds * 1_000_000),
             state=state,
@@ -164,8 +165,8 @@ def open_parts(
             say=say,
         )
         stack.callback(loop.close)
-        version = store.register(
-            given.name, given.text, absolute(given.file), given.added, given.files
+        version = ledger.versions.register(
+            given.text, absolute(given.file), given.added, given.files
         )
         fresh.pop_all()
         return Parts(loop, version, lake, poster, stack.pop_all())
@@ -235,7 +236,7 @@ def _texts(rule: Rule | None) -> object:
 
 def open_runner(
     book: Rulebook,
-    store: SqlStore,
+    ledger: Ledger,
     lease: LeaseKeeper,
     sink: Sink,
     poster: WebhookPoster,
@@ -261,7 +262,7 @@ def open_runner(
             "switch": Switches(),
             "condition": Decisions(),
         },
-        Ledger(store, book.name, lease.epoch),
+        ledger,
         lease.check,
         now,
         crew,

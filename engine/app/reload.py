@@ -9,7 +9,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.engine.core.ports import LOST, OutageError
-from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.engine.store import KeptRulebook, Ledger
 from tidegate.engine.store.versions import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
 from tidegate.rules.model import Rulebook
@@ -100,9 +100,8 @@ class Changes:
     """Makes the changes of one rulebook between two buckets. `take_over` goes on with another text
     and returns its version, or raises and leaves everything as it was."""
 
-    store: SqlStore
+    ledger: Ledger
     name: str
-    epoch: int
     file: RulebookFile
     settings: Mapping[str, str]
     take_over: Callable[[Rulebook], int]
@@ -111,13 +110,13 @@ class Changes:
     def begin(self, book: Rulebook) -> None:
         """The engine starts with its file as it is: other texts that were asked for before are
         answered so, but rules that were put meanwhile are asked for anew, beside this text."""
-        pending = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
+        pending = [c for c in self.ledger.controls.pending() if c.kind == RELOAD]
         if not pending:
             return
-        added = self.store.newest(self.name).added
+        added = self.ledger.versions.newest().added
         if added != book.added:
             kept = KeptRulebook(book.text, absolute(book.file), added, files=book.files)
-            self.store.propose(self.name, kept)
+            self.ledger.versions.propose(kept)
         said = "the engine was started anew, with its file as it was then"
         self.answer(said, pending[-1].id)
 
@@ -148,15 +147,15 @@ class Changes:
 
     def _tell(self, said: str) -> None:
         """Keep for `status` what came of the file, for which nobody asked in the store."""
-        self.store.note(self.name, self.epoch, RELOAD, "file", said)
+        self.ledger.controls.note(RELOAD, "file", said)
 
     def answer(self, said: str, last: int) -> None:
         """Answer what asks for another text, up to the control `last`, which the answer is for; the
         others are superseded."""
-        for control in self.store.pending_controls(self.name):
+        for control in self.ledger.controls.pending():
             if control.kind == RELOAD and control.id <= last:
                 answer = said if control.id == last else "a later one was taken"
-                self.store.answer(self.name, self.epoch, control.id, answer)
+                self.ledger.controls.answer(control.id, answer)
 
     def _found(
         self, added: Mapping[str, str], *, asked: bool
@@ -171,8 +170,8 @@ class Changes:
             found = None
         if found is None and not asked:
             return None
-        controls = [c for c in self.store.pending_controls(self.name) if c.kind == RELOAD]
-        kept = self.store.version(self.name, int(controls[-1].subject)) if controls else None
+        controls = [c for c in self.ledger.controls.pending() if c.kind == RELOAD]
+        kept = self.ledger.versions.version(int(controls[-1].subject)) if controls else None
         if kept is None:
             return None if found is None else (found, None)
         if found is not None:

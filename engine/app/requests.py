@@ -46,7 +46,7 @@ class Requests:
         self._check_open("signal")
         values = given_once(event, fields or {}, named)
         raised = make_signal(self.rulebook, event, values, id, self._store.wall())
-        self._store.raise_signal(self.rulebook.name, raised)
+        self._store.of(self.rulebook.name).signals.raise_signal(raised)
         self.wake()
         return raised.id
 
@@ -97,7 +97,7 @@ class Requests:
         """What stands in the way of rules: parked rules, entries that are held, dead or wait for
         their next attempt; each as a sentence with the commands that get past it."""
         self._check_open("obstacles")
-        found = self._store.obstacles(self.rulebook.name)
+        found = self._store.of(self.rulebook.name).rule_states.obstacles()
         rules = self.rulebook.rules
         return tuple(
             sentence(o, rules) for o in found if not isinstance(o, Parked) or o.rule in rules

@@ -41,7 +41,7 @@ def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy
     """All that a start does before its loop, for nothing: what is wrong is said now, and Java has
     compiled and read by then what the start needs. Raises InputError, EngineError."""
     check_clock(store, book)
-    kept = store.rulebooks().get(book.name) if store.last_bucket(book.name) else None
+    kept = store.rulebooks().get(book.name) if store.of(book.name).buckets.last() else None
     with doing("checking tables and SQL"), ExitStack() as opened:
         lake = open_lake(book, kept, spark, (f"{store.id}_standby", None), policy, opened)
         preparing(lake.book, lake.analyst)(lake.schemas, ())
@@ -62,7 +62,7 @@ def wait_for_end(
         try:
             while not stopped.is_set():
                 try:
-                    holder = store.holder(book.name)
+                    holder = store.of(book.name).lease.holder()
                     if holder is None and took(take):
                         if told:
                             log.info("taking over rulebook %s", book.name)
@@ -124,9 +124,9 @@ class _Place:
         self._due = time.monotonic() + self._seconds / 3
         try:
             if self._epoch is None:
-                self._epoch = self._store.acquire(self._name, this_holder(), self._seconds)
+                self._epoch = self._store.of(self._name).lease.acquire(this_holder(), self._seconds)
             else:
-                self._store.renew(self._name, self._epoch, self._seconds)
+                self._store.of(self._name, self._epoch).lease.renew(self._seconds)
         except EngineError as error:
             if error.code not in ("lease-held", "lease-lost"):
                 raise
@@ -137,4 +137,4 @@ class _Place:
     def __exit__(self, *_: object) -> None:
         if self._epoch is not None:
             with suppress(EngineError):
-                self._store.release(self._name, self._epoch)
+                self._store.of(self._name, self._epoch).lease.release()

@@ -50,7 +50,7 @@ def allowed(book: Rulebook, policy: Policy) -> Rulebook:
 def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: State) -> None:
     """Whether every table goes on where its cursor stands (G10), before Spark is asked, to which a
     damaged log is only a table that cannot be read. Catalog tables: see the loop."""
-    _, kept = with_resets(book, state, store.pending_controls(book.name))
+    _, kept = with_resets(book, state, store.of(book.name).controls.pending())
     feed = DeltaFeed(spark)
     for name, cursor in kept.cursors.items():
         table = book.tables.get(name)
@@ -91,6 +91,6 @@ def _keep(url: str, file: Path, cause: str) -> None:
     with open_store(url, create=False) as store:
         for name, kept in store.rulebooks().items():
             if kept.file is not None and Path(kept.file) == file:
-                epoch = store.acquire(name, this_holder(), LEASE_SECONDS)
-                store.set_stopped(name, epoch, cause)
-                store.release(name, epoch)
+                epoch = store.of(name).lease.acquire(this_holder(), LEASE_SECONDS)
+                store.of(name, epoch).lease.set_stopped(cause)
+                store.of(name, epoch).lease.release()

@@ -19,8 +19,9 @@ from tidegate.engine.core.instants import (
     ceil_watermark,
     floor_watermark,
 )
+from tidegate.engine.core.ledger import Unplaced
 from tidegate.engine.core.lifecycle import CATCHING_UP, Activity
-from tidegate.engine.core.ports import Feed, TableHead, Unplaced
+from tidegate.engine.core.ports import Feed, TableHead
 from tidegate.engine.core.state import State
 from tidegate.engine.core.text.logs import LOOKING, begin, go_on
 from tidegate.engine.core.types.schemas import check_schema

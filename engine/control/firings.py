@@ -72,8 +72,7 @@ def list_firings(
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         chosen.check(book)
-        yield from store.firings(
-            book.name,
+        yield from store.of(book.name).firings.listed(
             rule=chosen.rule,
             since=chosen.since,
             until=chosen.until,
@@ -86,14 +85,14 @@ def list_firings(
 def count_detections(url: str, name: str | None, rule: str | None) -> Total:
     """What became of all detections, of all rules or of one."""
     with open_store(url, create=False) as store:
-        return store.totals(the_rulebook(store, name).name, rule)
+        return store.of(the_rulebook(store, name).name).firings.totals(rule)
 
 
 def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
     """`tidegate firings --entry`: an entry with all that was said of its failure."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        found = store.entry(book.name, number, book.rules)
+        found = store.of(book.name).firings.entry(number, book.rules)
     if found is None:
         raise InputError([no_entry(number, "--entry")])
     return found
@@ -102,14 +101,14 @@ def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
 def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> list[dict[str, Any]]:
     """`tidegate rejected`: the newest rows and signals that could not become occurrences."""
     with open_store(url, create=False) as store:
-        return store.rejected(the_rulebook(store, name).name, limit, whole=whole)
+        return store.of(the_rulebook(store, name).name).rejections.newest(limit, whole=whole)
 
 
 def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
     """`tidegate dead`: the newest entries that are not tried any more."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        found = store.dead_letters(book.name, rule, limit, book.rules)
+        found = store.of(book.name).dead_letters.newest(rule, limit, book.rules)
         if not found:
             check_rule(book, rule)
         return found

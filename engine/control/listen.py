@@ -10,7 +10,7 @@ from tidegate.engine.control.rulebooks import the_rulebook
 from tidegate.engine.control.signals import heard
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.store import open_store
-from tidegate.engine.store.tail import Item
+from tidegate.engine.store.tail import Item, Tail
 
 ITEMS = 1_000  # at a time
 
@@ -29,7 +29,7 @@ def listening(
     cannot be gone on from."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, rulebook)
-        tail = store.tail(heard(book, name, "RULE|SIGNAL"), since)
+        tail = Tail(store, heard(book, name, "RULE|SIGNAL"), since)
         seconds_max = book.settings.outage_max_seconds
         through = Outages(seconds_max, time.sleep, lambda: None, lambda: False).through
         while True:

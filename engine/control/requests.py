@@ -31,14 +31,14 @@ def pass_over(
     """Ask for `skip` or `redrive` of an entry (G16b, G18)."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        entry = store.one_entry(book.name, number)
+        entry = store.of(book.name).outbox.entry(number)
         if entry is None:
             raise InputError([no_entry(number)])
         if entry.state in FINISHED:
             message = f"entry {number} of rule {entry.rule} is {entry.state} already"
             place = word_place("ENTRY")
             raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
-        store.ask(book.name, kind, str(number), option=option)
+        store.of(book.name).controls.ask(kind, str(number), option=option)
         asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
         return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
 
@@ -48,16 +48,16 @@ def redrive_all(url: str, name: str | None, rule: str | None, option: str | None
     that are gone are left out, and those for which it is asked already."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
-        found = store.stuck_entries(book.name, rule)
+        found = store.of(book.name).dead_letters.stuck(rule)
         if not found:
             check_rule(book, rule)
         asked = {
             c.subject
-            for c in store.pending_controls(book.name)
+            for c in store.of(book.name).controls.pending()
             if (c.kind, c.option) == ("redrive", option)
         }
         some = [str(n) for n, of_rule in found if of_rule in book.rules and str(n) not in asked]
-        store.ask_each(book.name, "redrive", some, option)
+        store.of(book.name).controls.ask_each("redrive", some, option)
         told: dict[str, Any] = {"rulebook": book.name, "asked_for": "redrive", "entries": len(some)}
         if gone := [n for n, of_rule in found if of_rule not in book.rules]:
             told["only_to_be_skipped"] = gone  # their rules are gone
@@ -100,9 +100,9 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
             message = f"{start!r} is not a version"
             problem = Problem("bad-version", message, word_place("--from"), hint)
             raise InputError([problem])
-        cursor = store.cursor(book.name, table)
+        cursor = store.of(book.name).buckets.cursor(table)
         told = _passed_over(book.tables[table], start, cursor)
-        store.ask(book.name, "reset", table, None if start == "now" else int(start))
+        store.of(book.name).controls.ask("reset", table, None if start == "now" else int(start))
         asked = {"asked_for": "reset", "table": table, "from": start, **told}
         return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
 
@@ -142,7 +142,7 @@ def _proposed(store: SqlStore, rulebook: str, **asked: Any) -> dict[str, Any]:
 
 def _effective(store: SqlStore, rulebook: str) -> str:
     """When the engine does what it was asked for."""
-    if store.holder(rulebook) is None:
+    if store.of(rulebook).lease.holder() is None:
         return "no engine runs: `tidegate run` carries it out"
     return "at the engine's next look"
 
@@ -190,14 +190,14 @@ def ask_for_rule(
     if not named.enabled:
         message = f"{what} `{rule}` is disabled in the rulebook"
         raise _refused(message, "write `enabled: true` there, and run it again")
-    asked = [c.kind for c in store.pending_controls(book.name) if c.subject == rule]
-    off = rule in store.disabled(book.name)
-    if kind == "enable" and not (off or asked or rule in store.parked(book.name)):
+    asked = [c.kind for c in store.of(book.name).controls.pending() if c.subject == rule]
+    off = rule in store.of(book.name).rule_states.disabled()
+    if kind == "enable" and not (off or asked or rule in store.of(book.name).rule_states.parked()):
         hint = "`tidegate status` lists the rules that are"
         raise _refused(f"{what} `{rule}` is not parked, and not disabled", hint)
     if kind == "disable" and off and not asked and not purge:
         raise _refused(f"{what} `{rule}` is disabled already", f"`tidegate enable {rule}` ends it")
-    store.ask(book.name, kind, rule, option="purge" if purge else None)
+    store.of(book.name).controls.ask(kind, rule, option="purge" if purge else None)
 
 
 def _refused(message: str, hint: str) -> InputError:

@@ -57,8 +57,8 @@ class Rules:
     def list(self) -> list[dict[str, Any]]:
         """A row a rule: `rule`, `on`, `enabled`, `disabled_for`, the keys for which it does not
         fire, and `put`, the YAML of one that was put."""
-        kept = self._store.newest(self._rulebook)
-        off = self._store.disabled(self._rulebook)
+        kept = self._store.of(self._rulebook).versions.newest()
+        off = self._store.of(self._rulebook).rule_states.disabled()
         return [
             {
                 "rule": rule.name,
@@ -81,10 +81,10 @@ class Rules:
         asked for another meanwhile."""
         version = None
         while version is None:
-            before = self._store.newest(self._rulebook)
+            before = self._store.of(self._rulebook).versions.newest()
             kept = replace(before, added=added(before))
             kept.judged(self._rulebook)
-            version = self._store.propose(self._rulebook, kept, before.version)
+            version = self._store.of(self._rulebook).versions.propose(kept, before.version)
         self._wake()
         return version
 
@@ -148,7 +148,7 @@ def ask_to_reload(
 ) -> int:
     """Ask for another text of a rulebook, a path or YAML, by default its file as it is now; the
     number of its version. Raises InputError."""
-    kept = store.newest(book.name)
+    kept = store.of(book.name).versions.newest()
     if source is None and kept.file is None:
         message = f"rulebook `{book.name}` came from no file"
         raise EngineError("no-rulebook", message, "name the file to take over")
@@ -159,7 +159,7 @@ def ask_to_reload(
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path, files={})
     files = changed.judged(book.name).files
-    version = store.propose(book.name, replace(changed, files=files), kept.version)
+    version = store.of(book.name).versions.propose(replace(changed, files=files), kept.version)
     return version if version is not None else ask_to_reload(store, book, source)
 
 
@@ -184,8 +184,8 @@ def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
 def keep_given(store: SqlStore, book: Rulebook) -> None:
     """Keep a rulebook that a command was given, unless an engine runs one of its name: then what
     runs stays what the store says that runs."""
-    if store.holder(book.name) is None:
-        store.register(book.name, book.text, book.file, files=book.files)
+    if store.of(book.name).lease.holder() is None:
+        store.of(book.name).versions.register(book.text, book.file, files=book.files)
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

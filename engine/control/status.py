@@ -48,7 +48,7 @@ def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[
     """The next timers after the watermark, each with its time, rules (or script) and key; a clock's
     with its name. Times are the timers' own: a rule over event time reaches them later."""
     found = [] if watermark is None else _clocks(book, watermark)
-    active, parts = store.first_timers(book.name, SHOWN)
+    active, parts = store.of(book.name).timers.first_parts(SHOWN)
     if parts:
         from tidegate.engine.detect.events.step.next_timers import (
             upcoming,  # the detector takes a second
@@ -177,7 +177,7 @@ def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
 def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     """What of it can be asked each second: no next timers, and not what is held back."""
     texts = texts_of(book)
-    status = store.status(book.name, declared=book.events, rules=book.rules, texts=texts)
+    status = store.of(book.name).status.shown(declared=book.events, rules=book.rules, texts=texts)
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None

@@ -1,5 +1,5 @@
-"""What the engine needs of the outside world, as protocols. `connectors` and `engine.store`
-implement them; simulation and tests bring their own."""
+"""What the engine needs of the outside world, as protocols. `connectors` implement them; simulation
+and tests bring their own. For what it keeps see `engine.core.ledger`."""
 
 from __future__ import annotations
 
@@ -9,10 +9,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
-from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
-from tidegate.engine.core.lifecycle import Activity
-from tidegate.engine.core.state import Parked, State, Taken
-from tidegate.engine.core.suspect import Strikes, Suspect
+from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.values import (
     Answers,
     ChangeKind,
@@ -22,14 +19,13 @@ from tidegate.engine.core.values import (
     Firings,
     Question,
     Reading,
-    Signal,
     TableRange,
 )
 from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
 
 AppIds = Callable[[Collection[int]], Mapping[int, str]]
-"""Looks up entries: see `Store.app_ids`."""
+"""Looks up entries: see `engine.core.ledger.Store.app_ids`."""
 
 
 class Clock(Protocol):
@@ -245,196 +241,3 @@ class SinkError(Exception):
 
 class QuarantinedError(SinkError):
     """A statement is not run: it has ended Spark's Java, or outlasted its deadline, before."""
-
-
-@dataclass(frozen=True, slots=True)
-class Arrivals:
-    """What waits in the store for a plan: whether operators asked for something, and when the first
-    and the last of the unplaced signals were received."""
-
-    controls: bool = False
-    first_received: int | None = None
-    last_received: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Unplaced:
-    """Signals that no bucket has claimed, by (received_at, id). `left_out`: when the first one
-    after them was received, which a limit leaves to a later bucket."""
-
-    signals: tuple[Signal, ...] = ()
-    left_out: int | None = None
-
-
-class Store(Protocol):
-    """The durable state. One per database; rulebooks by name. Every method is one transaction."""
-
-    @property
-    def id(self) -> str:
-        """Random id of this store (G20), part of every marker."""
-        ...
-
-    def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
-        """Take the rulebook's lease; returns its new epoch. `EngineError('lease-held')` if another
-        holder's lease has not expired, unless that is a process of this machine that has ended."""
-        ...
-
-    def renew(
-        self, rulebook: str, epoch: int, seconds: int, activity: Activity | None = None
-    ) -> None:
-        """Extend the lease, and keep when the engine looked last; `EngineError('lease-lost')` if
-        the epoch is not ours any more."""
-        ...
-
-    def say(self, rulebook: str, epoch: int, activity: Activity) -> None:
-        """Keep what the engine does just now, for those who ask. It may be lost with the machine.
-        Nothing happens if the epoch is not ours any more."""
-        ...
-
-    def check_lease(self, rulebook: str, epoch: int) -> None:
-        """`EngineError('lease-lost')` if the epoch is not ours any more; before each entry."""
-        ...
-
-    def release(self, rulebook: str, epoch: int) -> None: ...
-
-    def register(
-        self, rulebook: str, text: str, file: str | None, added: Mapping[str, str] | None = None
-    ) -> int:
-        """Keep the rulebook that runs from now on, with the rules that were put beside its text;
-        the number of its version, which buckets and entries from now on name."""
-        ...
-
-    def load(self, rulebook: str) -> State: ...
-
-    def commit(self, epoch: int, taken: Taken) -> tuple[Entry, ...]:
-        """Step 3: everything of a bucket in one transaction under the lease's epoch. Places the
-        signals, stores cursors, W, plan, carried instances, firings, and entries; returns the
-        entries with their numbers, in their order. `EngineError('lease-lost')` if the epoch is
-        stale, `'bucket-order'` unless the bucket is the one after the last, `'signal-placed'` if a
-        signal is in another bucket already; nothing is written then."""
-        ...
-
-    def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
-        """What waits for a plan, of signals those of these event types: all that an idle engine
-        asks, in one query. `EngineError('lease-lost')`."""
-        ...
-
-    def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
-        """What operators asked for and nobody has carried out or answered, oldest first."""
-        ...
-
-    def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
-        """Say what came of a control that no bucket carries out. `EngineError('lease-lost')`."""
-        ...
-
-    def raise_signal(self, rulebook: str, signal: Signal) -> bool:
-        """Insert a signal, unplaced. False if id and body were there already; `EngineError(
-        'signal-conflict')` if the id is there with another body (G4)."""
-        ...
-
-    def unplaced_signals(
-        self, rulebook: str, events: Collection[str], watermark: int, limit: int
-    ) -> Unplaced:
-        """The first signals of these event types, at most `limit` and what shares the last one's
-        cell of the grid: none of it can stand in another bucket (G4). Those received up to
-        `watermark`, the last bucket's, stand just after it."""
-        ...
-
-    def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
-        """Entries that are pending or held, and dead ones whose alternative is still to be done, by
-        (place, number)."""
-        ...
-
-    def one_entry(self, rulebook: str, number: int) -> Entry | None:
-        """An entry by its number, None if there is none (any more)."""
-        ...
-
-    def last_entry(self) -> int:
-        """The last number of the store's sequence of entries."""
-        ...
-
-    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        """The app ids of entries, of all rulebooks, by their numbers, empty for those that another
-        history passed; those purged are left out."""
-        ...
-
-    def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
-        """The stored firings of a rule in a bucket, to run an entry from."""
-        ...
-
-    def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        """Record outcomes; a done entry's signals (G22), its successors, what is to be remembered
-        of its firings and the answer to its control are stored in the same transaction; returns
-        the successors with their numbers. An entry that is done, skipped or redriven already stays
-        as it is. `EngineError('lease-lost')`; `'signal-conflict'`, and nothing is written then."""
-        ...
-
-    def tell(self, rulebook: str, epoch: int, signals: Sequence[Signal]) -> None:
-        """Insert signals of the engine's own; those that are there already stay.
-        `EngineError('lease-lost')`."""
-        ...
-
-    def do_otherwise(
-        self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
-    ) -> tuple[Entry, ...]:
-        """Store the entries of an alternative, for those of the entry's firings for which it was
-        not done (G23); the stored ones. `EngineError('lease-lost')`."""
-        ...
-
-    def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
-        """How many entries of an entry's queue have died, `limit` at most, since one was done."""
-        ...
-
-    def remembered(self, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
-        """What is remembered of a rule's firings that passed: of the rows `wanted`, those that are
-        there (`engine.core.damping_memory`)."""
-        ...
-
-    def count_remembered(self, rulebook: str, rule: str, kind: int, instant: int) -> int:
-        """How many rows of a kind say something of a rule's firings after an instant."""
-        ...
-
-    def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
-        """The last version of a table at an instant, of the commits that buckets have placed; None
-        where they go not so far back."""
-        ...
-
-    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
-        """How long it took until every entry of a bucket had been tried."""
-        ...
-
-    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None:
-        """Store what Spark runs of the rulebook's texts now, before it runs. It outlives the
-        process, and may be lost with the machine. `EngineError('lease-lost')`."""
-        ...
-
-    def begun(self, rulebook: str) -> tuple[Suspect, ...]:
-        """What `begin` was told last."""
-        ...
-
-    def strike(
-        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
-    ) -> None:
-        """Store what suspects have done up to now, and what still runs.
-        `EngineError('lease-lost')`."""
-        ...
-
-    def strikes(self, rulebook: str) -> tuple[Strikes, ...]:
-        """What all suspects have done."""
-        ...
-
-    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None:
-        """Forget what suspects have done. `EngineError('lease-lost')`."""
-        ...
-
-    def obstacles(self, rulebook: str) -> tuple[Entry | Parked, ...]:
-        """What stands in the way of rules: those that are parked, and the first entries that are
-        pending, held or dead."""
-        ...
-
-    def purge(
-        self, rulebook: str, epoch: int, firings_before: int, history_before: int, rows_max: int
-    ) -> int:
-        """Forget, in one short transaction, about `rows_max` rows at most; returns how many: call
-        again while it returns `rows_max` (G13). See `engine.store.retention`."""
-        ...

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
 
 from tidegate.engine.act.messages import awaited_text, tell
 from tidegate.engine.act.outbox import Stamp, entries_for
@@ -30,9 +29,10 @@ from tidegate.engine.capture.switches import switched
 from tidegate.engine.core.clocks import running_clocks
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ledger import Arrivals, Ledger, Unplaced
 from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
 from tidegate.engine.core.outage import check_room, looking_at_tables
-from tidegate.engine.core.ports import Arrivals, Conditions, Feed, Store, Unplaced
+from tidegate.engine.core.ports import Conditions, Feed
 from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
 from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
 from tidegate.engine.core.values import Plan
@@ -65,9 +65,9 @@ class Loop:
 
     basis: Basis
     prepare: Prepare
-    store: Store
-    epoch: int
-    check_lease: Callable[[], None]  # as far as is known here; `Store.arrivals` asks the store
+    ledger: Ledger
+    store_id: str
+    check_lease: Callable[[], None]  # as far as is known here; `Signals.arrivals` asks the store
     feed: Feed
     conditions: Conditions
     asked_later: Conditions  # by entries, beside the bucket's
@@ -94,10 +94,10 @@ class Loop:
         self.state = without_edited(self.state, book, self.basis.digests)
         self._sources = sources(book)
         self._clocks = Clocks(running_clocks(book), book.settings)
-        self._damper = Damper(book.name, self.store)
+        self._damper = Damper(self.ledger.damping)
         self.targets.wrote(self.basis.targets)
         self.targets.make_ready()
-        self.runner.load(self.store.open_entries(book.name))
+        self.runner.load(self.ledger.outbox.open_entries())
 
     def first_look(self) -> BucketReport | None:
         """The first bucket of a new store, up to its own beginning, where a table begins at its
@@ -148,7 +148,7 @@ class Loop:
                 failed = stuck(plan, error)
                 failed.__cause__ = error
             else:
-                return self._act(basis, self._commit(basis, taken))
+                return self._act(self._commit(basis, taken))
             failures += 1
             if failures >= FAILURES_BEFORE_HALVING:
                 until = half(plan)
@@ -196,11 +196,10 @@ class Loop:
     def recover(self) -> None:
         """Go on from what the store has, after it or a table was away: a transaction whose answer
         was lost may have been committed. Raises OutageError while it is still away."""
-        name = self.basis.rulebook.name
-        found = self.store.load(name)
+        found = self.ledger.buckets.load()
         self.state = without_edited(found, self.basis.rulebook, self.basis.digests)
         failpoint("recover.loaded")
-        self.runner.load(self.store.open_entries(name))
+        self.runner.load(self.ledger.outbox.open_entries())
         active = self.state.activations
         digests = {r: active[r] for r in self.basis.digests if r in active}
         self.basis = replace(self.basis, activations=digests, detecting=None)
@@ -244,8 +243,7 @@ class Loop:
     def _look(self) -> tuple[int, Arrivals]:
         """The clock, and only then what waits in the store: what comes later is of a later plan."""
         now = self.now()
-        name, signals = self.basis.rulebook.name, self._sources.signals
-        arrived = self.store.arrivals(name, self.epoch, signals)
+        arrived = self.ledger.signals.arrivals(self._sources.signals)
         failpoint("look.after")
         return now, arrived
 
@@ -253,7 +251,7 @@ class Loop:
         """What operators asked for; no later than now, whatever the store's clock says."""
         if not arrived.controls:
             return ()
-        controls = self.store.pending_controls(self.basis.rulebook.name)
+        controls = self.ledger.controls.pending()
         now = self.now()
         return tuple(replace(one, asked_at=min(one.asked_at, now)) for one in controls)
 
@@ -289,7 +287,7 @@ class Loop:
             if control.kind == "disable" and control.option == "purge":
                 done += self.runner.purge(control.subject, self._present())
             if said := answers.get(control.id):
-                self.store.answer(self.basis.rulebook.name, self.epoch, control.id, said)
+                self.ledger.controls.answer(control.id, said)
                 done += 1
         return done
 
@@ -304,7 +302,7 @@ class Loop:
         unplaced = Unplaced()
         if arrived.first_received is not None:
             limit = book.settings.signals_max
-            unplaced = self.store.unplaced_signals(book.name, self._sources.signals, before, limit)
+            unplaced = self.ledger.signals.unplaced(self._sources.signals, before, limit)
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         switches = switched(controls, state, book, self.quarantine.rules(book.rules))
         timer = self._next_timer(state, before)
@@ -362,7 +360,7 @@ class Loop:
             detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
         failpoint("detect.after")
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
-            history = partial(self.store.version_at, basis.rulebook.name)
+            history = self.ledger.buckets.version_at
             as_of = AsOf(basis.rulebook.tables, self.feed, plan, history)
             ticks = _of(basis).detector.samples
             sampler = Sampler(basis.prepared.samples, ticks, self.conditions, as_of)
@@ -377,7 +375,7 @@ class Loop:
             basis.rulebook.rules,
             basis.prepared.statements,
             basis.rulebook.settings.max_cascade_depth,
-            Stamp(self.store.id, basis.rulebook.name, plan.latest, plan.now),
+            Stamp(self.store_id, basis.rulebook.name, plan.latest, plan.now),
             basis.later,
         )
         parked = self._parked_after(plan, detected.parked)
@@ -412,11 +410,11 @@ class Loop:
         after = self._after(basis, taken)
         failpoint("take.after")
         with self._timed("commit"):
-            numbered = self.store.commit(self.epoch, taken)
+            numbered = self.ledger.buckets.commit(taken)
         self.basis, self.state = basis, after
         return replace(taken, entries=numbered)
 
-    def _act(self, basis: Basis, taken: Taken) -> BucketReport:
+    def _act(self, taken: Taken) -> BucketReport:
         """What the transaction made due. The store has it: whatever is raised here, it is done by
         the next run, or after `recover`."""
         plan = taken.plan
@@ -427,7 +425,7 @@ class Loop:
         tell(taken)
         self._run()  # 9. marked statements, 10. each settled
         self.targets.wrote({entry.target for entry in taken.entries if entry.target})
-        self.store.acted(basis.rulebook.name, self.epoch, plan.bucket, self._seconds["act"])
+        self.ledger.buckets.acted(plan.bucket, self._seconds["act"])
         return BucketReport(
             bucket=plan.bucket,
             watermark=plan.watermark,
@@ -461,7 +459,7 @@ class Loop:
 
     def _present(self) -> Present:
         return Present(
-            self.basis, self.store.id, self.asked_later, self.feed, self._damper, self.now
+            self.basis, self.store_id, self.asked_later, self.feed, self._damper, self.now
         )
 
     @contextmanager

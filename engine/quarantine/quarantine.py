@@ -9,6 +9,7 @@ from contextlib import contextmanager, suppress
 from typing import Protocol
 
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.suspect import DEATH, END, OVERRUN, STRIKES_MAX, Strikes, Suspect
 from tidegate.engine.quarantine.turns import Gate
@@ -32,22 +33,6 @@ class Health(Protocol):
         ...
 
 
-class Records(Protocol):
-    """What the store keeps of suspects. Writes raise EngineError `lease-lost`."""
-
-    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None: ...
-
-    def begun(self, rulebook: str) -> tuple[Suspect, ...]: ...
-
-    def strike(
-        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
-    ) -> None: ...
-
-    def strikes(self, rulebook: str) -> tuple[Strikes, ...]: ...
-
-    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None: ...
-
-
 class Quarantine:
     """The suspects of one rulebook, for as long as its engine holds the lease: also while Spark is
     started again. May be used by several threads.
@@ -60,25 +45,22 @@ class Quarantine:
 
     def __init__(
         self,
-        records: Records,
-        rulebook: str,
-        epoch: int,
+        records: Suspects,
         gate: Gate,
         health: Health,
         most: int,
         stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._records = records
-        self._rulebook, self._epoch = rulebook, epoch
         self._gate = gate
         self.health, self.most = health, most
         self._stopped = stopped
         self._lock = threading.RLock()
         self._running: list[Suspect] = []
-        self._known: dict[Key, Strikes] = {s.suspect.key: s for s in records.strikes(rulebook)}
+        self._known: dict[Key, Strikes] = {s.suspect.key: s for s in records.strikes()}
         # A table that could not be read has stopped the rulebook: by now it may be mended.
         self.forgive(*(key for s in self._known.values() if (key := s.suspect).kind == "read"))
-        ended = records.begun(rulebook)
+        ended = records.begun()
         if ended:
             self._strike(ended, END, "the engine's process ended while it ran")
 
@@ -151,7 +133,7 @@ class Quarantine:
             wholes = {one.key[:3] for one in suspects}
             known = [s.suspect for key, s in self._known.items() if key[:3] in wholes]
             if known:
-                self._records.forgive(self._rulebook, self._epoch, known)
+                self._records.forgive(known)
                 for one in known:
                     del self._known[one.key]
 
@@ -175,7 +157,7 @@ class Quarantine:
         with the next begin; a process that ends here stores none."""
         with self._lock:
             running = [*self._running, *suspects]
-            self._records.begin(self._rulebook, self._epoch, running)
+            self._records.begin(running)
             self._running = running
         ended = False
         try:
@@ -189,7 +171,7 @@ class Quarantine:
                 for one in suspects:
                     self._running.remove(one)
                 if ended:
-                    self._records.begin(self._rulebook, self._epoch, self._running)
+                    self._records.begin(self._running)
 
     def _strike(
         self, suspects: Sequence[Suspect], kind: str, reason: str, *, twice: bool = False
@@ -204,6 +186,6 @@ class Quarantine:
                     found[one.key] = known
             self._known |= found  # also where the store is away: what it did is not forgotten
             left = [one for one in self._running if one.key not in found]
-            self._records.strike(self._rulebook, self._epoch, [*found.values()], left)
+            self._records.strike([*found.values()], left)
         for one in suspects:
             log.warning("%s %s; %s", one.told, self.of(one).told, reason)

@@ -2,29 +2,98 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.state import State, Taken
-from tidegate.engine.core.text import json_text
-from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan, Rejected
-from tidegate.engine.store import disabling, parking, signals, versions
+from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan
+from tidegate.engine.store import (
+    damping,
+    misfires,
+    outbox,
+    rejections,
+    rule_states,
+    signals,
+    versions,
+)
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
-from tidegate.engine.store.database import insert_new, upsert
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
+from tidegate.engine.store.rule_states import disabled_rules, parked_rules
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
 STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
 
 
-def load(connection: sa.Connection, rulebook: str) -> State:
-    """What the engine starts from; that of no bucket if there is none."""
+class Buckets(Bound):
+    """Implements `engine.core.ledger.Buckets`."""
+
+    def load(self) -> State:
+        """What the engine starts from; that of no bucket if there is none."""
+        with self.database.read() as connection:
+            return _load(connection, self.rulebook)
+
+    def commit(self, taken: Taken) -> tuple[Entry, ...]:
+        name, plan = self.rulebook, taken.plan
+        with self.leased() as connection:
+            failpoint("commit.begun")
+            _insert_bucket(connection, taken)
+            failpoint("commit.bucket")
+            _save_activations(connection, taken)
+            misfires.add(connection, name, taken.misfires)
+            save_carried(connection, name, taken.carried)
+            failpoint("commit.carried")
+            rejections.add(connection, plan, taken.rejected)
+            rule_states.save(connection, taken)
+            failpoint("commit.middle")
+            asked = (e for e in taken.entries if e.kind == "condition" and e.state != "dead")
+            undecided = {entry.rule for entry in asked}
+            outbox.insert_firings(connection, plan, taken.firings, undecided)
+            failpoint("commit.firings")
+            damping.remember(connection, name, taken.memory)
+            numbered = outbox.insert_entries(connection, name, plan.bucket, taken.entries)
+            failpoint("commit.before")
+        failpoint("commit.after")
+        return numbered
+
+    def acted(self, bucket: int, seconds: float) -> None:
+        one = (t.buckets.c.rulebook == self.rulebook) & (t.buckets.c.bucket == bucket)
+        with self.leased() as connection:
+            connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
+            failpoint("acted.before")
+
+    def last(self) -> int:
+        """The number of the last bucket, 0 if there is none."""
+        with self.database.read() as connection:
+            return last_bucket(connection, self.rulebook)
+
+    def version_at(self, table: str, instant: int) -> int | None:
+        c = t.commits.c
+        query = sa.select(c.version).where(
+            c.rulebook == self.rulebook, c.table_name == table, c.instant <= instant
+        )
+        newest = query.order_by(c.instant.desc(), c.version.desc()).limit(1)
+        with self.database.read() as connection:
+            return connection.execute(newest).scalar_one_or_none()
+
+    def cursor(self, table: str) -> int | None:
+        """The last version of a table that was read."""
+        c = t.cursors.c
+        query = sa.select(c.version).where(c.rulebook == self.rulebook, c.table_name == table)
+        with self.database.read() as connection:
+            return connection.execute(query).scalar_one_or_none()
+
+
+def _load(connection: sa.Connection, rulebook: str) -> State:
     last = connection.execute(
         sa.select(t.buckets.c.bucket, t.buckets.c.watermark, t.buckets.c.now)
         .where(t.buckets.c.rulebook == rulebook)
@@ -50,13 +119,13 @@ def load(connection: sa.Connection, rulebook: str) -> State:
                 for row in _rows(connection, t.carried, rulebook)
             }
         ),
-        parked=parking.names(connection, rulebook),
-        disabled=disabling.names(connection, rulebook),
+        parked=parked_rules(connection, rulebook),
+        disabled=disabled_rules(connection, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
     )
 
 
-def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
+def _insert_bucket(connection: sa.Connection, taken: Taken) -> None:
     """The bucket's own row and what its plan claims: cursors, signals, controls.
 
     Raises EngineError `bucket-order` unless it is the one after the last.
@@ -90,7 +159,7 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
             **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
         )
     )
-    _add_up(connection, plan.rulebook, counts)
+    add_up(connection, t.totals, {"rulebook": plan.rulebook}, counts)
     _forget_replaced(connection, plan)
     upsert(connection, t.cursors, [_cursor(plan.rulebook, span.cursor) for span in plan.ranges])
     _insert_commits(connection, plan)
@@ -98,16 +167,6 @@ def insert_bucket(connection: sa.Connection, taken: Taken) -> None:
     if plan.controls:
         asked = t.controls.c.id.in_(plan.controls) & (t.controls.c.rulebook == plan.rulebook)
         connection.execute(sa.update(t.controls).where(asked).values(bucket=plan.bucket))
-
-
-def version_at(connection: sa.Connection, rulebook: str, table: str, instant: int) -> int | None:
-    """The last version of a table at an instant, of the commits that are known."""
-    c = t.commits.c
-    query = sa.select(c.version).where(
-        c.rulebook == rulebook, c.table_name == table, c.instant <= instant
-    )
-    newest = query.order_by(c.instant.desc(), c.version.desc()).limit(1)
-    return connection.execute(newest).scalar_one_or_none()
 
 
 def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
@@ -152,13 +211,7 @@ def last_bucket(connection: sa.Connection, rulebook: str) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def set_acted(connection: sa.Connection, rulebook: str, bucket: int, seconds: float) -> None:
-    """How long it took until every entry of a bucket had been tried."""
-    one = (t.buckets.c.rulebook == rulebook) & (t.buckets.c.bucket == bucket)
-    connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
-
-
-def save_activations(connection: sa.Connection, taken: Taken) -> None:
+def _save_activations(connection: sa.Connection, taken: Taken) -> None:
     """The rules in `digests` are those active after the bucket, each with what it carries; any
     other is forgotten, with what its damping remembers.
 
@@ -211,34 +264,6 @@ def _part(table: pa.Table) -> dict[str, Any]:
     due = int(said.get(DUE, FOREVER))
     timers = int(said.get(TIMERS, 0))
     return {"arrow": table_to_bytes(table), "due": due if due < FOREVER else None, "timers": timers}
-
-
-def insert_rejected(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
-    """Rows that could not become occurrences (G5)."""
-    if rows:
-        connection.execute(
-            sa.insert(t.rejected),
-            [
-                {
-                    "rulebook": plan.rulebook,
-                    "bucket": plan.bucket,
-                    "ordinal": ordinal,
-                    "event": row.event,
-                    "source": row.source,
-                    "reason": row.reason,
-                    "fields": json_text.text(row.row),
-                    "details": row.details,
-                }
-                for ordinal, row in enumerate(rows)
-            ],
-        )
-
-
-def _add_up(connection: sa.Connection, rulebook: str, counts: Mapping[str, int]) -> None:
-    """Add a bucket's counts to the rulebook's totals, made with its first bucket."""
-    insert_new(connection, t.totals, {"rulebook": rulebook, **dict.fromkeys(counts, 0)})
-    sums = {name: t.totals.c[name] + count for name, count in counts.items()}
-    connection.execute(sa.update(t.totals).where(t.totals.c.rulebook == rulebook).values(sums))
 
 
 def _cursor(rulebook: str, cursor: Cursor) -> dict[str, Any]:

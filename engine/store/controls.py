@@ -2,11 +2,46 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Control
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.tables import controls
+
+
+class Controls(Bound):
+    """Implements `engine.core.ledger.Controls`."""
+
+    def ask(
+        self, kind: str, subject: str, version: int | None = None, option: str | None = None
+    ) -> None:
+        """Ask the engine for something (`engine.core.entries.Control`)."""
+        with self.database.write() as connection:
+            add(connection, self.rulebook, kind, subject, version, option)
+
+    def ask_each(self, kind: str, subjects: Iterable[str], option: str | None) -> None:
+        """Ask for the same of several subjects at once."""
+        with self.database.write() as connection:
+            for subject in subjects:
+                add(connection, self.rulebook, kind, subject, option=option)
+
+    def note(self, kind: str, subject: str, text: str) -> None:
+        """Keep what came of something that was asked for elsewhere than in the store."""
+        with self.leased() as connection:
+            add(connection, self.rulebook, kind, subject, answer=text)
+
+    def pending(self) -> tuple[Control, ...]:
+        with self.database.read() as connection:
+            return pending(connection, self.rulebook)
+
+    def answer(self, control: int, text: str) -> None:
+        with self.leased() as connection:
+            answer(connection, self.rulebook, control, text)
+            failpoint("answer.before")
 
 
 def add(

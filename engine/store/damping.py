@@ -12,20 +12,32 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.damping_memory import MEMORY
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import unpacked, upsert
 
 
-def remembered(connection: sa.Connection, rulebook: str, rule: str, wanted: pa.Table) -> pa.Table:
-    """Of the rows `wanted` of a rule those that are there."""
-    found: list[sa.Row[int, str, int, bytes]] = []
-    for kind in pc.unique(wanted["kind"]).to_pylist():
-        ids = wanted.filter(pc.equal(wanted["kind"], kind))["id"].to_pylist()
-        text = orjson.dumps([(one,) for one in ids]).decode()
-        given = {"rows": text, "rulebook": rulebook, "rule": rule, "kind": kind}
-        found += connection.execute(_query(connection.dialect.name == "sqlite"), given).all()
-    columns = zip(*found, strict=True) if found else [()] * len(MEMORY)
-    arrays = [pa.array(c, f.type) for c, f in zip(columns, MEMORY, strict=True)]
-    return pa.table(arrays, schema=MEMORY)
+class Damping(Bound):
+    """Implements `engine.core.ledger.Damping`."""
+
+    def remembered(self, rule: str, wanted: pa.Table) -> pa.Table:
+        found: list[sa.Row[int, str, int, bytes]] = []
+        query = _query(self.database.is_sqlite)
+        with self.database.read() as connection:
+            for kind in pc.unique(wanted["kind"]).to_pylist():
+                ids = wanted.filter(pc.equal(wanted["kind"], kind))["id"].to_pylist()
+                text = orjson.dumps([(one,) for one in ids]).decode()
+                given = {"rows": text, "rulebook": self.rulebook, "rule": rule, "kind": kind}
+                found += connection.execute(query, given).all()
+        columns = zip(*found, strict=True) if found else [()] * len(MEMORY)
+        arrays = [pa.array(c, f.type) for c, f in zip(columns, MEMORY, strict=True)]
+        return pa.table(arrays, schema=MEMORY)
+
+    def count(self, rule: str, kind: int, instant: int) -> int:
+        c = t.damping.c
+        of_rule = (c.rulebook == self.rulebook) & (c.rule == rule) & (c.kind == kind)
+        query = sa.select(sa.func.count()).where(of_rule, c.until > instant)
+        with self.database.read() as connection:
+            return int(connection.execute(query).scalar_one())
 
 
 @cache
@@ -35,14 +47,6 @@ def _query(of_sqlite: bool) -> sa.Select[int, str, int, bytes]:
     query = sa.select(c.kind, c.id, c.until, c.instants)
     query = query.where(c.rulebook == sa.bindparam("rulebook"), c.rule == sa.bindparam("rule"))
     return query.where(c.kind == sa.bindparam("kind"), c.id.in_(unpacked(of_sqlite, [c.id])))
-
-
-def count(connection: sa.Connection, rulebook: str, rule: str, kind: int, instant: int) -> int:
-    """How many rows of a kind say something of a rule's firings after an instant."""
-    c = t.damping.c
-    of_rule = (c.rulebook == rulebook) & (c.rule == rule) & (c.kind == kind)
-    query = sa.select(sa.func.count()).where(of_rule, c.until > instant)
-    return int(connection.execute(query).scalar_one())
 
 
 def remember(connection: sa.Connection, rulebook: str, memory: Mapping[str, pa.Table]) -> None:

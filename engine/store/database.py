@@ -194,6 +194,15 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[st
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), found)
 
 
+def add_up(
+    connection: sa.Connection, table: sa.Table, key: Mapping[str, str], counts: Mapping[str, int]
+) -> None:
+    """Add to the counts of a row, which is made with the first ones; `key`: its primary key."""
+    statement = _insert(connection, table).values({**key, **counts})
+    sums = {name: table.c[name] + statement.excluded[name] for name in counts}
+    connection.execute(statement.on_conflict_do_update(index_elements=[*key], set_=sums))
+
+
 def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postgresql.Insert:
     return _maker(connection.dialect.name == "sqlite")(table)
 

@@ -10,38 +10,36 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ID_BYTES, through_count
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import DEAD, HELD, to_entry
 from tidegate.engine.store.status import entry_commands
 
 
-def newest(
-    connection: sa.Connection,
-    rulebook: str,
-    rule: str | None,
-    limit: int,
-    rules: Collection[str],
-) -> list[dict[str, Any]]:
-    """The newest so many, of all rules or of one, oldest first, without a value of the user's
-    tables; `rules`: those that there are now."""
-    o, f = t.outbox.c, t.firings.c
-    same = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
-    query = sa.select(t.outbox, f.firing_count, f.outcomes).outerjoin(t.firings, same)
-    query = query.where(*_of(rulebook, rule), o.state == DEAD)
-    rows = connection.execute(query.order_by(o.number.desc()).limit(limit)).all()
-    return [_shown(row, rules) for row in reversed(rows)]
+class DeadLetters(Bound):
+    """Those of one rulebook."""
 
+    def newest(self, rule: str | None, limit: int, rules: Collection[str]) -> list[dict[str, Any]]:
+        """The newest so many, of all rules or of one, oldest first, without a value of the user's
+        tables; `rules`: those that there are now."""
+        o, f = t.outbox.c, t.firings.c
+        same = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
+        query = sa.select(t.outbox, f.firing_count, f.outcomes).outerjoin(t.firings, same)
+        query = query.where(*self._of(rule), o.state == DEAD)
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(o.number.desc()).limit(limit)).all()
+        return [_shown(row, rules) for row in reversed(rows)]
 
-def stuck(connection: sa.Connection, rulebook: str, rule: str | None) -> list[tuple[int, str]]:
-    """The numbers and rules of all entries that are dead or held, of all rules or of one."""
-    c = t.outbox.c
-    query = sa.select(c.number, c.rule).where(*_of(rulebook, rule), c.state.in_((DEAD, HELD)))
-    return [(row.number, row.rule) for row in connection.execute(query.order_by(c.number))]
+    def stuck(self, rule: str | None) -> list[tuple[int, str]]:
+        """The numbers and rules of all entries that are dead or held, of all rules or of one."""
+        c = t.outbox.c
+        query = sa.select(c.number, c.rule).where(*self._of(rule), c.state.in_((DEAD, HELD)))
+        with self.database.read() as connection:
+            return [(r.number, r.rule) for r in connection.execute(query.order_by(c.number))]
 
-
-def _of(rulebook: str, rule: str | None) -> list[sa.ColumnExpressionArgument[bool]]:
-    c = t.outbox.c
-    of_rule = [] if rule is None else [c.rule == rule]
-    return [c.rulebook == rulebook, t.UNFINISHED, *of_rule]
+    def _of(self, rule: str | None) -> list[sa.ColumnExpressionArgument[bool]]:
+        c = t.outbox.c
+        of_rule = [] if rule is None else [c.rule == rule]
+        return [c.rulebook == self.rulebook, t.UNFINISHED, *of_rule]
 
 
 def _shown(row: sa.Row[Any], rules: Collection[str]) -> dict[str, Any]:

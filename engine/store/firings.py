@@ -17,11 +17,13 @@ from tidegate.engine.core.parameters import ENGINE_COLUMNS
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import DAMPED, Firings
+from tidegate.engine.store import id_runs, totals
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, ids_from_bytes
-from tidegate.engine.store.database import Database
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import to_entry
 from tidegate.engine.store.status import entry_commands
+from tidegate.rules.errors import EngineError
 
 _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000
@@ -44,7 +46,7 @@ class _Bucket:
 
 
 @dataclass(frozen=True, slots=True)
-class Cut:
+class _Cut:
     """The firing before which a listing ends."""
 
     bucket: int
@@ -53,98 +55,216 @@ class Cut:
 
 
 @dataclass(frozen=True, slots=True)
-class Wanted:
+class _Wanted:
     """Which firings are listed: a rule's; that ended at `since` (microseconds) or later, and at
     `until` or before; that stand before another one; of the bucket `behind` or later ones; that
     `match`, as they are shown; the newest `limit`. None: no such bound."""
 
-    rulebook: str
     rule: str | None = None
     since: int | None = None
     until: int | None = None
-    before: Cut | None = None
+    before: _Cut | None = None
     behind: int | None = None
     match: Callable[[Mapping[str, Any]], bool] | None = None
     limit: int | None = None
 
 
-def list_firings(database: Database, wanted: Wanted) -> Iterator[dict[str, Any]]:
-    """Firings, ordered by end, rule, key, start; a bucket's are in memory at a time."""
-    if wanted.limit is not None:
-        return iter(_newest(database, wanted, wanted.limit))
-    buckets = itertools.groupby(_rows(database, wanted), key=lambda row: row.bucket)
-    return (
-        firing
-        for bucket, of_bucket in buckets
-        for firing in _of_bucket(database, bucket, {row.rule for row in of_bucket}, wanted)
-    )
+class StoredFirings(Bound):
+    """The firings of one rulebook."""
 
+    def listed(
+        self,
+        rule: str | None = None,
+        since: int | None = None,
+        limit: int | None = None,
+        before: str | None = None,
+        until: int | None = None,
+        match: Callable[[Mapping[str, Any]], bool] | None = None,
+    ) -> Iterator[dict[str, Any]]:
+        """Ordered by end, rule, key, start; a bucket's are in memory at a time. See `_Wanted`;
+        none from the firing on whose id begins with `before`. EngineError `firing-gone`,
+        `firing-unclear`."""
+        cut = None if before is None else self._cut(before)
+        wanted = _Wanted(rule, since, until, cut, match=match, limit=limit)
+        if limit is not None:
+            return iter(self._newest(wanted, limit))
+        buckets = itertools.groupby(self._rows(wanted), key=lambda row: row.bucket)
+        return (
+            firing
+            for bucket, of_bucket in buckets
+            for firing in self._of_bucket(bucket, {row.rule for row in of_bucket}, wanted)
+        )
 
-def _newest(database: Database, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
-    """The last of the firings, a bucket after the other from the newest on."""
-    found: list[dict[str, Any]] = []
-    rows = _rows(database, wanted, newest_first=True)
-    for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket):
-        if len(found) >= limit:
-            break
-        rules = {row.rule for row in of_bucket}
-        found = [*_of_bucket(database, bucket, rules, wanted), *found]
-    return found[-limit:]
+    def behind(
+        self, rule: str, begin: tuple[int, int], last: int
+    ) -> Iterator[tuple[int, int, dict[str, Any]]]:
+        """A rule's firings in detection order, as (bucket, number in its bucket, firing): those
+        behind `begin`, which is such a pair, up to bucket `last`; a bucket's are in memory at a
+        time."""
+        for row in self._rows(_Wanted(rule, behind=begin[0])):
+            if row.bucket > last:
+                return
+            skipped = begin[1] if row.bucket == begin[0] else 0
+            if skipped >= row.firing_count:
+                continue
+            with self.database.read() as connection:
+                bucket = self._bucket(connection, row.bucket)
+                payloads = self._payloads(connection, row.bucket, [rule])
+                entries = self._entries(connection, row.bucket).get(rule, [])
+            for fired in payloads:
+                left = len(fired) - skipped
+                found = _of_rule(bucket, fired, entries, None, left)
+                for number, (_, firing) in enumerate(found, skipped + 1):
+                    yield row.bucket, number, firing
 
+    def totals(self, rule: str | None = None) -> totals.Total:
+        """What became of the detections of all rules, or of one."""
+        with self.database.read() as connection:
+            found = totals.of_rules(connection, self.rulebook)
+        return totals.summed(found.values()) if rule is None else found.get(rule, totals.Total())
 
-def firings_behind(
-    database: Database, rulebook: str, rule: str, begin: tuple[int, int], last: int
-) -> Iterator[tuple[int, int, dict[str, Any]]]:
-    """A rule's firings in detection order, as (bucket, number in its bucket, firing): those behind
-    `begin`, which is such a pair, up to bucket `last`; a bucket's are in memory at a time."""
-    for row in _rows(database, Wanted(rulebook, rule, behind=begin[0])):
-        if row.bucket > last:
-            return
-        skipped = begin[1] if row.bucket == begin[0] else 0
-        if skipped >= row.firing_count:
-            continue
-        with database.read() as connection:
-            bucket = _bucket(connection, rulebook, row.bucket)
-            payloads = _payloads(connection, rulebook, row.bucket, [rule])
-            entries = _entries(connection, rulebook, row.bucket).get(rule, [])
-        for fired in payloads:
-            left = len(fired) - skipped
-            found = _of_rule(bucket, fired, entries, None, left)
-            for number, (_, firing) in enumerate(found, skipped + 1):
-                yield row.bucket, number, firing
+    def entry(self, number: int, rules: Collection[str] | None = None) -> dict[str, Any] | None:
+        """An entry with its statement, all that was said of its failure, and its firings; None if
+        there is none (any more)."""
+        names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
+        c = t.outbox.c
+        with self.database.read() as connection:
+            row = connection.execute(
+                sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
+            ).one_or_none()
+            if row is None:
+                return None
+            bucket = self._bucket(connection, row.bucket)
+            payloads = self._payloads(connection, row.bucket, [row.rule])
+        entry = _Entry(_ids(row, payloads), {"number": number})
+        shown = {name: row._mapping[name] for name in names}
+        listed = [
+            {name: value for name, value in firing.items() if name != "entries"}
+            for fired in payloads
+            for _, firing in _of_rule(bucket, fired, [entry], None, None)
+            if firing["entries"]
+        ]
+        return {
+            **shown,
+            "stored_at": json_text.instant(row.stored_at),
+            "commands": entry_commands(to_entry(row), rules),
+            "text": row.text,
+            "details": row.details,
+            "firings": listed,
+        }
 
+    def _newest(self, wanted: _Wanted, limit: int) -> list[dict[str, Any]]:
+        """The last of the firings, a bucket after the other from the newest on."""
+        found: list[dict[str, Any]] = []
+        rows = self._rows(wanted, newest_first=True)
+        for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket):
+            if len(found) >= limit:
+                break
+            rules = {row.rule for row in of_bucket}
+            found = [*self._of_bucket(bucket, rules, wanted), *found]
+        return found[-limit:]
 
-def show_entry(
-    database: Database, rulebook: str, number: int, rules: Collection[str] | None = None
-) -> dict[str, Any] | None:
-    """One entry with its statement, all that was said of its failure, and its firings; None if
-    there is none (any more)."""
-    names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
-    c = t.outbox.c
-    with database.read() as connection:
-        row = connection.execute(
-            sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
-        ).one_or_none()
-        if row is None:
-            return None
-        bucket = _bucket(connection, rulebook, row.bucket)
-        payloads = _payloads(connection, rulebook, row.bucket, [row.rule])
-    entry = _Entry(_ids(row, payloads), {"number": number})
-    shown = {name: row._mapping[name] for name in names}
-    listed = [
-        {name: value for name, value in firing.items() if name != "entries"}
-        for fired in payloads
-        for _, firing in _of_rule(bucket, fired, [entry], None, None)
-        if firing["entries"]
-    ]
-    return {
-        **shown,
-        "stored_at": json_text.instant(row.stored_at),
-        "commands": entry_commands(to_entry(row), rules),
-        "text": row.text,
-        "details": row.details,
-        "firings": listed,
-    }
+    def _rows(
+        self, wanted: _Wanted, *, newest_first: bool = False
+    ) -> Iterator[sa.Row[int, str, int]]:
+        """The rows to look into, by (bucket, rule): a page at a time, from where the last ended."""
+        c = t.firings.c
+        key = sa.tuple_(c.bucket, c.rule)
+        order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
+        page_rows = min(wanted.limit or PAGE_ROWS, PAGE_ROWS)
+        last = None
+        while True:
+            with self.database.read() as connection:
+                query = self._query(connection, wanted)
+                if last is not None:
+                    end = sa.tuple_(last.bucket, last.rule)
+                    query = query.where(key < end if newest_first else key > end)
+                rows = connection.execute(query.order_by(*order).limit(page_rows)).all()
+            yield from rows
+            if len(rows) < page_rows:
+                return
+            last = rows[-1]
+
+    def _query(self, connection: sa.Connection, wanted: _Wanted) -> sa.Select[int, str, int]:
+        c = t.firings.c
+        query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == self.rulebook)
+        if wanted.rule is not None:
+            query = query.where(c.rule == wanted.rule)
+        if wanted.before is not None:
+            query = query.where(c.bucket <= wanted.before.bucket)
+        if wanted.behind is not None:
+            query = query.where(c.bucket >= wanted.behind)
+        if wanted.until is not None:
+            query = query.where(c.first_detected_at <= wanted.until)
+        if wanted.since is None:
+            return query
+        later = sa.select(sa.func.min(c.bucket)).where(
+            c.rulebook == self.rulebook, c.last_detected_at >= wanted.since
+        )
+        first = connection.execute(later).scalar_one_or_none()
+        return query.where(sa.false() if first is None else c.bucket >= first)
+
+    def _of_bucket(self, bucket: int, rules: set[str], wanted: _Wanted) -> Iterator[dict[str, Any]]:
+        cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
+        with self.database.read() as connection:
+            looked = rules | {cut.rule} if cut else rules
+            taken = self._bucket(connection, bucket)
+            payloads = self._payloads(connection, bucket, looked)
+            entries = self._entries(connection, bucket)
+        whole = cut is not None or wanted.match is not None or wanted.until is not None
+        limit = None if whole else wanted.limit
+        streams = [
+            _of_rule(taken, fired, entries.get(fired.rule, []), wanted.since, limit)
+            for fired in payloads
+        ]
+        merged: Iterable[tuple[int, dict[str, Any]]]
+        merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
+        if wanted.until is not None:
+            last = wanted.until
+            merged = itertools.takewhile(lambda timed: timed[0] <= last, merged)
+        firings = (firing for _, firing in merged)
+        if cut is not None:
+            end = cut.firing_id
+            earlier = itertools.takewhile(lambda firing: firing["firing_id"] != end, firings)
+            firings = (firing for firing in earlier if firing["rule"] in rules)
+        return firings if wanted.match is None else filter(wanted.match, firings)
+
+    def _bucket(self, connection: sa.Connection, bucket: int) -> _Bucket:
+        c = t.buckets.c
+        query = sa.select(c.now).where(c.rulebook == self.rulebook, c.bucket == bucket)
+        return _Bucket(bucket, json_text.instant(connection.execute(query).scalar_one_or_none()))
+
+    def _payloads(
+        self, connection: sa.Connection, bucket: int, rules: Collection[str]
+    ) -> list[Firings]:
+        c = t.firings.c
+        query = sa.select(c.rule, c.firings, c.outcomes, c.relation).where(
+            c.rulebook == self.rulebook, c.bucket == bucket, c.rule.in_(rules)
+        )
+        return [firings_from_columns(*row) for row in connection.execute(query)]
+
+    def _entries(self, connection: sa.Connection, bucket: int) -> dict[str, list[_Entry]]:
+        c = t.outbox.c
+        query = sa.select(c.rule, c.firing_ids, c.number, c.state, c.attempts, c.error)
+        query = query.where(c.rulebook == self.rulebook, c.bucket == bucket).order_by(c.number)
+        found: dict[str, list[_Entry]] = {}
+        for row in connection.execute(query):
+            ids = None if row.firing_ids is None else frozenset(ids_from_bytes(row.firing_ids))
+            shows = {name: row._mapping[name] for name in ("number", "state", "attempts", "error")}
+            found.setdefault(row.rule, []).append(_Entry(ids, shows))
+        return found
+
+    def _cut(self, digits: str) -> _Cut:
+        with self.database.read() as connection:
+            known = id_runs.begin_with(connection, self.rulebook, digits)
+            place = id_runs.find(connection, self.rulebook, known[0]) if known else None
+        if place is None:
+            hint = "they are kept for firings_retention_days after their entries are finished"
+            raise EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
+        if len(known) > 1:
+            hint = f"give more digits: {known[0]}, {known[1]}"
+            raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
+        return _Cut(*place, known[0])
 
 
 def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None:
@@ -154,104 +274,6 @@ def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None
     if row.kind == "condition":
         return frozenset(found for fired in payloads for found in fired.hex_ids().to_pylist())
     return None
-
-
-def _rows(
-    database: Database, wanted: Wanted, *, newest_first: bool = False
-) -> Iterator[sa.Row[int, str, int]]:
-    """The rows to look into, by (bucket, rule): a page at a time, from where the last ended."""
-    c = t.firings.c
-    key = sa.tuple_(c.bucket, c.rule)
-    order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
-    page_rows = min(wanted.limit or PAGE_ROWS, PAGE_ROWS)
-    last = None
-    while True:
-        with database.read() as connection:
-            query = _query(connection, wanted)
-            if last is not None:
-                end = sa.tuple_(last.bucket, last.rule)
-                query = query.where(key < end if newest_first else key > end)
-            rows = connection.execute(query.order_by(*order).limit(page_rows)).all()
-        yield from rows
-        if len(rows) < page_rows:
-            return
-        last = rows[-1]
-
-
-def _query(connection: sa.Connection, wanted: Wanted) -> sa.Select[int, str, int]:
-    c = t.firings.c
-    query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == wanted.rulebook)
-    if wanted.rule is not None:
-        query = query.where(c.rule == wanted.rule)
-    if wanted.before is not None:
-        query = query.where(c.bucket <= wanted.before.bucket)
-    if wanted.behind is not None:
-        query = query.where(c.bucket >= wanted.behind)
-    if wanted.until is not None:
-        query = query.where(c.first_detected_at <= wanted.until)
-    if wanted.since is None:
-        return query
-    later = sa.select(sa.func.min(c.bucket)).where(
-        c.rulebook == wanted.rulebook, c.last_detected_at >= wanted.since
-    )
-    first = connection.execute(later).scalar_one_or_none()
-    return query.where(sa.false() if first is None else c.bucket >= first)
-
-
-def _of_bucket(
-    database: Database, bucket: int, rules: set[str], wanted: Wanted
-) -> Iterator[dict[str, Any]]:
-    cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
-    with database.read() as connection:
-        looked = rules | {cut.rule} if cut else rules
-        taken = _bucket(connection, wanted.rulebook, bucket)
-        payloads = _payloads(connection, wanted.rulebook, bucket, looked)
-        entries = _entries(connection, wanted.rulebook, bucket)
-    whole = cut is not None or wanted.match is not None or wanted.until is not None
-    limit = None if whole else wanted.limit
-    streams = [
-        _of_rule(taken, fired, entries.get(fired.rule, []), wanted.since, limit)
-        for fired in payloads
-    ]
-    merged: Iterable[tuple[int, dict[str, Any]]]
-    merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
-    if wanted.until is not None:
-        last = wanted.until
-        merged = itertools.takewhile(lambda timed: timed[0] <= last, merged)
-    firings = (firing for _, firing in merged)
-    if cut is not None:
-        end = cut.firing_id
-        earlier = itertools.takewhile(lambda firing: firing["firing_id"] != end, firings)
-        firings = (firing for firing in earlier if firing["rule"] in rules)
-    return firings if wanted.match is None else filter(wanted.match, firings)
-
-
-def _bucket(connection: sa.Connection, rulebook: str, bucket: int) -> _Bucket:
-    c = t.buckets.c
-    query = sa.select(c.now).where(c.rulebook == rulebook, c.bucket == bucket)
-    return _Bucket(bucket, json_text.instant(connection.execute(query).scalar_one_or_none()))
-
-
-def _payloads(
-    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
-) -> list[Firings]:
-    c = t.firings.c
-    query = sa.select(c.rule, c.firings, c.outcomes, c.relation).where(
-        c.rulebook == rulebook, c.bucket == bucket, c.rule.in_(rules)
-    )
-    return [firings_from_columns(*row) for row in connection.execute(query)]
-
-
-def _entries(connection: sa.Connection, rulebook: str, bucket: int) -> dict[str, list[_Entry]]:
-    c = t.outbox.c
-    query = sa.select(c.rule, c.firing_ids, c.number, c.state, c.attempts, c.error)
-    query = query.where(c.rulebook == rulebook, c.bucket == bucket).order_by(c.number)
-    found: dict[str, list[_Entry]] = {}
-    for row in connection.execute(query):
-        ids = None if row.firing_ids is None else frozenset(ids_from_bytes(row.firing_ids))
-        shows = {name: row._mapping[name] for name in ("number", "state", "attempts", "error")}
-        found.setdefault(row.rule, []).append(_Entry(ids, shows))
-    return found
 
 
 def _of_rule(

@@ -3,49 +3,36 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection
 
 import sqlalchemy as sa
 
-from tidegate.engine.core.entries import Fate
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now, upsert
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.outbox import OPEN, SKIPPED
 from tidegate.rules.errors import EngineError
 
-_NUMBERS_AT_ONCE = 1_000
 
+class Histories(Bound):
+    """What is known of the markers of one rulebook."""
 
-def stores(connection: sa.Connection, rulebook: str) -> frozenset[str]:
-    """Ids of stores whose markers of a rulebook are known."""
-    c = t.known_stores.c
-    return frozenset(
-        connection.execute(sa.select(c.store_id).where(c.rulebook == rulebook)).scalars()
-    )
+    def stores(self) -> frozenset[str]:
+        """Ids of stores, other than its own, whose markers are known."""
+        c = t.known_stores.c
+        query = sa.select(c.store_id).where(c.rulebook == self.rulebook)
+        with self.database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
 
-
-def app_ids(connection: sa.Connection, numbers: Iterable[int]) -> Mapping[int, str]:
-    """The app ids of entries, of all rulebooks, by their numbers; those purged are left out. One
-    that another history passed has none: a marker at its number is that history's."""
-    c = t.outbox.c
-    found: dict[int, str] = {}
-    asked = sorted(set(numbers))
-    for at in range(0, len(asked), _NUMBERS_AT_ONCE):
-        some = c.number.in_(asked[at : at + _NUMBERS_AT_ONCE])
-        rows = connection.execute(sa.select(c.number, c.app_id, c.fate).where(some))
-        passed = Fate.PASSED.value
-        found.update({row.number: "" if row.fate == passed else row.app_id for row in rows})
-    return found
-
-
-def target_version(connection: sa.Connection, rulebook: str, table: str) -> int | None:
-    """The target's latest version before a rulebook's last entry for it was stored."""
-    c = t.outbox.c
-    query = sa.select(sa.func.max(c.target_version))
-    query = query.where(c.rulebook == rulebook, c.target == table)
-    version: int | None = connection.execute(query).scalar_one()
-    return version
+    def target_version(self, table: str) -> int | None:
+        """The target's latest version before the last entry for it was stored."""
+        c = t.outbox.c
+        query = sa.select(sa.func.max(c.target_version))
+        query = query.where(c.rulebook == self.rulebook, c.target == table)
+        with self.database.read() as connection:
+            version: int | None = connection.execute(query).scalar_one()
+        return version
 
 
 def adopt(connection: sa.Connection, rulebook: str, ids: Collection[str]) -> str:

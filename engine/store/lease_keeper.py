@@ -6,11 +6,10 @@ import logging
 import threading
 import time
 from collections.abc import Callable
-from types import TracebackType
 from typing import Self
 
+from tidegate.engine.core.ledger import Store
 from tidegate.engine.core.lifecycle import Activity
-from tidegate.engine.core.ports import Store
 from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError
@@ -60,20 +59,16 @@ class LeaseKeeper:
 
     def __enter__(self) -> Self:
         self.epoch = self._acquired()
+        self._lease = self._store.of(self._rulebook, self.epoch).lease
         self._thread.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._ended.set()
         self._thread.join()
         if self.lost is None:
             try:
-                self._store.release(self._rulebook, self.epoch)
+                self._lease.release()
             except EngineError as failed:
                 log.warning("the lease was not given back: %s", failed)
 
@@ -81,7 +76,7 @@ class LeaseKeeper:
         """Raise the EngineError `lease-lost` if the lease was lost: as the store has it now, for
         this process may have slept past the lease's time."""
         self.raise_lost()
-        self._store.check_lease(self._rulebook, self.epoch)
+        self._lease.check()
 
     def raise_lost(self) -> None:
         """Raise the EngineError `lease-lost` if it is known here; the store is not asked."""
@@ -104,18 +99,18 @@ class LeaseKeeper:
     def _tell(self, activity: Activity) -> None:
         if activity != self._told:
             try:
-                self._store.say(self._rulebook, self.epoch, activity)
+                self._lease.say(activity)
                 self._told = activity
             except EngineError:
                 self._told = None
 
     def _acquired(self) -> int:
         end = time.monotonic() + self._wait_seconds
-        told = False
+        told, lease = False, self._store.of(self._rulebook).lease
         while True:
             self._renewed = time.monotonic()
             try:
-                return self._store.acquire(self._rulebook, this_holder(), self.seconds)
+                return lease.acquire(this_holder(), self.seconds)
             except EngineError as error:
                 left = end - time.monotonic()
                 if error.code != "lease-held" or left <= 0 or self._given_up.is_set():
@@ -130,7 +125,7 @@ class LeaseKeeper:
         while not self._ended.wait(min(self.seconds / 3, HEARTBEAT_SECONDS)):
             begun = time.monotonic()
             try:
-                self._store.renew(self._rulebook, self.epoch, self.seconds, self._activity)
+                self._lease.renew(self.seconds, self._activity)
                 self._renewed, doubted = begun, False
             except Exception as failure:  # whatever it is, the lease must not run out unnoticed
                 error = _as_known(failure)

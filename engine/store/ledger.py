@@ -1,42 +1,48 @@
-"""The outbox of one rulebook, as the engine that holds its lease sees it."""
+"""All that a store keeps of one rulebook."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from tidegate.engine.store.buckets import Buckets
+from tidegate.engine.store.controls import Controls
+from tidegate.engine.store.damping import Damping
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.dead_letters import DeadLetters
+from tidegate.engine.store.firings import StoredFirings
+from tidegate.engine.store.histories import Histories
+from tidegate.engine.store.lease import Lease
+from tidegate.engine.store.outbox import Outbox
+from tidegate.engine.store.rejections import Rejections
+from tidegate.engine.store.retention import Retention
+from tidegate.engine.store.rule_states import RuleStates
+from tidegate.engine.store.signals import Signals
+from tidegate.engine.store.status import Status
+from tidegate.engine.store.suspects import Suspects
+from tidegate.engine.store.timers import Timers
+from tidegate.engine.store.versions import Versions
 
-from tidegate.engine.core.entries import Entry, Outcome
-from tidegate.engine.core.ports import Store
-from tidegate.engine.core.values import Firings, Signal
 
-
-@dataclass(frozen=True, slots=True)
 class Ledger:
-    """Implements `engine.act.run.Outbox`. Writes raise EngineError `lease-lost` once another engine
-    has the lease."""
+    """Implements `engine.core.ledger.Ledger`, and answers commands.
 
-    store: Store
-    rulebook: str
-    epoch: int
+    Every method of its parts may raise EngineError `store-unreachable`, `store-busy`,
+    `store-unusable` or `store-failed`; nothing of it is written then.
+    """
 
-    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        return self.store.settle(self.rulebook, self.epoch, outcomes)
-
-    def tell(self, signals: Sequence[Signal]) -> None:
-        if signals:
-            self.store.tell(self.rulebook, self.epoch, signals)
-
-    def answer(self, control: int, text: str) -> None:
-        self.store.answer(self.rulebook, self.epoch, control, text)
-
-    def entry(self, number: int) -> Entry | None:
-        return self.store.one_entry(self.rulebook, number)
-
-    def firings(self, entry: Entry) -> Firings:
-        return self.store.entry_firings(self.rulebook, entry.bucket, entry.rule)
-
-    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        return self.store.do_otherwise(self.rulebook, self.epoch, entry, made)
-
-    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
-        return self.store.dead_in_a_row(self.rulebook, entry, limit)
+    def __init__(self, database: Database, rulebook: str, epoch: int = 0) -> None:
+        bound = (database, rulebook, epoch)
+        self.lease = Lease(*bound)
+        self.versions = Versions(*bound)
+        self.controls = Controls(*bound)
+        self.signals = Signals(*bound)
+        self.buckets = Buckets(*bound)
+        self.outbox = Outbox(*bound)
+        self.damping = Damping(*bound)
+        self.suspects = Suspects(*bound)
+        self.retention = Retention(*bound)
+        self.histories = Histories(*bound)
+        self.rule_states = RuleStates(*bound)
+        self.firings = StoredFirings(*bound)
+        self.timers = Timers(*bound)
+        self.rejections = Rejections(*bound)
+        self.dead_letters = DeadLetters(*bound)
+        self.status = Status(*bound)

@@ -7,18 +7,14 @@ from collections.abc import Mapping
 import sqlalchemy as sa
 
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.database import insert_new
+from tidegate.engine.store.database import add_up
 
 
 def add(connection: sa.Connection, rulebook: str, counts: Mapping[str, int]) -> None:
     """Count those of a bucket, by clock."""
-    c = t.misfires.c
     for clock, count in counts.items():
         one = {"rulebook": rulebook, "clock": clock}
-        if not insert_new(connection, t.misfires, {**one, "passed_over": count}):
-            same = (c.rulebook == rulebook) & (c.clock == clock)
-            more = sa.update(t.misfires).where(same).values(passed_over=c.passed_over + count)
-            connection.execute(more)
+        add_up(connection, t.misfires, one, {"passed_over": count})
 
 
 def by_clock(connection: sa.Connection, rulebook: str) -> dict[str, int]:

@@ -22,6 +22,7 @@ from tidegate.engine.store.blobs import (
     ids_to_bytes,
     outcomes_to_bytes,
 )
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
 from tidegate.rules.errors import EngineError
 
@@ -30,6 +31,187 @@ SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
 SHOWN_MAX = 100
+
+
+class Outbox(Bound):
+    """Implements `engine.core.ledger.Outbox`."""
+
+    def open_entries(self) -> tuple[Entry, ...]:
+        c = t.outbox.c
+        due = (c.state == DEAD) & c.otherwise_at.is_not(None)
+        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.state.in_(OPEN) | due)
+        query = query.where(t.UNFINISHED)  # said again for SQLite, which then uses the index
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(c.place, c.number)).all()
+        return tuple(map(to_entry, rows))
+
+    def entry(self, number: int) -> Entry | None:
+        c = t.outbox.c
+        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
+        with self.database.read() as connection:
+            row = connection.execute(query).one_or_none()
+        return None if row is None else to_entry(row)
+
+    def firings(self, bucket: int, rule: str) -> Firings:
+        with self.database.read() as connection:
+            return self._firings(connection, bucket, rule)
+
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        with self.leased() as connection:
+            failpoint("settle.begun")
+            found = [self._settle(connection, outcome) for outcome in outcomes]
+            failpoint("settle.before")
+        failpoint("settle.after")
+        return tuple(successor for successors in found for successor in successors)
+
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
+        with self.leased() as connection:
+            stored = self._do_otherwise(connection, entry, made)
+            failpoint("otherwise.stored")
+        return stored
+
+    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
+        """A condition is no action. The queue is that of a rule, of its webhooks, or of its
+        alternative's."""
+        c = t.outbox.c
+        tried = sa.select(c.state).where(c.rulebook == self.rulebook, c.rule == entry.rule)
+        tried = tried.where(c.attempts > 0, c.kind != "condition")
+        tried = tried.where(c.alternative == int(entry.alternative))
+        tried = tried.where((c.kind == "webhook") == (entry.kind == "webhook"))
+        last = tried.where(c.state.in_((DONE, DEAD))).order_by(c.number.desc()).limit(limit)
+        with self.database.read() as connection:
+            states = [*connection.execute(last).scalars()]
+        return states.index(DONE) if DONE in states else len(states)
+
+    def _settle(self, connection: sa.Connection, outcome: Outcome) -> tuple[Entry, ...]:
+        """Record an outcome, with `done` the signals that it raised; its successors, numbered.
+
+        What is finished stays so: settled again, because an answer of the database was lost,
+        nothing happens.
+        """
+        c, entry = t.outbox.c, outcome.entry
+        same = (c.number == entry.number) & (c.rulebook == self.rulebook) & c.state.not_in(FINISHED)
+        narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
+        changed = connection.execute(
+            sa.update(t.outbox)
+            .where(same)
+            .values(
+                state=outcome.state,
+                attempts=outcome.attempts,
+                error=outcome.error,
+                details=outcome.details,
+                fate=outcome.fate,
+                next_attempt_at=outcome.next_attempt_at,
+                **(narrowed or {}),
+            )
+        ).rowcount
+        if not changed:
+            return ()
+        if outcome.state == DONE:
+            signals.raise_by_entry(connection, self.rulebook, entry, outcome.signals)
+            failpoint("settle.signals")
+            if outcome.asks is not None:
+                controls.add(connection, self.rulebook, *outcome.asks)
+        if outcome.firings is not None:
+            self._decide(connection, entry, outcome.firings)
+            totals.add_decided(connection, self.rulebook, outcome.firings)
+        if outcome.memory is not None:
+            damping.remember(connection, self.rulebook, {entry.rule: outcome.memory})
+        if outcome.control is not None:
+            controls.answer(connection, self.rulebook, outcome.control, outcome.state)
+        successors = insert_entries(connection, self.rulebook, entry.bucket, outcome.successors)
+        if outcome.ends:
+            signals.tell(connection, self.rulebook, self._ended(connection, entry, outcome.ends))
+        if outcome.fails:
+            signals.tell(connection, self.rulebook, _dead_ones(outcome))
+        return successors
+
+    def _do_otherwise(
+        self, connection: sa.Connection, entry: Entry, made: Sequence[Entry]
+    ) -> tuple[Entry, ...]:
+        """For those firings of the entry for which no alternative was done: what a rule's other
+        statements are for may be parted in other ways."""
+        timed = self._same_set(entry) & t.outbox.c.otherwise_at.is_not(None)
+        stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
+        if not connection.execute(stopped).rowcount or not made:
+            return ()
+        c = t.outbox.c
+        before = sa.select(c.firing_ids).where(self._of_rule(entry), c.alternative == 1).distinct()
+        sets = [*connection.execute(before).scalars()]
+        ids = entry.firing_ids
+        if sets:
+            if None in sets:
+                return ()
+            over = {one for some in sets for one in ids_from_bytes(some)}
+            own = ids or self._held_ids(connection, entry)
+            ids = tuple(one for one in own if one not in over)
+            if not ids:
+                return ()
+        some_only = [replace(one, firing_ids=ids) for one in made]
+        return insert_entries(connection, self.rulebook, entry.bucket, some_only)
+
+    def _firings(self, connection: sa.Connection, bucket: int, rule: str) -> Firings:
+        c = t.firings.c
+        row = connection.execute(
+            sa.select(c.firings, c.outcomes, c.relation).where(
+                c.rulebook == self.rulebook, c.bucket == bucket, c.rule == rule
+            )
+        ).one_or_none()
+        if row is None:
+            raise EngineError(
+                "firings-gone",
+                f"rule {rule!r} of {self.rulebook!r} has no stored firings in bucket {bucket}",
+                "firings are kept for firings_retention_days after they are done",
+            )
+        return firings_from_columns(rule, *row)
+
+    def _held_ids(self, connection: sa.Connection, entry: Entry) -> tuple[str, ...]:
+        """The firings of an entry's rule and bucket that are acted on."""
+        fired = self._firings(connection, entry.bucket, entry.rule)
+        through = fired.firings.filter(fired.through)
+        return tuple(replace(fired, firings=through).hex_ids().to_pylist())
+
+    def _decide(self, connection: sa.Connection, entry: Entry, decided: Firings) -> None:
+        """Keep what was said of an entry's firings, which may be some of those of its bucket."""
+        if entry.firing_ids is not None:
+            whole = self._firings(connection, entry.bucket, entry.rule)
+            decided = whole.with_outcomes(decided)
+        f = t.firings.c
+        same = (f.rulebook == self.rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
+        same &= f.firing_count == len(decided)
+        outcomes = outcomes_to_bytes(decided)
+        connection.execute(sa.update(t.firings).where(same).values(outcomes=outcomes))
+
+    def _ended(
+        self, connection: sa.Connection, entry: Entry, ends: Sequence[Signal]
+    ) -> list[Signal]:
+        """Of the ends of actions, those of firings of which no other statement is left."""
+        c = t.outbox.c
+        branch, unfinished = self._of_branch(entry), c.state.not_in((DONE, REDRIVEN))
+        left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
+        waiting: set[str] = set()
+        for ids in left.scalars():
+            if ids is None:
+                return []
+            waiting.update(ids_from_bytes(ids))
+        return [signal for signal in ends if _fired(signal) not in waiting]
+
+    def _same_set(self, entry: Entry) -> sa.ColumnElement[bool]:
+        """The statements for the same firings, in the same branch of the rule."""
+        c, ids = t.outbox.c, entry.firing_ids
+        same = c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
+        return self._of_branch(entry) & same
+
+    def _of_branch(self, entry: Entry) -> sa.ColumnElement[bool]:
+        """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
+        c = t.outbox.c
+        own = (c.kind != "condition") & (c.alternative == int(entry.alternative))
+        return self._of_rule(entry) & own
+
+    def _of_rule(self, entry: Entry) -> sa.ColumnElement[bool]:
+        """The entries of an entry's rule in its bucket."""
+        c = t.outbox.c
+        return (c.rulebook == self.rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
 
 
 def insert_firings(
@@ -90,16 +272,6 @@ def insert_entries(
     return numbered
 
 
-def open_entries(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
-    """Entries that are pending or held, and dead ones whose alternative is still to be done, in the
-    order of their places."""
-    c = t.outbox.c
-    due = (c.state == DEAD) & c.otherwise_at.is_not(None)
-    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.state.in_(OPEN) | due)
-    query = query.where(t.UNFINISHED)  # said again for SQLite, which then uses the index
-    return tuple(to_entry(row) for row in connection.execute(query.order_by(c.place, c.number)))
-
-
 def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
     """The first entries that are pending, held and dead, `SHOWN_MAX` of each, by number."""
     c = t.outbox.c
@@ -111,136 +283,6 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
         for row in connection.execute(query.where(c.state == state))
     ]
     return tuple(to_entry(row) for row in sorted(rows, key=lambda row: row.number))
-
-
-def one_entry(connection: sa.Connection, rulebook: str, number: int) -> Entry | None:
-    """An entry by its number."""
-    c = t.outbox.c
-    query = sa.select(t.outbox).where(c.rulebook == rulebook, c.number == number)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else to_entry(row)
-
-
-def last_number(connection: sa.Connection) -> int:
-    """The last number of the store's sequence."""
-    return int(connection.execute(sa.select(t.meta.c.last_entry)).scalar_one())
-
-
-def entry_firings(connection: sa.Connection, rulebook: str, bucket: int, rule: str) -> Firings:
-    """The stored firings of a rule in a bucket; EngineError `firings-gone` if there are none."""
-    c = t.firings.c
-    row = connection.execute(
-        sa.select(c.firings, c.outcomes, c.relation).where(
-            c.rulebook == rulebook, c.bucket == bucket, c.rule == rule
-        )
-    ).one_or_none()
-    if row is None:
-        raise EngineError(
-            "firings-gone",
-            f"rule {rule!r} of {rulebook!r} has no stored firings in bucket {bucket}",
-            "firings are kept for firings_retention_days after they are done",
-        )
-    return firings_from_columns(rule, *row)
-
-
-def do_otherwise(
-    connection: sa.Connection, rulebook: str, entry: Entry, made: Sequence[Entry]
-) -> tuple[Entry, ...]:
-    """Store the entries of an alternative, for those firings of the entry for which none was done:
-    what a rule's other statements are for may be parted in other ways."""
-    timed = _same_set(rulebook, entry) & t.outbox.c.otherwise_at.is_not(None)
-    stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
-    if not connection.execute(stopped).rowcount or not made:
-        return ()
-    c = t.outbox.c
-    before = sa.select(c.firing_ids).where(_of_rule(rulebook, entry), c.alternative == 1).distinct()
-    sets = [*connection.execute(before).scalars()]
-    ids = entry.firing_ids
-    if sets:
-        if None in sets:
-            return ()
-        over = {one for some in sets for one in ids_from_bytes(some)}
-        own = ids or _held_ids(connection, rulebook, entry)
-        ids = tuple(one for one in own if one not in over)
-        if not ids:
-            return ()
-    some_only = [replace(one, firing_ids=ids) for one in made]
-    return insert_entries(connection, rulebook, entry.bucket, some_only)
-
-
-def _held_ids(connection: sa.Connection, rulebook: str, entry: Entry) -> tuple[str, ...]:
-    """The firings of an entry's rule and bucket that are acted on."""
-    fired = entry_firings(connection, rulebook, entry.bucket, entry.rule)
-    through = fired.firings.filter(fired.through)
-    return tuple(replace(fired, firings=through).hex_ids().to_pylist())
-
-
-def dead_in_a_row(connection: sa.Connection, rulebook: str, entry: Entry, limit: int) -> int:
-    """How many of a queue's entries have died, `limit` at most, since one was done; a condition is
-    no action. The queue is that of a rule, of its webhooks, or of its alternative's."""
-    c = t.outbox.c
-    tried = sa.select(c.state).where(c.rulebook == rulebook, c.rule == entry.rule, c.attempts > 0)
-    tried = tried.where(c.kind != "condition", c.alternative == int(entry.alternative))
-    tried = tried.where((c.kind == "webhook") == (entry.kind == "webhook"))
-    last = tried.where(c.state.in_((DONE, DEAD))).order_by(c.number.desc()).limit(limit)
-    states = [*connection.execute(last).scalars()]
-    return states.index(DONE) if DONE in states else len(states)
-
-
-def settle(connection: sa.Connection, rulebook: str, outcome: Outcome) -> tuple[Entry, ...]:
-    """Record an outcome, with `done` the signals that it raised; returns its successors, numbered.
-
-    What is finished stays so: settled again, because an answer of the database was lost, nothing
-    happens.
-    """
-    c, entry = t.outbox.c, outcome.entry
-    same = (c.number == entry.number) & (c.rulebook == rulebook) & c.state.not_in(FINISHED)
-    narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
-    changed = connection.execute(
-        sa.update(t.outbox)
-        .where(same)
-        .values(
-            state=outcome.state,
-            attempts=outcome.attempts,
-            error=outcome.error,
-            details=outcome.details,
-            fate=outcome.fate,
-            next_attempt_at=outcome.next_attempt_at,
-            **(narrowed or {}),
-        )
-    ).rowcount
-    if not changed:
-        return ()
-    if outcome.state == DONE:
-        signals.raise_by_entry(connection, rulebook, entry, outcome.signals)
-        failpoint("settle.signals")
-        if outcome.asks is not None:
-            controls.add(connection, rulebook, *outcome.asks)
-    if outcome.firings is not None:
-        _decide(connection, rulebook, entry, outcome.firings)
-        totals.add_decided(connection, rulebook, outcome.firings)
-    if outcome.memory is not None:
-        damping.remember(connection, rulebook, {entry.rule: outcome.memory})
-    if outcome.control is not None:
-        controls.answer(connection, rulebook, outcome.control, outcome.state)
-    successors = insert_entries(connection, rulebook, entry.bucket, outcome.successors)
-    if outcome.ends:
-        signals.tell(connection, rulebook, _ended(connection, rulebook, entry, outcome.ends))
-    if outcome.fails:
-        signals.tell(connection, rulebook, _dead_ones(outcome))
-    return successors
-
-
-def _decide(connection: sa.Connection, rulebook: str, entry: Entry, decided: Firings) -> None:
-    """Keep what was said of an entry's firings, which may be some of those of its bucket."""
-    if entry.firing_ids is not None:
-        whole = entry_firings(connection, rulebook, entry.bucket, entry.rule)
-        decided = whole.with_outcomes(decided)
-    f = t.firings.c
-    same = (f.rulebook == rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
-    same &= f.firing_count == len(decided)
-    outcomes = outcomes_to_bytes(decided)
-    connection.execute(sa.update(t.firings).where(same).values(outcomes=outcomes))
 
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:
@@ -258,41 +300,6 @@ def _dead_ones(outcome: Outcome) -> list[Signal]:
 def _fired(signal: Signal) -> str:
     """The firing that a signal of the engine's own is of."""
     return signal.id.partition("-")[0]
-
-
-def _ended(
-    connection: sa.Connection, rulebook: str, entry: Entry, ends: Sequence[Signal]
-) -> list[Signal]:
-    """Of the ends of actions, those of firings of which no other statement is left."""
-    c = t.outbox.c
-    branch, unfinished = _of_branch(rulebook, entry), c.state.not_in((DONE, REDRIVEN))
-    left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
-    waiting: set[str] = set()
-    for ids in left.scalars():
-        if ids is None:
-            return []
-        waiting.update(ids_from_bytes(ids))
-    return [signal for signal in ends if _fired(signal) not in waiting]
-
-
-def _same_set(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
-    """The statements for the same firings, in the same branch of the rule."""
-    c, ids = t.outbox.c, entry.firing_ids
-    same = c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
-    return _of_branch(rulebook, entry) & same
-
-
-def _of_branch(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
-    """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
-    c = t.outbox.c
-    own = (c.kind != "condition") & (c.alternative == int(entry.alternative))
-    return _of_rule(rulebook, entry) & own
-
-
-def _of_rule(rulebook: str, entry: Entry) -> sa.ColumnElement[bool]:
-    """The entries of an entry's rule in its bucket."""
-    c = t.outbox.c
-    return (c.rulebook == rulebook) & (c.bucket == entry.bucket) & (c.rule == entry.rule)
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:

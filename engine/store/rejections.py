@@ -3,11 +3,24 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any
 
 import sqlalchemy as sa
 
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.values import Plan, Rejected
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.tables import rejected
+
+
+class Rejections(Bound):
+    """Those of one rulebook."""
+
+    def newest(self, limit: int, *, whole: bool) -> list[dict[str, Any]]:
+        """See the function."""
+        with self.database.read() as connection:
+            return newest(connection, self.rulebook, limit, whole=whole)
 
 
 def newest(
@@ -28,3 +41,24 @@ def _shown(row: sa.Row[Any]) -> dict[str, Any]:
     if "fields" in found:
         found["fields"] = json.loads(found["fields"])
     return found
+
+
+def add(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
+    """Those of a bucket."""
+    if rows:
+        connection.execute(
+            sa.insert(rejected),
+            [
+                {
+                    "rulebook": plan.rulebook,
+                    "bucket": plan.bucket,
+                    "ordinal": ordinal,
+                    "event": row.event,
+                    "source": row.source,
+                    "reason": row.reason,
+                    "fields": json_text.text(row.row),
+                    "details": row.details,
+                }
+                for ordinal, row in enumerate(rows)
+            ],
+        )

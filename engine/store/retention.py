@@ -22,6 +22,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import buckets, damping, id_runs
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
 
 FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
 
@@ -43,39 +44,37 @@ class _Step:
             self.left -= self.connection.execute(sa.delete(table).where(these)).rowcount
 
 
-def purge(
-    connection: sa.Connection,
-    rulebook: str,
-    firings_before: int,
-    history_before: int,
-    rows_max: int,
-) -> int:
-    """Forget what is older than two instants; how many rows, `rows_max` if there may be more."""
-    step = _Step(connection, rulebook, rows_max)
-    old = _last_before(connection, rulebook, firings_before)
-    _forget_entries(step, old)
-    _forget_firings(step, old)
-    failpoint("purge.middle")
-    if step.left > 0:
-        step.left -= id_runs.forget(connection, rulebook, step.left)
-    old = _last_before(connection, rulebook, history_before)
-    step.delete(t.rejected, t.rejected.c.bucket <= old)
-    step.delete(t.signals, t.signals.c.bucket <= old)
-    step.delete(t.commits, t.commits.c.bucket <= old)
-    c = t.controls.c
-    finished = c.bucket.is_not(None) | c.answer.is_not(None)
-    step.delete(t.controls, (c.asked_at < history_before) & finished)
-    step.delete(t.damping, damping.past(connection, rulebook))
-    _forget_buckets(step, old)
-    return rows_max - max(step.left, 0)
+class Retention(Bound):
+    """Implements `engine.core.ledger.Retention`."""
+
+    def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:
+        with self.leased() as connection:
+            step = _Step(connection, self.rulebook, rows_max)
+            old = _last_before(step, firings_before)
+            _forget_entries(step, old)
+            _forget_firings(step, old)
+            failpoint("purge.middle")
+            if step.left > 0:
+                step.left -= id_runs.forget(connection, self.rulebook, step.left)
+            old = _last_before(step, history_before)
+            step.delete(t.rejected, t.rejected.c.bucket <= old)
+            step.delete(t.signals, t.signals.c.bucket <= old)
+            step.delete(t.commits, t.commits.c.bucket <= old)
+            c = t.controls.c
+            finished = c.bucket.is_not(None) | c.answer.is_not(None)
+            step.delete(t.controls, (c.asked_at < history_before) & finished)
+            step.delete(t.damping, damping.past(connection, self.rulebook))
+            _forget_buckets(step, old)
+            failpoint("purge.before")
+        return rows_max - max(step.left, 0)
 
 
-def _last_before(connection: sa.Connection, rulebook: str, instant: int) -> int:
+def _last_before(step: _Step, instant: int) -> int:
     """The last bucket that was planned before an instant; 0 if there is none."""
     c = t.buckets.c
-    query = sa.select(c.bucket).where(c.rulebook == rulebook, c.now < instant)
+    query = sa.select(c.bucket).where(c.rulebook == step.rulebook, c.now < instant)
     query = query.order_by(c.now.desc(), c.bucket.desc()).limit(1)
-    return connection.execute(query).scalar_one_or_none() or 0
+    return step.connection.execute(query).scalar_one_or_none() or 0
 
 
 def _forget_entries(step: _Step, last: int) -> None:

@@ -4,18 +4,78 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Mapping, Sequence
+from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.exc import IntegrityError
 
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.instants import ceil_watermark
-from tidegate.engine.core.ports import Unplaced
+from tidegate.engine.core.ledger import Arrivals, Unplaced
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.values import Signal
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import insert_new
-from tidegate.engine.store.tables import signals
+from tidegate.engine.store.tables import controls, leases, signals
 from tidegate.rules.errors import EngineError
+
+_RULEBOOK: sa.BindParameter[str] = sa.bindparam("rulebook")
+_EVENTS: sa.BindParameter[str] = sa.bindparam("events", expanding=True)
+_RECEIVED = sa.select(signals.c.received_at).where(
+    signals.c.rulebook == _RULEBOOK, signals.c.bucket.is_(None), signals.c.event.in_(_EVENTS)
+)
+_PENDING = sa.select(controls.c.id).where(
+    controls.c.rulebook == _RULEBOOK, controls.c.bucket.is_(None), controls.c.answer.is_(None)
+)
+_ARRIVALS = sa.select(
+    leases.c.epoch,
+    leases.c.holder,
+    _PENDING.exists().label("controls"),
+    _RECEIVED.order_by(signals.c.received_at).limit(1).scalar_subquery().label("first"),
+    _RECEIVED.order_by(signals.c.received_at.desc()).limit(1).scalar_subquery().label("last"),
+).where(leases.c.rulebook == _RULEBOOK)
+
+
+class Signals(Bound):
+    """Implements `engine.core.ledger.Signals`."""
+
+    def arrivals(self, events: Collection[str]) -> Arrivals:
+        asked = {"rulebook": self.rulebook, "events": list(events)}
+        with self.database.read() as connection:
+            found = connection.execute(_ARRIVALS, asked).one_or_none()
+        if found is None or found.epoch != self.epoch:
+            raise self.lost(found.holder if found is not None else "nobody")
+        return Arrivals(bool(found.controls), found.first, found.last)
+
+    def raise_signal(self, signal: Signal) -> bool:
+        with self.database.write() as connection:
+            new = raise_signal(connection, self.rulebook, signal)
+            failpoint("signal.raised")
+        return new
+
+    def tell(self, told: Sequence[Signal]) -> None:
+        if told:
+            with self.leased() as connection:
+                tell(connection, self.rulebook, told)
+                failpoint("tell.before")
+
+    def unplaced(self, events: Collection[str], watermark: int, limit: int) -> Unplaced:
+        c = signals.c
+        wanted = (c.rulebook == self.rulebook) & c.bucket.is_(None) & c.event.in_(events)
+        received = sa.select(c.received_at).where(wanted).order_by(c.received_at, c.id)
+        query = sa.select(c.id, c.event, c.fields, c.received_at, c.depth, c.namespace)
+        query = query.order_by(c.received_at, c.id, c.namespace)
+        left_out = None
+        with self.database.read() as connection:
+            last = connection.execute(received.offset(limit - 1).limit(1)).scalar_one_or_none()
+            if last is not None:
+                together = c.received_at <= ceil_watermark(max(last, watermark + 1))
+                later = received.where(sa.not_(together)).limit(1)
+                left_out = connection.execute(later).scalar_one_or_none()
+                wanted &= together
+            rows = connection.execute(query.where(wanted)).all()
+        return Unplaced(tuple(map(_signal, rows)), left_out)
 
 
 def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:
@@ -68,39 +128,6 @@ def tell(connection: sa.Connection, rulebook: str, told: Sequence[Signal]) -> No
         insert_new(connection, signals, _row(rulebook, signal))
 
 
-def unplaced(
-    connection: sa.Connection, rulebook: str, events: Collection[str], watermark: int, limit: int
-) -> Unplaced:
-    """See `engine.core.ports.Store.unplaced_signals`."""
-    c = signals.c
-    wanted = (c.rulebook == rulebook) & c.bucket.is_(None) & c.event.in_(events)
-    received = sa.select(c.received_at).where(wanted).order_by(c.received_at, c.id)
-    last = connection.execute(received.offset(limit - 1).limit(1)).scalar_one_or_none()
-    left_out = None
-    if last is not None:
-        together = c.received_at <= ceil_watermark(max(last, watermark + 1))
-        left_out = connection.execute(
-            received.where(sa.not_(together)).limit(1)
-        ).scalar_one_or_none()
-        wanted &= together
-    query = sa.select(c.id, c.event, c.fields, c.received_at, c.depth, c.namespace)
-    rows = connection.execute(query.where(wanted).order_by(c.received_at, c.id, c.namespace))
-    return Unplaced(
-        tuple(
-            Signal(
-                row.id,
-                row.event,
-                json.loads(row.fields),
-                row.received_at,
-                row.depth,
-                namespace=row.namespace,
-            )
-            for row in rows
-        ),
-        left_out,
-    )
-
-
 def unplaced_by_event(connection: sa.Connection, rulebook: str) -> Mapping[str, int]:
     """How many signals no bucket has claimed, by event type, also by such that are no longer
     declared."""
@@ -136,6 +163,11 @@ def place(connection: sa.Connection, rulebook: str, bucket: int, placed: Sequenc
             f" {len(placed) - found.rowcount}",
             "is a second engine at work? start again",
         )
+
+
+def _signal(row: sa.Row[*tuple[Any, ...]]) -> Signal:
+    fields = json.loads(row.fields)
+    return Signal(row.id, row.event, fields, row.received_at, row.depth, namespace=row.namespace)
 
 
 def _row(rulebook: str, signal: Signal) -> dict[str, object]:

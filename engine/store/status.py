@@ -14,11 +14,8 @@ from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
-    disabling,
-    lease,
     misfires,
     outbox,
-    parking,
     rejections,
     suspects,
     timers,
@@ -26,8 +23,10 @@ from tidegate.engine.store import (
     versions,
 )
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import Database, server_now
 from tidegate.engine.store.holder import is_dead
+from tidegate.engine.store.lease import holder_of, standby_of
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
 from tidegate.engine.store.signals import unplaced_by_event
 from tidegate.engine.store.tables import metadata
@@ -39,88 +38,92 @@ _OWN = sa.text(
 ).bindparams(sa.bindparam("names", type_=sa.ARRAY(sa.Text)))
 
 
-def rulebook_status(
-    connection: sa.Connection,
-    rulebook: str,
-    declared: Collection[str] | None = None,
-    rules: Collection[str] | None = None,
-    texts: Collection[Text] | None = None,
-) -> dict[str, Any]:
-    """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO 8601,
-    UTC; lists hold mappings or names.
+class Status(Bound):
+    """What is shown of one rulebook."""
 
-    `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
-    `behind` is what it catches up with. It `looked_at` its sources last then; up to `seen_until`
-    nothing visible is left to take, though the last bucket ended at `watermark`.
-    `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a lease
-    that ended without a word; `standby` waits for the lease. `adjusted_commits` are those whose
-    instant had to be moved (G1); they, the counts of detections and `rejected_rows` count what is
-    forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`, `damped`, `dead`.
-    `moved` are the last of these commits, from what their logs say to where buckets placed them.
-    `rules` count also the entries that are not finished, and what is carried
-    (`engine.detect.load`). `misfires` are, by clock, the occurrences that were missed and passed
-    over. Since `losing_ground_since` buckets take longer than what arrives meanwhile; None where
-    they do not. `entries` are, of each state, the first that are not finished: a pending one that
-    has an error has failed and will be tried again; `commands` are the ways past a held or a dead
-    one: one whose rule is not among `rules`, if they are given, can only be skipped. `quarantined`
-    are texts that have ended Spark's Java or outlasted their deadline twice; only those among the
-    rulebook's `texts`, if they are given. A signal whose event is not among the `declared` ones, if
-    they are given, waits for a rulebook that declares it. `answered` is what came of what was asked
-    for last: a bucket carried it out, or it was answered.
-    """
+    def shown(
+        self,
+        declared: Collection[str] | None = None,
+        rules: Collection[str] | None = None,
+        texts: Collection[Text] | None = None,
+    ) -> dict[str, Any]:
+        """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO
+        8601, UTC; lists hold mappings or names.
+
+        `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
+        `behind` is what it catches up with. It `looked_at` its sources last then; up to
+        `seen_until` nothing visible is left to take, though the last bucket ended at `watermark`.
+        `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a
+        lease that ended without a word; `standby` waits for the lease. `adjusted_commits` are those
+        whose instant had to be moved (G1); they, the counts of detections and `rejected_rows` count
+        what is forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`,
+        `damped`, `dead`. `moved` are the last of these commits, from what their logs say to where
+        buckets placed them. `rules` count also the entries that are not finished, and what is
+        carried (`engine.detect.load`). `misfires` are, by clock, the occurrences that were missed
+        and passed over. Since `losing_ground_since` buckets take longer than what arrives
+        meanwhile; None where they do not. `entries` are, of each state, the first that are not
+        finished: a pending one that has an error has failed and will be tried again; `commands` are
+        the ways past a held or a dead one: one whose rule is not among `rules`, if they are given,
+        can only be skipped. `quarantined` are texts that have ended Spark's Java or outlasted their
+        deadline twice; only those among the rulebook's `texts`, if they are given. A signal whose
+        event is not among the `declared` ones, if they are given, waits for a rulebook that
+        declares it. `answered` is what came of what was asked for last: a bucket carried it out, or
+        it was answered.
+        """
+        with self.database.read() as connection:
+            detected = totals.of_rules(connection, self.rulebook)
+            unplaced = unplaced_by_event(connection, self.rulebook)
+            undeclared = [
+                {"event": event, "signals": count}
+                for event, count in sorted(unplaced.items())
+                if declared is not None and event not in declared
+            ]
+            return {
+                "rulebook": self.rulebook,
+                **_engine(connection, self.rulebook),
+                **_adjusted(connection, self.rulebook),
+                **totals.summed(detected.values()).shown,
+                "unplaced_signals": sum(unplaced.values()),
+                **_waiting(connection, self.rulebook, declared),
+                **_rules(connection, self.rulebook, detected),
+                "quarantined": suspects.shown(connection, self.rulebook, texts),
+                "tables": _tables(connection, self.rulebook),
+                "moved": _moved(connection, self.rulebook),
+                "entries": _entries(connection, self.rulebook, rules),
+                "rejected": rejections.newest(connection, self.rulebook, NEWEST_SHOWN, whole=False),
+                "undeclared_signals": undeclared,
+                "asked_for": _asked_for(connection, self.rulebook),
+                "answered": _answered(connection, self.rulebook),
+                "store_bytes": store_bytes(self.database, connection),
+            }
+
+    def stage_seconds(self) -> dict[str, float]:
+        """How long the stages of the last bucket took, those that are known."""
+        c = t.buckets.c
+        columns = [column for column in c if column.name.startswith("seconds_")]
+        query = sa.select(*columns).where(c.rulebook == self.rulebook)
+        with self.database.read() as connection:
+            row = connection.execute(query.order_by(c.bucket.desc()).limit(1)).one_or_none()
+        found = {} if row is None else _mapping(row)
+        return {name.removeprefix("seconds_"): s for name, s in found.items() if s is not None}
+
+
+def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
+    """How far the rulebook is, who runs it, and what he does."""
     b = t.buckets.c
-    last = connection.execute(
-        sa.select(b.bucket, b.watermark)
-        .where(b.rulebook == rulebook)
-        .order_by(b.bucket.desc())
-        .limit(1)
-    ).one_or_none()
-    unplaced = unplaced_by_event(connection, rulebook)
-    counts = totals.of_rules(connection, rulebook)
+    query = sa.select(b.bucket, b.watermark).where(b.rulebook == rulebook)
+    last = connection.execute(query.order_by(b.bucket.desc()).limit(1)).one_or_none()
+    watermark = last.watermark if last else None
     return {
-        "rulebook": rulebook,
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
-        "watermark": json_text.instant(last.watermark) if last else None,
-        "watermark_micros": last.watermark if last else None,
-        **_engine(connection, rulebook, last.watermark if last else None),
+        "watermark": json_text.instant(watermark),
+        "watermark_micros": watermark,
+        **_lease(connection, rulebook, watermark),
         "stopped": _stopped(connection, rulebook),
         "version": versions.running(connection, rulebook),
-        "standby": lease.holder(connection, lease.standby_of(rulebook)),
-        **_totals(connection, rulebook),
-        **totals.summed(counts.values()).shown,
-        "unplaced_signals": sum(unplaced.values()),
-        "oldest_signal_seconds": _oldest_signal_seconds(connection, rulebook, declared),
-        "timers_pending": timers.count(connection, rulebook),
-        "misfires": misfires.by_clock(connection, rulebook),
-        **_entry_counts(connection, rulebook),
-        "active_rules": _active(connection, rulebook),
-        "rules": _rules(connection, rulebook, counts),
-        "parked_rules": _parked(connection, rulebook),
-        "disabled_rules": _disabled(connection, rulebook),
-        "quarantined": suspects.shown(connection, rulebook, texts),
-        "tables": _tables(connection, rulebook),
-        "moved": _moved(connection, rulebook),
-        "entries": _entries(connection, rulebook, rules),
-        "rejected": rejections.newest(connection, rulebook, NEWEST_SHOWN, whole=False),
-        "undeclared_signals": [
-            {"event": event, "signals": count}
-            for event, count in sorted(unplaced.items())
-            if declared is not None and event not in declared
-        ],
-        "asked_for": _asked_for(connection, rulebook),
-        "answered": _answered(connection, rulebook),
+        "standby": holder_of(connection, standby_of(rulebook)),
     }
-
-
-def stage_seconds(connection: sa.Connection, rulebook: str) -> dict[str, float]:
-    """How long the stages of the last bucket took, those that are known."""
-    c = t.buckets.c
-    columns = [column for column in c if column.name.startswith("seconds_")]
-    query = sa.select(*columns).where(c.rulebook == rulebook)
-    row = connection.execute(query.order_by(c.bucket.desc()).limit(1)).one_or_none()
-    found = {} if row is None else _mapping(row)
-    return {name[len("seconds_") :]: took for name, took in found.items() if took is not None}
 
 
 def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
@@ -129,7 +132,7 @@ def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
     return connection.execute(query).scalar_one_or_none()
 
 
-def _engine(connection: sa.Connection, rulebook: str, watermark: int | None) -> dict[str, Any]:
+def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> dict[str, Any]:
     """Who runs the rulebook, what he does, and how far he has seen."""
     query = sa.select(t.leases).where(t.leases.c.rulebook == rulebook)
     row = connection.execute(query).one_or_none()
@@ -185,7 +188,18 @@ def _oldest_signal_seconds(
     return seconds_since(first, server_now(connection))
 
 
-def _totals(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+def _waiting(
+    connection: sa.Connection, rulebook: str, declared: Collection[str] | None
+) -> dict[str, Any]:
+    return {
+        "oldest_signal_seconds": _oldest_signal_seconds(connection, rulebook, declared),
+        "timers_pending": timers.count(connection, rulebook),
+        "misfires": misfires.by_clock(connection, rulebook),
+        **_entry_counts(connection, rulebook),
+    }
+
+
+def _adjusted(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     c = t.totals.c
     query = sa.select(c.adjusted_commits, c.rejected_count)
     row = connection.execute(query.where(c.rulebook == rulebook)).one_or_none()
@@ -206,6 +220,41 @@ def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
         "entries_failed": connection.execute(failed).scalar_one(),
         "entries_held": found.get(HELD, 0),
         "entries_dead": found.get(DEAD, 0),
+    }
+
+
+def _rules(
+    connection: sa.Connection, rulebook: str, found: Mapping[str, totals.Total]
+) -> dict[str, list[Any]]:
+    """The rules by state; of each what became of its detections (`totals.Total`), how many of its
+    entries are pending and held, and what it carries."""
+    o, a = t.outbox.c, t.activations.c
+    parked, disabled = _parked(connection, rulebook), _disabled(connection, rulebook)
+    held = sa.select(a.rule, a.carried_instances, a.carried_keys).where(a.rulebook == rulebook)
+    carried = {rule: counts for rule, *counts in connection.execute(held)}
+    states = dict.fromkeys(carried, "active")
+    states |= {row["rule"]: "parked" for row in parked}
+    states |= {row["rule"]: "disabled" for row in disabled}
+    query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
+    rows = connection.execute(query.group_by(o.rule, o.state))
+    left = {(rule, state): n for rule, state, n in rows}
+    return {
+        "active_rules": sorted(rule for rule, state in states.items() if state == "active"),
+        "rules": [
+            {
+                "rule": rule,
+                "state": states[rule],
+                "last_fired": json_text.instant(total.last_fired_at),
+                **total.shown,
+                "damped_by": total.damped,
+                **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
+                **dict(zip(CARRIED, carried.get(rule, (0, 0)), strict=True)),
+            }
+            for rule in sorted(states)
+            for total in (found.get(rule, totals.Total()),)
+        ],
+        "parked_rules": parked,
+        "disabled_rules": disabled,
     }
 
 
@@ -235,44 +284,6 @@ def _disabled(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
             "commands": [f"tidegate enable {row.rule}"],
         }
         for row in connection.execute(query)
-    ]
-
-
-def _active(connection: sa.Connection, rulebook: str) -> list[str]:
-    c = t.activations.c
-    query = sa.select(c.rule).where(c.rulebook == rulebook)
-    active = set(connection.execute(query).scalars())
-    stopped = parking.names(connection, rulebook) | disabling.names(connection, rulebook)
-    return sorted(active - stopped)
-
-
-def _rules(
-    connection: sa.Connection, rulebook: str, counts: Mapping[str, totals.Total]
-) -> list[dict[str, Any]]:
-    """Of each active, parked or disabled rule what became of its detections (`totals.Total`), how
-    many of its entries are pending and held, and what it carries."""
-    o, a = t.outbox.c, t.activations.c
-    states = dict.fromkeys(_active(connection, rulebook), "active")
-    states |= dict.fromkeys(parking.names(connection, rulebook), "parked")
-    states |= dict.fromkeys(disabling.names(connection, rulebook), "disabled")
-    names = sorted(states)
-    query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
-    rows = connection.execute(query.group_by(o.rule, o.state))
-    left = {(rule, state): n for rule, state, n in rows}
-    held = sa.select(a.rule, a.carried_instances, a.carried_keys).where(a.rulebook == rulebook)
-    carried = {rule: counts for rule, *counts in connection.execute(held)}
-    return [
-        {
-            "rule": rule,
-            "state": states[rule],
-            "last_fired": json_text.instant(total.last_fired_at),
-            **total.shown,
-            "damped_by": total.damped,
-            **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
-            **dict(zip(CARRIED, carried.get(rule, (0, 0)), strict=True)),
-        }
-        for rule in names
-        for total in (counts.get(rule, totals.Total()),)
     ]
 
 

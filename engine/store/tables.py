@@ -20,9 +20,11 @@ from sqlalchemy import (
     MetaData,
     Table,
     Text,
+    TextClause,
     TypeDecorator,
     text,
 )
+from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData()
 
@@ -38,6 +40,17 @@ class Message(TypeDecorator[str]):
         return value and value.replace("\0", "?").encode(errors="replace").decode()
 
 
+def _of_rulebook(name: str, *parts: SchemaItem) -> Table:
+    """A table whose key begins with the rulebook's name."""
+    return Table(name, metadata, Column("rulebook", Text, primary_key=True), *parts)
+
+
+def _partial(name: str, *columns: str, where: str | TextClause) -> Index:
+    """An index of the rows of which something is true."""
+    rows = text(where) if isinstance(where, str) else where
+    return Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
+
+
 # One row: the random id of the store (G20), the last number of the outbox's sequence (G16).
 meta = Table(
     "meta",
@@ -49,10 +62,8 @@ meta = Table(
 )
 
 # Ids of other stores, and former ones of this store, whose markers in the targets are known (G20).
-known_stores = Table(
+known_stores = _of_rulebook(
     "known_stores",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("store_id", Text, primary_key=True),
     Column("known_at", BigInteger, nullable=False),
 )
@@ -70,10 +81,8 @@ rulebooks = Table(
     Column("added", Text, nullable=False, server_default="{}"),
     Column("files", Text, nullable=False, server_default="{}"),
 )
-versions = Table(
+versions = _of_rulebook(
     "versions",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("version", BigInteger, primary_key=True, autoincrement=False),
     Column("text", Text, nullable=False),
     Column("file", Text),
@@ -84,10 +93,8 @@ versions = Table(
 
 # A lease is held while the store's clock is before `expires_at` (G21). `alive_at`: when its holder
 # was last heard of. The others say what it does (`engine.core.state`), since `state_at`.
-leases = Table(
+leases = _of_rulebook(
     "leases",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("holder", Text, nullable=False),
     Column("epoch", BigInteger, nullable=False),
     Column("expires_at", BigInteger, nullable=False),
@@ -105,10 +112,8 @@ leases = Table(
 )
 
 # `digest`: of the log file of `version`; null where it is not known.
-cursors = Table(
+cursors = _of_rulebook(
     "cursors",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("table_name", Text, primary_key=True),
     Column("table_id", Text, nullable=False),
     Column("version", BigInteger, nullable=False),
@@ -119,10 +124,8 @@ cursors = Table(
 
 # An active rule or script: since which instant, with which digest of what it detects with; how many
 # instances it carries, of how many keys.
-activations = Table(
+activations = _of_rulebook(
     "activations",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("instant", BigInteger, nullable=False),
     Column("digest", Text, nullable=False),
@@ -132,20 +135,16 @@ activations = Table(
 
 # How many occurrences of a clock were missed and passed over (G3), those included of buckets that
 # are forgotten.
-misfires = Table(
+misfires = _of_rulebook(
     "misfires",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("clock", Text, primary_key=True),
     Column("passed_over", BigInteger, nullable=False),
 )
 
 # A rule that a limit has parked (G13): since which instant, by which bucket, and how many
 # occurrences it has not seen meanwhile.
-parked = Table(
+parked = _of_rulebook(
     "parked",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("reason", Message, nullable=False),
     Column("hint", Message, nullable=False),
@@ -155,10 +154,8 @@ parked = Table(
 )
 
 # A rule that is switched off (G24): from which instant on, by which bucket.
-disabled = Table(
+disabled = _of_rulebook(
     "disabled",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("instant", BigInteger, nullable=False),
     Column("bucket", BigInteger, nullable=False),
@@ -166,10 +163,8 @@ disabled = Table(
 
 # `plan`: JSON of ranges, signal ids, pinned versions, control rows (G2). The
 # seconds are those of the stages; `seconds_act` is set once the bucket's entries were first tried.
-buckets = Table(
+buckets = _of_rulebook(
     "buckets",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("bucket", BigInteger, primary_key=True),
     Column("watermark_before", BigInteger, nullable=False),
     Column("watermark", BigInteger, nullable=False),
@@ -193,32 +188,22 @@ buckets = Table(
 # When each version of a table was: the instants of its commits, as buckets have placed them (G1).
 # A version that is read again has another instant then. `logged`: what the log says of a commit
 # that was moved, else null.
-commits = Table(
+commits = _of_rulebook(
     "commits",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("table_name", Text, primary_key=True),
     Column("instant", BigInteger, primary_key=True),
     Column("version", BigInteger, primary_key=True),
     Column("bucket", BigInteger, nullable=False),
     Column("logged", BigInteger),
     Index("commits_by_bucket", "rulebook", "bucket"),
-    Index(
-        "commits_moved",
-        "rulebook",
-        "bucket",
-        "instant",
-        "table_name",
-        sqlite_where=text("logged IS NOT NULL"),
-        postgresql_where=text("logged IS NOT NULL"),
+    _partial(
+        "commits_moved", "rulebook", "bucket", "instant", "table_name", where="logged IS NOT NULL"
     ),
 )
 
 # The sums of these columns of all buckets, those included that are forgotten (one row a rulebook).
-totals = Table(
+totals = _of_rulebook(
     "totals",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("row_count", BigInteger, nullable=False),
     Column("detection_count", BigInteger, nullable=False),
     Column("firing_count", BigInteger, nullable=False),
@@ -231,10 +216,8 @@ totals = Table(
 # `fired` of those that are acted on, `condition_failed` of those for which the condition does not
 # hold; others are damped (`damped_totals`), or their condition has no answer yet. `last_fired_at`:
 # when the last one that is acted on ended.
-rule_totals = Table(
+rule_totals = _of_rulebook(
     "rule_totals",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("firing_count", BigInteger, nullable=False),
     Column("fired", BigInteger, nullable=False, server_default="0"),
@@ -248,10 +231,8 @@ def _of_bucket() -> ForeignKeyConstraint:
 
 
 # A part of what is carried: at which watermark its first timer is due, how many it has.
-carried = Table(
+carried = _of_rulebook(
     "carried",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("name", Text, primary_key=True),
     Column("arrow", LargeBinary, nullable=False),
     Column("due", BigInteger),
@@ -261,10 +242,8 @@ carried = Table(
 
 # All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping.
 # `ordinal` tells rules apart. The tables stand last: what is before them is read without.
-firings = Table(
+firings = _of_rulebook(
     "firings",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("bucket", BigInteger, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("ordinal", Integer, nullable=False),
@@ -283,10 +262,8 @@ firings = Table(
 
 # What is remembered of a rule's firings that passed, for those that follow: rows of
 # `engine.core.damping_memory`, each until an instant.
-damping = Table(
+damping = _of_rulebook(
     "damping",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("kind", Integer, primary_key=True),
     Column("id", Text, primary_key=True),
@@ -296,20 +273,16 @@ damping = Table(
 )
 
 # How many firings of each rule were dropped, by what, those included that are forgotten.
-damped_totals = Table(
+damped_totals = _of_rulebook(
     "damped_totals",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("rule", Text, primary_key=True),
     Column("kind", Text, primary_key=True),
     Column("firing_count", BigInteger, nullable=False),
 )
 
 # Firing ids in sorted runs (`engine.store.id_runs`): those of the buckets `first_bucket` to `run`.
-firing_runs = Table(
+firing_runs = _of_rulebook(
     "firing_runs",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("run", BigInteger, primary_key=True),
     Column("first_bucket", BigInteger, nullable=False),
     Column("level", Integer, nullable=False),
@@ -317,10 +290,8 @@ firing_runs = Table(
 )
 
 # A run in pieces: ids, 16 bytes each, from `first_id` on; `places` says where each firing is.
-firing_ids = Table(
+firing_ids = _of_rulebook(
     "firing_ids",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("run", BigInteger, primary_key=True),
     Column("first_id", LargeBinary, primary_key=True),
     Column("ids", LargeBinary, nullable=False),
@@ -368,30 +339,19 @@ outbox = Table(
     Column("version", BigInteger, nullable=False, server_default="0"),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
-    Index(
-        "outbox_unfinished",
-        "rulebook",
-        "state",
-        "number",
-        sqlite_where=UNFINISHED,
-        postgresql_where=UNFINISHED,
-    ),
+    _partial("outbox_unfinished", "rulebook", "state", "number", where=UNFINISHED),
 )
 
 # What Spark runs of a rulebook's texts now: JSON of `engine.core.suspect.Suspect`s. It is empty
 # where nothing runs; what is in it when an engine begins ran when the last one ended (G13).
-begun = Table(
+begun = _of_rulebook(
     "begun",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("running", Text, nullable=False),
 )
 
 # What texts have done to Spark since they last ran cleanly (`engine.core.suspect.Strikes`).
-suspects = Table(
+suspects = _of_rulebook(
     "suspects",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("kind", Text, primary_key=True),
     Column("subject", Text, primary_key=True),
     Column("text", Text, primary_key=True),
@@ -407,10 +367,8 @@ suspects = Table(
 
 # Placed once `bucket` and `instant` are set (G4); `entry`, `ordinal`: the action that raised it.
 # `namespace`: `engine` where the engine made the id, as `<firing>-end_of`, else `client` (G28).
-signals = Table(
+signals = _of_rulebook(
     "signals",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("namespace", Text, primary_key=True),
     Column("id", Text, primary_key=True),
     Column("event", Text, nullable=False),
@@ -423,36 +381,16 @@ signals = Table(
     Column("ordinal", Integer),
     _of_bucket(),
     Index("signals_by_entry", "entry", "ordinal", unique=True),
-    Index(
-        "signals_by_bucket",
-        "rulebook",
-        "bucket",
-        sqlite_where=text("bucket IS NOT NULL"),
-        postgresql_where=text("bucket IS NOT NULL"),
+    _partial("signals_by_bucket", "rulebook", "bucket", where="bucket IS NOT NULL"),
+    _partial(
+        "signals_unplaced", "rulebook", "received_at", "id", "namespace", where="bucket IS NULL"
     ),
-    Index(
-        "signals_unplaced",
-        "rulebook",
-        "received_at",
-        "id",
-        "namespace",
-        sqlite_where=text("bucket IS NULL"),
-        postgresql_where=text("bucket IS NULL"),
-    ),
-    Index(
-        "signals_unplaced_by_event",
-        "rulebook",
-        "event",
-        sqlite_where=text("bucket IS NULL"),
-        postgresql_where=text("bucket IS NULL"),
-    ),
+    _partial("signals_unplaced_by_event", "rulebook", "event", where="bucket IS NULL"),
 )
 
 # Rows that could not become occurrences (G5).
-rejected = Table(
+rejected = _of_rulebook(
     "rejected",
-    metadata,
-    Column("rulebook", Text, primary_key=True),
     Column("bucket", BigInteger, primary_key=True),
     Column("ordinal", Integer, primary_key=True),
     Column("event", Text, nullable=False),
@@ -478,19 +416,7 @@ controls = Table(
     Column("bucket", BigInteger),
     Column("answer", Message),
     _of_bucket(),
-    Index(
-        "controls_by_bucket",
-        "rulebook",
-        "bucket",
-        sqlite_where=text("bucket IS NOT NULL"),
-        postgresql_where=text("bucket IS NOT NULL"),
-    ),
+    _partial("controls_by_bucket", "rulebook", "bucket", where="bucket IS NOT NULL"),
     Index("controls_by_time", "rulebook", "asked_at", "id"),
-    Index(
-        "controls_pending",
-        "rulebook",
-        "id",
-        sqlite_where=text("bucket IS NULL AND answer IS NULL"),
-        postgresql_where=text("bucket IS NULL AND answer IS NULL"),
-    ),
+    _partial("controls_pending", "rulebook", "id", where="bucket IS NULL AND answer IS NULL"),
 )

@@ -19,9 +19,9 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.values import DAMPED, ENGINE
 from tidegate.engine.store import buckets
-from tidegate.engine.store import firings as listing
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.database import Database, server_now
+from tidegate.engine.store.database import server_now
+from tidegate.engine.store.sqlstore import SqlStore
 from tidegate.rules.errors import EngineError
 
 _POSITION = re.compile(r"([0-9a-f]{8})-([0-9]{1,18})-([0-9]{1,18})")
@@ -68,8 +68,10 @@ class Tail:
     EngineError `bad-position`, and `position-gone`, also later.
     """
 
-    def __init__(self, database: Database, store_id: str, heard: Heard, since: str | None) -> None:
+    def __init__(self, store: SqlStore, heard: Heard, since: str | None) -> None:
+        database, store_id = store.database, store.id
         self._database = database
+        self._ledger = store.of(heard.rulebook)
         self._heard = heard
         self._more: Iterator[tuple[Position, dict[str, Any]]] = iter(())
         self._kept_only = since == EARLIEST  # before what must be there yet
@@ -164,8 +166,8 @@ class Tail:
             yield replace(begin, bucket=bucket, number=number), shown
 
     def _firings(self, begin: Position, last: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        heard, behind = self._heard, (begin.bucket, begin.number)
-        return listing.firings_behind(self._database, heard.rulebook, heard.name, behind, last)
+        behind = (begin.bucket, begin.number)
+        return self._ledger.firings.behind(self._heard.name, behind, last)
 
     def _signals(self, begin: Position, last: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Page after page: those of a bucket by their instants."""

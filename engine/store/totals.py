@@ -13,7 +13,7 @@ from tidegate.engine.core.state import MINUTE_MICROS, Fired
 from tidegate.engine.core.values import Firings
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ids_from_bytes, through_count
-from tidegate.engine.store.database import insert_new
+from tidegate.engine.store.database import add_up
 
 
 @dataclass(slots=True)
@@ -42,10 +42,8 @@ class Total:
 
 def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
     """Count what a rule has detected in a bucket."""
-    one, c = {"rulebook": rulebook, "rule": fired.rule}, t.rule_totals.c
-    if not insert_new(connection, t.rule_totals, {**one, "firing_count": len(fired)}):
-        more = sa.update(t.rule_totals).where(c.rulebook == rulebook, c.rule == fired.rule)
-        connection.execute(more.values(firing_count=c.firing_count + len(fired)))
+    one = {"rulebook": rulebook, "rule": fired.rule}
+    add_up(connection, t.rule_totals, one, {"firing_count": len(fired)})
 
 
 def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
@@ -63,13 +61,9 @@ def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Non
         values["last_fired_at"] = sa.case((before > last, before), else_=last)
     of_rule = sa.update(t.rule_totals).where(c.rulebook == rulebook, c.rule == fired.rule)
     connection.execute(of_rule.values(values))
-    d = t.damped_totals.c
     for kind, number in sorted(dropped.items()):
         one = {"rulebook": rulebook, "rule": fired.rule, "kind": kind}
-        if not insert_new(connection, t.damped_totals, {**one, "firing_count": number}):
-            same = (d.rulebook == rulebook) & (d.rule == fired.rule) & (d.kind == kind)
-            more = sa.update(t.damped_totals).where(same)
-            connection.execute(more.values(firing_count=d.firing_count + number))
+        add_up(connection, t.damped_totals, one, {"firing_count": number})
 
 
 def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:

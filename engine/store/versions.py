@@ -13,8 +13,10 @@ from dataclasses import dataclass, field, replace
 import sqlalchemy as sa
 
 from tidegate import rules
+from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import controls
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import insert_new, server_now, upsert
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
@@ -58,78 +60,98 @@ class KeptRulebook:
         return loaded
 
 
+class Versions(Bound):
+    """The texts of one rulebook."""
+
+    def register(
+        self,
+        text: str,
+        file: str | None,
+        added: Mapping[str, str] | None = None,
+        files: Mapping[str, str] | None = None,
+    ) -> int:
+        """Say that the rulebook runs, or is to run; the number of its version, a new one unless it
+        is the last. Without `added` the rules beside its text stay as they are kept. `files`: those
+        of its scripts."""
+        with self.database.write() as connection:
+            self._lock(connection)
+            if added is None:
+                before = current(connection).get(self.rulebook)
+                added = before.added if before is not None else {}
+            kept = KeptRulebook(text, file, added, files=files or {})
+            number = self._numbered(connection, kept)
+            upsert(connection, t.rulebooks, [_row(connection, self.rulebook, kept, number)])
+            failpoint("register.before")
+        return number
+
+    def introduce(self, kept: KeptRulebook) -> None:
+        """Keep a rulebook that the store does not know yet, so that it can say why it did not
+        start; one that it knows stays as it was."""
+        with self.database.write() as connection:
+            insert_new(connection, t.rulebooks, _row(connection, self.rulebook, kept, 0))
+
+    def propose(self, kept: KeptRulebook, after: int | None = None) -> int | None:
+        """Ask the engine to take over another version; its number. None, and nothing is asked for,
+        where the newest is not the version `after`, from which it was made."""
+        with self.database.write() as connection:
+            self._lock(connection)
+            if after is not None and self._newest(connection).version != after:
+                return None
+            number = self._numbered(connection, kept)
+            controls.add(connection, self.rulebook, RELOAD, str(number))
+        return number
+
+    def newest(self) -> KeptRulebook:
+        """The version that was asked for last, or else runs. Raises KeyError if there is none."""
+        with self.database.read() as connection:
+            return self._newest(connection)
+
+    def version(self, number: int) -> KeptRulebook | None:
+        """One of them; None if it is forgotten."""
+        with self.database.read() as connection:
+            return self._version(connection, number)
+
+    def _newest(self, connection: sa.Connection) -> KeptRulebook:
+        asked = [c for c in controls.pending(connection, self.rulebook) if c.kind == RELOAD]
+        found = self._version(connection, int(asked[-1].subject)) if asked else None
+        return found or current(connection)[self.rulebook]
+
+    def _version(self, connection: sa.Connection, number: int) -> KeptRulebook | None:
+        c = t.versions.c
+        query = sa.select(t.versions).where(c.rulebook == self.rulebook, c.version == number)
+        row = connection.execute(query).one_or_none()
+        return None if row is None else _kept(row)
+
+    def _lock(self, connection: sa.Connection) -> None:
+        """One at a time gives a rulebook its next version; SQLite has one writer anyway."""
+        named = sa.select(t.rulebooks.c.name).where(t.rulebooks.c.name == self.rulebook)
+        connection.execute(named.with_for_update())
+
+    def _numbered(self, connection: sa.Connection, kept: KeptRulebook) -> int:
+        c = t.versions.c
+        mine = sa.select(t.versions).where(c.rulebook == self.rulebook).order_by(c.version.desc())
+        last = connection.execute(mine.limit(1)).one_or_none()
+        number = 1
+        if last is not None:
+            before = _kept(last)
+            if before == replace(kept, version=before.version):
+                return before.version
+            number = before.version + 1
+        row = _row(connection, self.rulebook, kept, number)
+        row["rulebook"] = row.pop("name")
+        connection.execute(sa.insert(t.versions).values(row))
+        return number
+
+
 def current(connection: sa.Connection) -> dict[str, KeptRulebook]:
     """By name, the rulebooks as they run, or ran last."""
     return {row.name: _kept(row) for row in connection.execute(sa.select(t.rulebooks))}
-
-
-def version(connection: sa.Connection, rulebook: str, number: int) -> KeptRulebook | None:
-    """One of a rulebook's versions; None if it is forgotten."""
-    c = t.versions.c
-    query = sa.select(t.versions).where(c.rulebook == rulebook, c.version == number)
-    row = connection.execute(query).one_or_none()
-    return None if row is None else _kept(row)
-
-
-def introduce(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> None:
-    """Keep a rulebook that the store does not know yet; one that it knows stays as it was."""
-    insert_new(connection, t.rulebooks, _row(connection, rulebook, kept, 0))
-
-
-def register(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
-    """The rulebook runs from now on: the number of its version, a new one unless it is the last."""
-    _lock(connection, rulebook)
-    number = _numbered(connection, rulebook, kept)
-    upsert(connection, t.rulebooks, [_row(connection, rulebook, kept, number)])
-    return number
-
-
-def newest(connection: sa.Connection, rulebook: str) -> KeptRulebook:
-    """The version that was asked for last, or else runs. Raises KeyError if there is none."""
-    asked = [c for c in controls.pending(connection, rulebook) if c.kind == RELOAD]
-    found = version(connection, rulebook, int(asked[-1].subject)) if asked else None
-    return found or current(connection)[rulebook]
-
-
-def propose(
-    connection: sa.Connection, rulebook: str, kept: KeptRulebook, after: int | None = None
-) -> int | None:
-    """Ask the engine to take over another version; its number. None, and nothing is asked for,
-    where the newest is not the version `after`, from which it was made."""
-    _lock(connection, rulebook)
-    if after is not None and newest(connection, rulebook).version != after:
-        return None
-    number = _numbered(connection, rulebook, kept)
-    controls.add(connection, rulebook, RELOAD, str(number))
-    return number
 
 
 def running(connection: sa.Connection, rulebook: str) -> int:
     """The number of the version that runs, 0 if none has run yet."""
     query = sa.select(t.rulebooks.c.version).where(t.rulebooks.c.name == rulebook)
     return connection.execute(query).scalar_one_or_none() or 0
-
-
-def _lock(connection: sa.Connection, rulebook: str) -> None:
-    """One at a time gives a rulebook its next version; in SQLite any transaction that writes."""
-    named = sa.select(t.rulebooks.c.name).where(t.rulebooks.c.name == rulebook)
-    connection.execute(named.with_for_update())
-
-
-def _numbered(connection: sa.Connection, rulebook: str, kept: KeptRulebook) -> int:
-    c = t.versions.c
-    mine = sa.select(t.versions).where(c.rulebook == rulebook).order_by(c.version.desc())
-    last = connection.execute(mine.limit(1)).one_or_none()
-    number = 1
-    if last is not None:
-        before = _kept(last)
-        if before == replace(kept, version=before.version):
-            return before.version
-        number = before.version + 1
-    row = _row(connection, rulebook, kept, number)
-    row["rulebook"] = row.pop("name")
-    connection.execute(sa.insert(t.versions).values(row))
-    return number
 
 
 def _row(

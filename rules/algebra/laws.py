@@ -36,18 +36,6 @@ class Law:
     use: Use
     instances: bool = True
 
-    def sides(
-        self, variables: Mapping[str, x.Expression], s: str, t: str, least: str
-    ) -> tuple[x.Expression, x.Expression]:
-        """Both sides with expressions for the variables; s, t, least are texts of durations."""
-        from tidegate.rules.expressions.parser import parse
-
-        left, right = (
-            fill(parse(text.format(s=s, t=t, least=least)), variables)
-            for text in (self.left, self.right)
-        )
-        return left, right
-
 
 def fill(expression: x.Expression, variables: Mapping[str, x.Expression]) -> x.Expression:
     """The expression with its variables replaced."""

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
+from tests.support.acting import Alone, FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
@@ -34,9 +34,9 @@ class Run:
         sink: FakeSink,
         check: Any = lambda: None,
         hands: Hands | None = None,
-        outbox: FakeOutbox | None = None,
+        outbox: FakeLedger | None = None,
     ) -> None:
-        self.sink, self.outbox, self.now = sink, outbox or FakeOutbox(HELD), 0
+        self.sink, self.outbox, self.now = sink, outbox or FakeLedger(HELD), 0
         book = rulebook(rule(name="a", retry=RETRY), rule(name="b", on_dead="hold"))
         self.runner = Runner(
             book,
@@ -173,7 +173,7 @@ def test_it_says_which_of_the_actions_that_are_due_is_run() -> None:
     assert said == [f"running actions, {n} of 3" for n in (1, 2, 3)]
 
 
-class Taken(FakeOutbox):
+class Taken(FakeLedger):
     """The ids of what entry 2 raises are taken."""
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:

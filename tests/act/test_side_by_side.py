@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import FakeOutbox, FakeSink, Unasked, executors
+from tests.support.acting import FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import firings, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.run import Runner
@@ -55,7 +55,7 @@ def runner(sink: FakeSink, size: int = 6, **more: Any) -> Runner:
     book = rulebook(*(rule(name=name) for name in NAMES))
     crew: Crew[Outcome] = Crew("test", size)
     run = executors(sink, lambda: 0)
-    return Runner(book, run, FakeOutbox(HELD), lambda: None, lambda: 0, crew, **more)
+    return Runner(book, run, FakeLedger(HELD), lambda: None, lambda: 0, crew, **more)
 
 
 def met(entries: Sequence[Entry], size: int = 6) -> tuple[set[tuple[int, int]], list[int]]:

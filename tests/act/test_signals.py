@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import Alone, FakeOutbox, FakeSink, Unasked, executors
+from tests.support.acting import Alone, FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.kinds.signal import signals_of
@@ -70,7 +70,7 @@ def test_g22_an_id_says_which_firing_and_which_action() -> None:
 
 
 def test_g22_signals_are_settled_with_their_entry() -> None:
-    outbox, sink = FakeOutbox(FIRED), FakeSink(failing={1: 1})
+    outbox, sink = FakeLedger(FIRED), FakeSink(failing={1: 1})
     times = iter(range(0, 99 * SECOND, SECOND))
     runner = Runner(
         rulebook(rule(name="a")),

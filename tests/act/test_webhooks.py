@@ -7,7 +7,6 @@ import json
 import logging
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -27,7 +26,7 @@ from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.core.values import Firings
-from tidegate.engine.store import Ledger, open_store
+from tidegate.engine.store import open_store
 from tidegate.rules.model import Retry
 
 SECRETS = {"TIDEGATE_SECRET_OPS": "0123456789abcdef", "TIDEGATE_SECRET_TOKEN": "tok en"}
@@ -48,7 +47,7 @@ class Bench:
 
     def begin(self) -> None:
         """As a new engine would."""
-        self.epoch = self.store.acquire("bank", "one", 60)
+        self.epoch = self.store.of("bank").lease.acquire("one", 60)
         book = rulebook(rule(name="a", retry=RETRY), rule(name="h", retry=RETRY, on_dead="hold"))
         crew: Crew[Outcome] = Crew("act", 2)
         self.runner = Runner(
@@ -57,16 +56,16 @@ class Bench:
                 "sql": Statements(self.sink),
                 "webhook": Webhooks(self.sink, self.poster, self.environment),
             },
-            Ledger(self.store, "bank", self.epoch),
+            self.store.of("bank", self.epoch),
             lambda: None,
             lambda: self.now,
             crew,
             Crew("beside", 4),
         )
-        self.runner.load(self.store.open_entries("bank"))
+        self.runner.load(self.store.of("bank").outbox.open_entries())
 
     def add(self, *entries: Entry, fired: Firings = FIRED) -> tuple[Entry, ...]:
-        made = make.plan(self.store.last_bucket("bank") + 1)
+        made = make.plan(self.store.of("bank").buckets.last() + 1)
         numbered = make.commit(self.store, self.epoch, made, fired=[fired], entries=entries)
         self.runner.add(numbered, [fired])
         return numbered
@@ -76,7 +75,9 @@ class Bench:
         return self.runner.work(Unasked(), patient=True)
 
     def states(self) -> list[tuple[int, str, list[str] | None, str | None]]:
-        found = (self.store.one_entry("bank", n) for n in range(1, self.store.last_entry() + 1))
+        found = (
+            self.store.of("bank").outbox.entry(n) for n in range(1, self.store.last_entry() + 1)
+        )
         return [
             (e.number, e.state, list(e.firing_ids) if e.firing_ids else None, e.error)
             for e in found
@@ -169,7 +170,7 @@ def test_g29_only_what_failed_is_tried_again_by_the_same_key(
     bench = bench_of(receiver)
     bench.add(bench.hook(otherwise_at=99 * SECOND))
     assert bench.work() == 0
-    left = [e.otherwise_at for e in map(partial(bench.store.one_entry, "bank"), (1, 2)) if e]
+    left = [e.otherwise_at for e in map(bench.store.of("bank").outbox.entry, (1, 2)) if e]
     assert left == [99 * SECOND, None]  # no alternative for what is done
     said = "2 requests failed: 127.0.0.1 answered 503"
     assert bench.states() == [
@@ -189,7 +190,7 @@ def test_g29_only_what_failed_is_tried_again_by_the_same_key(
         (2, "done", [IDS[0], IDS[3]]),
         (3, "done", [IDS[1]]),
     ]
-    shown = {f["firing_id"]: f["entries"] for f in bench.store.firings("bank")}
+    shown = {f["firing_id"]: f["entries"] for f in bench.store.of("bank").firings.listed()}
     assert [[e["state"] for e in shown[one]] for one in IDS] == [["done"]] * 4
 
 
@@ -239,8 +240,8 @@ def test_g18_a_redrive_sends_what_is_dead_by_the_same_keys(
 
     receiver.answer = lambda _: 200
     receiver.received.clear()
-    bench.store.ask("bank", "redrive", "1")
-    [asked] = bench.store.pending_controls("bank")
+    bench.store.of("bank").controls.ask("redrive", "1")
+    [asked] = bench.store.of("bank").controls.pending()
     bench.runner.carry_out(asked, Now())
     assert bench.work() == 1
     assert receiver.keys == [f"{IDS[0]}/0"]
@@ -329,8 +330,8 @@ def test_g18_a_statement_is_sealed_though_a_webhook_stands_before_it(
     bench = bench_of(receiver, Sealing(failing={2: 99}))
     bench.add(bench.hook(app_id="x"), make.entry("a", 1, app_id="x"))
     bench.work()
-    bench.store.ask("bank", "skip", "2")
-    [asked] = bench.store.pending_controls("bank")
+    bench.store.of("bank").controls.ask("skip", "2")
+    [asked] = bench.store.of("bank").controls.pending()
     assert (asked.kind, asked.subject) == ("skip", "2")
     bench.runner.carry_out(asked, Unasked())
     assert bench.sink.committed == [2]

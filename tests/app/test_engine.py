@@ -22,7 +22,8 @@ from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text import logs
 from tidegate.engine.core.text.logs import STAGES
 from tidegate.engine.quarantine.turns import GATE
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import open_store
+from tidegate.engine.store.retention import Retention
 from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -336,7 +337,7 @@ def test_g07_a_storage_that_is_away_is_waited_for_and_a_spark_that_is_gone_is_no
 def test_g07_a_store_that_is_away_while_it_forgets_is_waited_for(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    purge, calls = SqlStore.purge, [0]
+    purge, calls = Retention.purge, [0]
 
     def away(*given: Any) -> int:
         calls[0] += 1
@@ -344,7 +345,7 @@ def test_g07_a_store_that_is_away_while_it_forgets_is_waited_for(
             raise OutageError("store-unreachable", "the store is away")
         return purge(*given)
 
-    monkeypatch.setattr(SqlStore, "purge", away)
+    monkeypatch.setattr(Retention, "purge", away)
     monkeypatch.setattr("tidegate.engine.app.engine.PURGE_EVERY_BUCKETS", 1)
     shop.order((1, 10))
     with shop.engine() as engine:
@@ -465,7 +466,7 @@ def test_g16b_a_new_column_of_the_source_loses_no_effect(shop: Shop) -> None:
         assert "the statement gives 4 columns, its target has 3" in obstacle
     shop.edit(f"'first', * EXCEPT ({fixed})", "'first', id, amount")
     with open_store(shop.store, create=False) as store:
-        store.ask("shop", "redrive", "3")
+        store.of("shop").controls.ask("redrive", "3")
     shop.run_once()
     assert shop.logged()["first", 2, 70] == 1
     assert shop.status()["entries_pending"] == 0
@@ -498,8 +499,8 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
     shop.edit("SELECT 'first', id, amount FROM event", "SELECT 'first', id, amount, 0 FROM event")
     shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
     with open_store(shop.store, create=False) as store:
-        for entry in store.open_entries("shop"):
-            store.ask("shop", "redrive", str(entry.number), option="may-double")
+        for entry in store.of("shop").outbox.open_entries():
+            store.of("shop").controls.ask("redrive", str(entry.number), option="may-double")
     shop.run_once()
     assert shop.logged() == {("first", 1, 60, 0): 1, ("first", 2, 70, 0): 1}
     assert [tuple(row) for row in shop.sql("SELECT id FROM {other}")] == [(2,)]

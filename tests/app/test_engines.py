@@ -101,7 +101,7 @@ def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
         assert [*engines.failures.items()] == [("stock", stopped.value)]
         assert lake.rows("log") == each | {("bank", 2): 2, ("bank", 3): 1}
         with open_store(slow_store_url, create=False) as store:
-            status = {name: store.status(name) for name in NAMES}
+            status = {name: store.of(name).status.shown() for name in NAMES}
         assert status["stock"]["lease_holder"] is None  # it can be run elsewhere at once
         assert str(stopped.value) == status["stock"]["stopped"]
         assert status["bank"]["lease_holder"] is not None
@@ -143,9 +143,9 @@ def test_an_engine_that_has_ended_gives_its_lease_back_while_another_one_is_busy
         other = next(one for one in NAMES if one != name)
         with open_store(url, create=False) as store:
             until = time.monotonic() + 60
-            while (held := store.holder(other)) is not None and time.monotonic() < until:
+            while (held := store.of(other).lease.holder()) is not None and time.monotonic() < until:
                 time.sleep(0.1)
-            holders.extend([held, store.holder(name)])
+            holders.extend([held, store.of(name).lease.holder()])
 
     with Engines(files(lake), spark=spark, store=url) as engines:
         with pytest.raises(EngineError, match="open already"):

@@ -117,7 +117,7 @@ def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of
             data.put("unfit", '{on: large, do: ["INSERT INTO log SELECT nothing FROM event"]}')
             data.drop("unfit")
             data.put("last", "{on: more}")
-            store.register("shop", BOOK + "# signalled\n", None)
+            store.of("shop").versions.register(BOOK + "# signalled\n", None)
     shop.book.write_text(BOOK.replace("per: id", "per: amount"))  # 9 was no key of it
     with shop.engine() as engine:
         assert [*engine.rulebook.rules] == ["pair", "more"]

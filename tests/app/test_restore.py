@@ -269,7 +269,7 @@ def test_g16b_engines_on_two_copies_of_a_store_do_nothing_twice(
         second.run_once()
         assert shop.logged() == Counter([("first", 1), ("hearing", 7), ("first", 2)])
         with open_store(twin.store, create=False) as store:
-            (held,) = store.open_entries("shop")
+            (held,) = store.of("shop").outbox.open_entries()
             assert (held.rule, held.state, held.fate) == ("first", "held", "passed")
             assert "an engine on a copy of this store" in (held.error or "")
         shop.order((3,))

@@ -76,9 +76,9 @@ def test_rows_signals_and_timers_reach_a_script_and_rules_write_what_it_emits(sh
         ("dear", None, 2): 1,
     }
     with open_store(shop.store, create=False) as store:
-        depths = {firing["depth"] for firing in store.firings("shop")}
+        depths = {firing["depth"] for firing in store.of("shop").firings.listed()}
         assert depths == {1}
-        assert store.status("shop")["rejected_rows"] == 0
+        assert store.of("shop").status.shown()["rejected_rows"] == 0
 
 
 def test_g09_a_script_that_is_edited_while_the_engine_runs_starts_anew_and_no_other(

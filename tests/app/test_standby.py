@@ -18,6 +18,7 @@ from tidegate.engine.control.status import rulebook_status
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
+from tidegate.engine.store.lease import Lease
 from tidegate.rules.errors import EngineError
 
 BOOK = "rulebook: shop\nevents: {rung: {signal: {}}}\nrules: {heard: {on: rung}}\n"
@@ -26,7 +27,7 @@ BOOK = "rulebook: shop\nevents: {rung: {signal: {}}}\nrules: {heard: {on: rung}}
 @pytest.fixture
 def store(store_url: str) -> Iterator[SqlStore]:
     with open_store(store_url, create=True) as opened:
-        opened.register("shop", BOOK, None)
+        opened.of("shop").versions.register(BOOK, None)
         yield opened
 
 
@@ -38,7 +39,7 @@ def standby(store: SqlStore) -> Iterator[tuple[list[object], Callable[[], None],
 
     def wait() -> None:
         def take() -> None:
-            found.append(store.acquire("shop", this_holder(), 30))
+            found.append(store.of("shop").lease.acquire(this_holder(), 30))
 
         try:
             wait_for_end(load(BOOK), store, take, waiting, stopped)
@@ -55,8 +56,8 @@ def standby(store: SqlStore) -> Iterator[tuple[list[object], Callable[[], None],
 def test_g21_a_standby_has_the_lease_once_it_is_given_back_and_is_known_until_then(
     store: SqlStore, store_url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.acquire("shop", "one/7/x", 600)
-    assert not took(lambda: store.acquire("shop", "two/8/x", 600))
+    store.of("shop").lease.acquire("one/7/x", 600)
+    assert not took(lambda: store.of("shop").lease.acquire("two/8/x", 600))
     with standby(store) as (found, _, waiting):
         until(waiting.is_set)
         with standby(store) as (other, stop, other_waits):
@@ -68,16 +69,16 @@ def test_g21_a_standby_has_the_lease_once_it_is_given_back_and_is_known_until_th
             assert first.endswith(" is its standby)")
             stop()
             until(lambda: other == ["standby-ended"])
-        holder = store.holder
+        holder = Lease.holder
         away = [True]
 
-        def asked(name: str) -> str | None:
+        def asked(lease: Lease) -> str | None:
             if away[0]:
                 raise OutageError("store-unreachable", "no answer", "")
-            return holder(name)
+            return holder(lease)
 
-        monkeypatch.setattr(store, "holder", asked)
-        store.release("shop", 1)
+        monkeypatch.setattr(Lease, "holder", asked)
+        store.of("shop", 1).lease.release()
         assert not threading.Event().wait(0.6)
         assert found == []  # the store is away; it waits for that, too
         away[0] = False
@@ -101,7 +102,7 @@ def test_a_standby_goes_on_with_its_own_file_and_says_where_the_other_had_anothe
     newer = BOOK.replace("heard", "known")
     file.write_text(newer)
     assert (again(), caplog.text) == (BOOK, "")  # as the other ran it
-    store.register("shop", newer, str(file))
+    store.of("shop").versions.register(newer, str(file))
     assert (again(), caplog.text) == (newer, "")  # it was changed under both
     file.write_text(BOOK)
     assert again() == BOOK

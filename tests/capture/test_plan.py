@@ -14,7 +14,8 @@ from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.ports import TableHead, Unplaced
+from tidegate.engine.core.ledger import Unplaced
+from tidegate.engine.core.ports import TableHead
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Commit, Cursor, Plan, Signal
 from tidegate.rules.errors import EngineError

@@ -231,7 +231,7 @@ def test_a_wrong_signal_is_refused_and_nothing_is_stored(
     assert result.exit_code == 1
     assert result.stderr.count(said) == 1
     with open_store(f"sqlite:///{doors.with_suffix('.db')}", create=True) as store:
-        assert store.unplaced_by_event("doors") == {}
+        assert make.unplaced_by_event(store, "doors") == {}
 
 
 def test_a_field_without_a_value_is_said_to_be_so(tidegate: Tidegate, doors: Path) -> None:
@@ -239,7 +239,7 @@ def test_a_field_without_a_value_is_said_to_be_so(tidegate: Tidegate, doors: Pat
     assert tidegate(*words).exit_code == 0
     assert tidegate(*words, "--null", "door").exit_code == 2
     with open_store(f"sqlite:///{doors.with_suffix('.db')}", create=False) as store:
-        (raised,) = store.unplaced_signals("doors", {"opened"}, 0, 9).signals
+        (raised,) = store.of("doors").signals.unplaced({"opened"}, 0, 9).signals
     assert raised.fields == {"door": 7, "by": None}
 
 
@@ -303,10 +303,10 @@ def test_reset_says_what_it_skips_or_repeats_and_is_refused_beyond_the_head(
     for version in range(10):
         (log / f"{version:020}.json").touch()
     with open_store(url, create=True) as store:
-        store.register("r", file.read_text(), str(file))
-        epoch = store.acquire("r", "one", 60)
+        store.of("r").versions.register(file.read_text(), str(file))
+        epoch = store.of("r").lease.acquire("one", 60)
         make.commit(store, epoch, make.plan(rulebook="r", ranges=(make.a_range("t", 3, 6),)))
-        store.release("r", epoch)
+        store.of("r", epoch).lease.release()
 
     def asked(start: str) -> dict[str, str]:
         found = json.loads(tidegate("reset", "t", "--from", start, "--store", url, "--json").stdout)
@@ -432,7 +432,7 @@ def test_a_held_lease_is_waited_for_or_left_alone(
 ) -> None:
     url = f"sqlite:///{doors.with_suffix('.db')}"
     with open_store(url, create=True) as store:
-        store.acquire("doors", "elsewhere/1", 600)
+        store.of("doors").lease.acquire("elsewhere/1", 600)
     left = tidegate("run", doors, "--once", "--if-held", "skip")
     assert (left.exit_code, left.stdout, left.stderr) == (0, "", "")
     assert "left alone: rulebook 'doors' is run by elsewhere/1 (machine/process)" in caplog.text
@@ -449,7 +449,7 @@ def test_g07_status_knows_why_a_rulebook_could_not_be_started(
     url = f"sqlite:///{doors.with_suffix('.db')}"
     assert tidegate("signal", "closed", "door=7", "--rulebook-file", doors).exit_code == 0
     with open_store(url, create=False) as store:
-        store.register("doors", doors.read_text(), str(doors))  # as an engine does
+        store.of("doors").versions.register(doors.read_text(), str(doors))  # as an engine does
     doors.write_text(doors.read_text().replace("opened ; closed", "opened ; closde"))
     assert tidegate("run", doors, "--once").exit_code == 1
     said = tidegate("status", "--store", url).stdout
@@ -469,8 +469,8 @@ def test_what_runs_stays_what_runs_when_a_signal_brings_another_text(
 ) -> None:
     url = f"sqlite:///{tmp_path / 'own.db'}"
     with open_store(url, create=True) as store:
-        store.register("doors", doors.read_text(), str(doors))
-        store.acquire("doors", "machine/1/7", 600)
+        store.of("doors").versions.register(doors.read_text(), str(doors))
+        store.of("doors").lease.acquire("machine/1/7", 600)
         other = tmp_path / "other.yaml"
         other.write_text(doors.read_text() + "\n# another text\n")
         at = ("--rulebook-file", str(other), "--store", url)

@@ -28,8 +28,8 @@ def url(tmp_path: Path) -> str:
     """A store in which rule `passed` is parked, entry 1 is done, 2 dead and 3 held."""
     url = f"sqlite:///{tmp_path / 'doors.db'}"
     with open_store(url, create=True) as store:
-        store.register(NAME, SIGNALS + "  other: {on: opened}\n", None)
-        epoch = store.acquire(NAME, this_holder(), 60)
+        store.of(NAME).versions.register(SIGNALS + "  other: {on: opened}\n", None)
+        epoch = store.of(NAME).lease.acquire(this_holder(), 60)
         fired = make.firings("passed")
         entries = [
             make.entry("passed", 0),
@@ -45,10 +45,10 @@ def url(tmp_path: Path) -> str:
             rejected=[Rejected("opened", "inbox", "no door", {"door": "Ada's"}, "Ada was it")] * 2,
             parked=(Parked("passed", "it stores too much", "bound it", make.BEGIN),),
         )
-        store.settle(NAME, epoch, [Outcome(numbered[0], "done", 1)])
+        store.of(NAME, epoch).outbox.settle([Outcome(numbered[0], "done", 1)])
         held = Outcome(numbered[2], "held", 1, "cast failed", details="cast of 'Ada' failed\nat 2")
-        store.settle(NAME, epoch, [held])
-        store.release(NAME, epoch)
+        store.of(NAME, epoch).outbox.settle([held])
+        store.of(NAME, epoch).lease.release()
     return url
 
 
@@ -59,7 +59,7 @@ def test_enable_says_that_it_forgives(tidegate: Tidegate) -> None:
 
 def asked(url: str) -> list[tuple[str, str, str | None]]:
     with open_store(url, create=False) as store:
-        return [(c.kind, c.subject, c.option) for c in store.pending_controls(NAME)]
+        return [(c.kind, c.subject, c.option) for c in store.of(NAME).controls.pending()]
 
 
 def answer(tidegate: Tidegate, *words: object) -> Any:
@@ -80,7 +80,7 @@ def test_the_ways_past_an_entry_are_asked_of_the_engine(tidegate: Tidegate, url:
         "effective": "no engine runs: `tidegate run` carries it out",
     }
     with open_store(url, create=False) as store:
-        store.acquire(NAME, this_holder(), 60)
+        store.of(NAME).lease.acquire(this_holder(), 60)
     assert answer(tidegate, "skip", 3, "--unsealed", *at)["effective"].startswith("at the engine")
     answer(tidegate, "redrive", 2, *at)
     answer(tidegate, "redrive", 3, "--may-double", *at)
@@ -166,7 +166,7 @@ def test_g18_dead_letters_are_listed_and_redriven_together(tidegate: Tidegate, u
     ]
     assert tidegate("redrive", *at).exit_code == 2
     with open_store(url, create=False) as store:
-        store.register(NAME, SIGNALS.replace("passed:", "renamed:"), None)
+        store.of(NAME).versions.register(SIGNALS.replace("passed:", "renamed:"), None)
     assert answer(tidegate, "redrive", "--all", *at)["only_to_be_skipped"] == [2, 3]
 
 
@@ -196,17 +196,17 @@ def test_status_says_first_whether_it_runs_and_fits_the_screen(
     assert row.split() == ["passed", "parked", "2026-03-02", "09:02:00", "2", "0", "0", "1", "1"]
     assert sum(line.split()[:3] == ["other", "not", "active"] for line in lines) == 1
     with open_store(url, create=False) as store:
-        epoch = store.acquire(NAME, this_holder(), 60)
+        epoch = store.of(NAME).lease.acquire(this_holder(), 60)
         first = tidegate("status", "--store", url).stdout.splitlines()[0]
         assert first.startswith(f"rulebook doors: starting (process {os.getpid()} on ")
-        store.set_stopped(NAME, epoch, "no disk")
-        store.release(NAME, epoch)
+        store.of(NAME, epoch).lease.set_stopped("no disk")
+        store.of(NAME, epoch).lease.release()
     assert tidegate("status", "--store", url).stdout.startswith("rulebook doors: stopped: no disk")
 
 
 def test_an_entry_of_a_rule_that_is_gone_can_only_be_skipped(tidegate: Tidegate, url: str) -> None:
     with open_store(url, create=False) as store:
-        store.register(NAME, SIGNALS.replace("passed:", "renamed:"), None)
+        store.of(NAME).versions.register(SIGNALS.replace("passed:", "renamed:"), None)
     entries = answer(tidegate, "status", "--store", url)["entries"]
     assert [e["commands"] for e in entries] == [["tidegate skip 2"], ["tidegate skip 3"]]
 
@@ -216,12 +216,12 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "75")
     with open_store(url, create=False) as store:
-        epoch = store.acquire(NAME, this_holder(), 60)
+        epoch = store.of(NAME).lease.acquire(this_holder(), 60)
         columns = {"account_id": pa.array([None, Decimal("-1E-18")], pa.decimal128(38, 18))}
         fired = make.firings("other", 2, 2, **columns)
         make.commit(store, epoch, make.plan(2, rulebook=NAME), fired=[fired])
-        store.release(NAME, epoch)
-        ids = [firing["firing_id"] for firing in store.firings(NAME)]
+        store.of(NAME, epoch).lease.release()
+        ids = [firing["firing_id"] for firing in store.of(NAME).firings.listed()]
 
     def shown(*words: object) -> list[str]:
         return tidegate("firings", *words, "--store", url).stdout.splitlines()
@@ -257,10 +257,10 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
 def test_one_firing_is_said_in_the_singular(tidegate: Tidegate, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'one.db'}"
     with open_store(url, create=True) as store:
-        store.register(NAME, SIGNALS, None)
-        epoch = store.acquire(NAME, this_holder(), 60)
+        store.of(NAME).versions.register(SIGNALS, None)
+        epoch = store.of(NAME).lease.acquire(this_holder(), 60)
         make.commit(store, epoch, make.plan(rulebook=NAME), fired=[make.firings("passed", 1)])
-        store.release(NAME, epoch)
+        store.of(NAME, epoch).lease.release()
     shown = tidegate("firings", "--store", url).stdout.splitlines()
     assert shown[0] == "the newest 1 of 1 detection: 1 fired"
     assert tidegate("firings", "--all", "--store", url).stdout.startswith("all 1 of 1 detection:")
@@ -302,11 +302,13 @@ def test_an_entry_of_unknown_fate_names_the_options(tidegate: Tidegate, url: str
 
 
 def doubt(store: SqlStore) -> None:
-    entry = store.one_entry(NAME, 3)
+    entry = store.of(NAME).outbox.entry(3)
     assert entry is not None
-    epoch = store.acquire(NAME, this_holder(), 60)
-    store.settle(NAME, epoch, [Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value)])
-    store.release(NAME, epoch)
+    epoch = store.of(NAME).lease.acquire(this_holder(), 60)
+    store.of(NAME, epoch).outbox.settle(
+        [Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value)]
+    )
+    store.of(NAME, epoch).lease.release()
 
 
 @pytest.mark.parametrize("text", ["yesterday", "", "3x"])
@@ -328,7 +330,7 @@ def test_a_script_is_named_where_only_a_rule_can_stand(tidegate: Tidegate, tmp_p
     url = f"sqlite:///{tmp_path / 'echo.db'}"
     script = "scripts: {echo: {text: 'in {} opened out {} again (opened() {!> again();})*'}}\n"
     with open_store(url, create=True) as store:
-        store.register(NAME, SIGNALS + script, None)
+        store.of(NAME).versions.register(SIGNALS + script, None)
     said = tidegate("disable", "echo", "--key", "door=7", "--store", url)
     assert (said.exit_code, "it is a script" in said.stderr) == (1, True), said.stderr
     answer(tidegate, "disable", "echo", "--store", url)

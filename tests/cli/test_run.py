@@ -38,7 +38,7 @@ rules:
 
 def cursor(shop: Shop) -> int:
     with open_store(shop.store, create=False) as store:
-        return store.load("shop").cursors["orders"].version
+        return store.of("shop").buckets.load().cursors["orders"].version
 
 
 @pytest.fixture(scope="module")
@@ -204,7 +204,7 @@ def test_an_unreachable_store_is_named_without_its_password(tidegate: Tidegate, 
 def test_g21_a_second_engine_is_refused(tidegate: Tidegate, shop: Shop) -> None:
     assert tidegate("run", shop.book, "--once").exit_code == 0
     with open_store(shop.store, create=False) as store:
-        store.acquire("shop", "elsewhere:1", 60)
+        store.of("shop").lease.acquire("elsewhere:1", 60)
         result = tidegate("run", shop.book, "--once")
     assert result.exit_code == 3
     assert "elsewhere:1" in result.stderr
@@ -234,4 +234,4 @@ def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) ->
     assert (child.returncode, "Traceback" in said) == (0, False), said
     assert shop.logged() == {(1, 1): 1}
     with open_store(shop.store, create=False) as store:
-        assert store.status("shop")["lease_holder"] is None
+        assert store.of("shop").status.shown()["lease_holder"] is None

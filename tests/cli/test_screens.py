@@ -46,9 +46,9 @@ def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(status_screen, "bytes_text", lambda _: "1 MB")
     with open_store(url, create=True) as store:
-        store.register(NAME, SIGNALS, None)
+        store.of(NAME).versions.register(SIGNALS, None)
         plan = make.plan(rulebook=NAME, activations={"passed": make.BEGIN})
-        epoch = store.acquire(NAME, HOLDER, 60)
+        epoch = store.of(NAME).lease.acquire(HOLDER, 60)
         make.commit(store, epoch, plan, fired=[make.firings("passed")], digests={"passed": "d"})
         yield store
 
@@ -82,7 +82,7 @@ def ago(minutes: int) -> int:
 def test_status_says_first_what_the_engine_does(
     tidegate: Tidegate, store: SqlStore, url: str, activity: Activity, first: str
 ) -> None:
-    store.say(NAME, 1, replace(activity, oldest=ago(24) if activity.commits else None))
+    store.of(NAME, 1).lease.say(replace(activity, oldest=ago(24) if activity.commits else None))
     said = f"rulebook doors: {first} (process 7 on one)\n{BUCKET}\n{RULES}\n"
     assert tidegate("status", "--store", url).stdout == said
 
@@ -91,7 +91,7 @@ def test_an_idle_engine_has_seen_everything_up_to_its_last_look(
     tidegate: Tidegate, store: SqlStore, url: str
 ) -> None:
     seen = make.BEGIN + 24 * make.HOUR
-    store.say(NAME, 1, Activity("idle", looked_at=seen, seen_until=seen))
+    store.of(NAME, 1).lease.say(Activity("idle", looked_at=seen, seen_until=seen))
     lines = tidegate("status", "--store", url).stdout.splitlines()
     assert "\n".join(lines[1:3]) == BUCKET.replace("03-02 10:00", "03-03 09:00")
 
@@ -99,17 +99,17 @@ def test_an_idle_engine_has_seen_everything_up_to_its_last_look(
 def test_an_engine_that_has_stopped_says_so_whatever_it_did_last(
     tidegate: Tidegate, store: SqlStore, url: str
 ) -> None:
-    store.say(NAME, 1, Activity("waiting", "nothing"))
-    store.release(NAME, 1)
+    store.of(NAME, 1).lease.say(Activity("waiting", "nothing"))
+    store.of(NAME, 1).lease.release()
     said = f"stopped (not running); `tidegate run` goes on\n{BUCKET}\n{RULES}\n"
     assert tidegate("status", "--store", url).stdout == f"rulebook doors: {said}"
 
 
 def test_several_rulebooks_are_an_overview(tidegate: Tidegate, store: SqlStore, url: str) -> None:
-    store.say(NAME, 1, Activity("idle"))
-    store.register("gates", SIGNALS.replace("rulebook: doors", "rulebook: gates"), None)
-    epoch = store.acquire("gates", HOLDER, 60)
-    store.say("gates", epoch, Activity("starting", "starting Spark"))
+    store.of(NAME, 1).lease.say(Activity("idle"))
+    store.of("gates").versions.register(SIGNALS.replace("rulebook: doors", "rulebook: gates"), None)
+    epoch = store.of("gates").lease.acquire(HOLDER, 60)
+    store.of("gates", epoch).lease.say(Activity("starting", "starting Spark"))
     assert tidegate("status", "--store", url).stdout.rstrip("\n") == ALL
     one = tidegate("status", "--store", url, "--rulebook", NAME).stdout
     assert one == f"rulebook doors: idle (process 7 on one)\n{BUCKET}\n{RULES}\n"

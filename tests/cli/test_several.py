@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
+from tests.support.make import unplaced_by_event
 from tidegate.engine.store import open_store
 
 WINDOWS = """\
@@ -74,7 +75,7 @@ def test_a_rulebook_that_another_engine_runs_is_told_and_may_be_left_to_it(
     url = f"sqlite:///{doors.with_name('store.db')}"
     with open_store(url, create=True) as store:
         for name in ("doors", "windows"):
-            store.acquire(name, "elsewhere/1", 600)
+            store.of(name).lease.acquire("elsewhere/1", 600)
     words = ("run", doors, windows, "--store", url, "--once")
     held = tidegate(*words)
     assert (held.exit_code, held.stdout) == (3, "")
@@ -87,13 +88,13 @@ def url(store_url: str, doors: Path, windows: Path) -> str:
     """A store that knows both."""
     with open_store(store_url, create=True) as store:
         for name, file in (("doors", doors), ("windows", windows)):
-            store.register(name, file.read_text(), str(file))
+            store.of(name).versions.register(file.read_text(), str(file))
     return store_url
 
 
 def unplaced(url: str) -> list[int]:
     with open_store(url, create=False) as store:
-        return [sum(store.unplaced_by_event(name).values()) for name in ("doors", "windows")]
+        return [sum(unplaced_by_event(store, name).values()) for name in ("doors", "windows")]
 
 
 def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
@@ -107,7 +108,7 @@ def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
     told = tidegate(*both).stdout
     assert "rulebooks: doors, windows\n" in told
     with open_store(url, create=False) as store:
-        ids = [store.unplaced_signals(n, ["opened"], 0, 9).signals[-1].id for n in
+        ids = [store.of(n).signals.unplaced(["opened"], 0, 9).signals[-1].id for n in
                ("doors", "windows")]  # fmt: skip
     assert ids[0] == ids[1] != "x"
     assert ids[0] in told
@@ -123,7 +124,7 @@ def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
 
     windows.write_text(WINDOWS.replace("by: string", "by: bigint"))
     with open_store(url, create=False) as store:
-        store.register("windows", windows.read_text(), str(windows))
+        store.of("windows").versions.register(windows.read_text(), str(windows))
     refused = tidegate(*both)
     assert refused.exit_code == 1
     assert "rulebook windows: field `by` of `opened`" in refused.stderr
@@ -131,7 +132,7 @@ def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
     fits = tidegate("signal", "opened", "door=7", "by=12", "--store", url, "--id", "y", "--json")
     assert json.loads(fits.stdout)["rulebooks"] == ["doors", "windows"]
     with open_store(url, create=False) as store:
-        stored = [store.unplaced_signals(n, ["opened"], 0, 9).signals[-1] for n in
+        stored = [store.of(n).signals.unplaced(["opened"], 0, 9).signals[-1] for n in
                   ("doors", "windows")]  # fmt: skip
     assert [signal.fields["by"] for signal in stored] == ["12", 12]
     assert tidegate(*both[:2], "door=8", "by=12", "--store", url, "--id", "y").exit_code == 1

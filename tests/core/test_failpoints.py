@@ -61,9 +61,9 @@ def test_an_answer_is_lost_after_the_next_commit(tmp_path: Path) -> None:
         arm("first=late")
         failpoint("first")
         with pytest.raises(FailpointError, match=COMMITTED):
-            store.ask("bank", "enable", "a")
-        store.ask("bank", "enable", "b")
-        assert [asked.subject for asked in store.pending_controls("bank")] == ["a", "b"]
+            store.of("bank").controls.ask("enable", "a")
+        store.of("bank").controls.ask("enable", "b")
+        assert [asked.subject for asked in store.of("bank").controls.pending()] == ["a", "b"]
 
 
 def test_a_point_may_take_its_time(monkeypatch: pytest.MonkeyPatch) -> None:

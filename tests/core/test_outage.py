@@ -11,6 +11,8 @@ from tests.support.bench import BOOK, Bench
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.buckets import Buckets
+from tidegate.engine.store.outbox import Outbox
 from tidegate.rules.errors import EngineError
 
 
@@ -75,7 +77,7 @@ def test_g07_a_database_server_restarted_in_mid_run_loses_and_doubles_nothing(
     """It is killed before or after a transaction, or while a statement runs, and comes back a
     little later."""
     with open_store(server.new_url(), create=True) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         bench = Bench(store, commits=4)
         killed: list[str] = []
 
@@ -95,8 +97,8 @@ def test_g07_a_database_server_restarted_in_mid_run_loses_and_doubles_nothing(
 
         monkeypatch.setattr(bench.feed, "read", ends("read", bench.feed.read, after=True))
         monkeypatch.setattr(bench.sink, "run", ends("run", bench.sink.run, after=True))
-        monkeypatch.setattr(SqlStore, "commit", ends("commit", SqlStore.commit, after=True))
-        monkeypatch.setattr(SqlStore, "settle", ends("settle", SqlStore.settle, after=False))
+        monkeypatch.setattr(Buckets, "commit", ends("commit", Buckets.commit, after=True))
+        monkeypatch.setattr(Outbox, "settle", ends("settle", Outbox.settle, after=False))
 
         def wait(_: float) -> None:
             if not server.processes:
@@ -122,7 +124,7 @@ def test_g07_a_database_server_without_room_or_rest_is_waited_for(server: postgr
     an I/O error, a replica: each passes. A CHECK that fails, or a right that lacks, does not."""
     passing = ("40P01", "53100", "53300", "57014", "55P03", "57P01", "58030", "25006")
     with open_store(server.new_url(), create=True) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         bench = Bench(store, commits=1)
         for code in (*passing, "23514", "42501"):
             bench.feed.commits += 1
@@ -149,5 +151,5 @@ def test_g07_a_database_server_without_room_or_rest_is_waited_for(server: postgr
 
 
 def run(store: SqlStore, statements: str) -> None:
-    with store._database._writing.begin() as connection:
+    with store.database._writing.begin() as connection:
         connection.exec_driver_sql(statements)

@@ -87,11 +87,11 @@ class Lake:
 
     def status(self) -> dict[str, Any]:
         with open_store(self.store, create=False) as store:
-            return store.status(BOOK)
+            return store.of(BOOK).status.shown()
 
     def firings(self) -> list[dict[str, Any]]:
         with open_store(self.store, create=False) as store:
-            return list(store.firings(BOOK))
+            return list(store.of(BOOK).firings.listed())
 
 
 def expected(moves: Rows) -> tuple[Rows, Rows]:

@@ -159,8 +159,8 @@ def test_g13_twenty_poisons_stop_no_healthy_rulebook(spark: SparkSession, tmp_pa
 def check_status(folder: Path, said: str) -> None:
     """Each poison is named, with its way past, and has done nothing."""
     with open_store(f"sqlite:///{folder}/store.db", create=False) as store:
-        status: dict[str, Any] = store.status("poison")
-        rejected = store.rejected("poison", 1_000, whole=True)
+        status: dict[str, Any] = store.of("poison").status.shown()
+        rejected = store.of("poison").rejections.newest(1_000, whole=True)
     assert status["stopped"] is None
     dead = {row["rule"]: row for row in status["entries"]}
     rules = {f"{kind}{n}" for kind, texts in (("i", IFS), ("q", QUERIES), ("a", ACTIONS))

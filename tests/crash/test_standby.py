@@ -137,7 +137,7 @@ def test_g21_a_standby_goes_on_where_the_active_engine_was_killed_or_slept(
         standby = stack.enter_context(running(shop, "--standby", "--http", "127.0.0.1:0"))
         until(lambda: ready(said) == "standby")
         with open_store(shop.store, create=False) as store:
-            status = store.status("shop")
+            status = store.of("shop").status.shown()
         assert f"/{active.pid}/" in status["lease_holder"]
         assert f"/{standby.pid}/" in status["standby"]
         shop.order((1,))

@@ -137,7 +137,7 @@ def test_orders_expire_after_a_day_also_where_the_engine_was_down(
         engine.run_once()
     assert unpaid.rows("SELECT * FROM orders") == [(1, "open"), (2, "expired")]
     with open_store(unpaid.store, create=False) as store:
-        (firing,) = store.firings("unpaid")
+        (firing,) = store.of("unpaid").firings.listed()
     assert of_text(firing["end"]) - of_text(firing["start"]) == 24 * HOUR
     assert of_text(firing["fired_at"]) - of_text(firing["end"]) > 5 * HOUR
 

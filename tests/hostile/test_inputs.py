@@ -106,10 +106,10 @@ def test_signals_are_stored_as_they_came_or_refused(store: SqlStore, count: int)
             continue
         told["made"] += 1
         if len(kept) < 200:
-            store.raise_signal("shop", made)
+            store.of("shop").signals.raise_signal(made)
             kept[made.id] = made.fields
     assert min(told.values()) > count / 100
-    found = store.unplaced_signals("shop", sorted(book.events), 0, count).signals
+    found = store.of("shop").signals.unplaced(sorted(book.events), 0, count).signals
     assert {one.id: one.fields for one in found} == kept
 
 

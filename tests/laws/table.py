@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.rules.algebra.laws import Law
+from tidegate.rules.algebra.laws import Law, fill
 from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.expressions.parser import parse
 
 
 def sides(
     law: Law, variables: Mapping[str, Expression], s: int, t: int
 ) -> tuple[Expression, Expression]:
     """Both sides with expressions for the variables and seconds for s and t."""
-    return law.sides(variables, str(s), str(t), str(min(s, t)))
+    left, right = (
+        fill(parse(text.format(s=s, t=t, least=min(s, t))), variables)
+        for text in (law.left, law.right)
+    )
+    return left, right

@@ -16,5 +16,5 @@ from tidegate.engine.store import SqlStore, open_store
 def store(empty_store: Path, tmp_path: Path) -> Iterator[SqlStore]:
     file = shutil.copy(empty_store, tmp_path / "loop.db")
     with open_store(f"sqlite:///{file}", create=False) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         yield store

@@ -34,7 +34,7 @@ def fired(bench: Bench) -> Counter[tuple[str, tuple[int, ...]]]:
     """The rules but `pay` that fired, with the ids of their constituents."""
     return Counter(
         (f["rule"], tuple(c["id"] for c in f["constituents"]))
-        for f in bench.store.firings("loop")
+        for f in bench.store.of("loop").firings.listed()
         if f["rule"] != "pay"
     )
 
@@ -67,12 +67,12 @@ def test_g23_an_action_begins_once_ends_after_its_last_statement_or_fails(
     expected |= {("ended", (n,)): 1 for n in (0, 1)} | {("broke", (2,)): 1}
     expected |= {("whole", (n, n)): 1 for n in (0, 1)}
     assert fired(bench) == expected
-    depths = {f["rule"]: f["depth"] for f in store.firings("loop")}
+    depths = {f["rule"]: f["depth"] for f in store.of("loop").firings.listed()}
     assert (depths["pay"], depths["begun"], depths["whole"]) == (1, 2, 2)
     assert bench.sink.effects["ended", 0] == 1
     dead = next(number for number, state in bench.states() if state == "dead")
     left.clear()
-    store.ask("loop", "redrive", str(dead))
+    store.of("loop").controls.ask("redrive", str(dead))
     settle(bench)
     assert fired(bench) == {**expected, ("ended", (2,)): 1, ("whole", (2, 2)): 1}
     bench.restart()
@@ -106,8 +106,8 @@ def test_g23_what_operators_bring_about_is_told_too(store: SqlStore, kind: str, 
     bench.drain()
     setattr(bench.sink, failing, lambda _: None)
     if kind != "purge":
-        store.ask("loop", "skip", "1")
+        store.of("loop").controls.ask("skip", "1")
     else:
-        store.ask("loop", "disable", "pay", option="purge")
+        store.of("loop").controls.ask("disable", "pay", option="purge")
     settle(bench)
     assert fired(bench) == {(told, (0,)): 1}

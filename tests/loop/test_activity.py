@@ -11,6 +11,7 @@ from tidegate.engine.control.status import status_of
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.store import LeaseKeeper, SqlStore
+from tidegate.engine.store.lease import Lease
 
 
 class Said(list[Activity]):
@@ -41,7 +42,7 @@ def test_an_idle_engine_has_seen_all_up_to_its_last_look(store: SqlStore) -> Non
     bench = Bench(store, 4)
     keeper = Keeper(store, bench)
     bench.drain()
-    watermark = store.status("loop")["watermark"]
+    watermark = store.of("loop").status.shown()["watermark"]
     bench.clock.later(1_440)
     bench.loop.bucket()
     keeper.renew()
@@ -69,35 +70,35 @@ def test_it_says_which_entry_it_waits_for(store: SqlStore) -> None:
 def test_the_keeper_says_when_it_was_looked_last_and_repeats_what_the_store_has_missed(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    real, away = store.say, [True]
+    real, away = Lease.say, [True]
 
-    def say(rulebook: str, epoch: int, activity: Activity) -> None:
+    def say(lease: Lease, activity: Activity) -> None:
         if away[0]:
             raise OutageError("store-unreachable", "no answer", "")
-        real(rulebook, epoch, activity)
+        real(lease, activity)
 
-    monkeypatch.setattr(store, "say", say)
+    monkeypatch.setattr(Lease, "say", say)
     with LeaseKeeper(store, "loop", 1) as keeper:
         keeper.say(Activity("idle", looked_at=1))
-        assert store.status("loop")["state"] == "starting"
+        assert store.of("loop").status.shown()["state"] == "starting"
         away[0] = False
         keeper.say(Activity("idle", looked_at=1))
-        assert store.status("loop")["state"] == "idle"
+        assert store.of("loop").status.shown()["state"] == "idle"
         away[0] = True  # nothing is said any more: what follows comes with the renewal
         keeper.say(Activity("idle", looked_at=86_400_000_000))
         for _ in range(600):
-            if store.status("loop")["looked_at"] == "1970-01-02T00:00:00Z":
+            if store.of("loop").status.shown()["looked_at"] == "1970-01-02T00:00:00Z":
                 break
             time.sleep(0.05)
-        assert store.status("loop")["looked_at"] == "1970-01-02T00:00:00Z"
-    assert store.status("loop")["state"] == "stopped"
+        assert store.of("loop").status.shown()["looked_at"] == "1970-01-02T00:00:00Z"
+    assert store.of("loop").status.shown()["state"] == "stopped"
 
 
 class Keeper:
     """Says to a store what a bench's loop says, as a lease's keeper does."""
 
     def __init__(self, store: SqlStore, bench: Bench) -> None:
-        self.store, self.epoch = store, bench.loop.epoch
+        self.store, self.epoch = store, bench.epoch
         self.writes: list[str] = []
         self.activity: Activity | None = None
         bench.loop.say = self.say
@@ -105,8 +106,8 @@ class Keeper:
     def say(self, activity: Activity) -> None:
         if activity != self.activity:
             self.writes.append(activity.state)
-            self.store.say("loop", self.epoch, activity)
+            self.store.of("loop", self.epoch).lease.say(activity)
         self.activity = activity
 
     def renew(self) -> None:
-        self.store.renew("loop", self.epoch, 600, self.activity)
+        self.store.of("loop", self.epoch).lease.renew(600, self.activity)

@@ -133,7 +133,7 @@ def test_g24_what_is_purged_has_no_alternative(store: SqlStore) -> None:
     bench = Sending(store, book_of(SQL))
     bench.drain()
     bench.broken = False
-    store.ask("loop", "disable", "pay", option="purge")
+    store.of("loop").controls.ask("disable", "pay", option="purge")
     bench.on(300)
     bench.restart()
     bench.on(300)
@@ -149,7 +149,7 @@ def test_g18_a_redrive_takes_no_text_of_the_other_branch(store: SqlStore) -> Non
     bench.write(book_of(SQL).replace("attempts: 1000", "attempts: 1"))
     bench.restart()
     bench.broken = False
-    store.ask("loop", "redrive", "2")
+    store.of("loop").controls.ask("redrive", "2")
     bench.drain()
-    [answered] = store.status("loop")["answered"]
+    [answered] = store.of("loop").status.shown()["answered"]
     assert "no action number 2 any more" in answered["answer"]

@@ -10,9 +10,10 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.bench import BOOK, Bench
-from tests.support.make import BEGIN, SECOND
+from tests.support.make import BEGIN, SECOND, unplaced_by_event
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.signals import Signals
 
 TOLD = (
     BOOK
@@ -28,14 +29,14 @@ TOLD = TOLD.replace("events: {", "events: {told: {signal: {id: bigint}}, ")
 def store(slow_store_url: str) -> Iterator[SqlStore]:
     """On both databases."""
     with open_store(slow_store_url, create=True) as opened:
-        opened.register("loop", BOOK, None)
+        opened.of("loop").versions.register(BOOK, None)
         yield opened
 
 
 def tell(store: SqlStore, number: int, event: str = "told", fields: Any = None) -> None:
     at = BEGIN + number * 1_000
     fields = {"id": number} if fields is None else fields
-    store.raise_signal("loop", Signal(f"{event}-{number}", event, fields, at))
+    store.of("loop").signals.raise_signal(Signal(f"{event}-{number}", event, fields, at))
 
 
 def test_g04_what_was_visible_is_done_cap_or_not_and_nothing_else_is_waited_for(
@@ -57,12 +58,12 @@ def test_g04_what_was_visible_is_done_cap_or_not_and_nothing_else_is_waited_for(
         buckets += 1
         tell(store, (now - BEGIN) // 1_000 + 3_000 + buckets)
     assert buckets == 3
-    assert store.unplaced_by_event("loop") == {"no_longer_declared": 5, "told": 3}
+    assert unplaced_by_event(store, "loop") == {"no_longer_declared": 5, "told": 3}
     bench.drain()
-    assert store.unplaced_by_event("loop") == {"no_longer_declared": 5}
+    assert unplaced_by_event(store, "loop") == {"no_longer_declared": 5}
     assert bench.loop.idle
     assert len(bench.sink.effects) == bench.sink.effects.total() == 5 + 3
-    assert store.status("loop")["rejected_rows"] == 1
+    assert store.of("loop").status.shown()["rejected_rows"] == 1
 
 
 def test_an_idle_look_is_one_query_and_one_listing_of_each_source(
@@ -99,19 +100,19 @@ def test_g02_what_comes_while_the_engine_looks_keeps_its_time(
     bench = Bench(store, commits=1, text=TOLD)
     bench.drain()
     bench.feed.commits = 2
-    raised, look = [], store.arrivals
+    raised, look = [], Signals.arrivals
 
     def late(*given: Any) -> Any:
         found = look(*given)
         if not raised:
             raised.append(bench.clock())
-            store.raise_signal("loop", Signal("late", "told", {"id": 7}, raised[0]))
+            store.of("loop").signals.raise_signal(Signal("late", "told", {"id": 7}, raised[0]))
         return found
 
-    monkeypatch.setattr(store, "arrivals", late)
+    monkeypatch.setattr(Signals, "arrivals", late)
     bench.drain()
     placed = sa.text("SELECT bucket, received_at, instant FROM signals")
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         ((bucket, received_at, instant),) = connection.execute(placed).all()
     assert (bucket, received_at, instant) == (3, raised[0], raised[0])
 
@@ -131,14 +132,14 @@ def test_g02_the_clock_is_read_before_anything_is_listed(
 ) -> None:
     """What comes while the store answers, for a minute, is of a later bucket."""
     bench = Bench(store, commits=1)
-    begun, arrivals = bench.clock.at, store.arrivals
+    begun, arrivals = bench.clock.at, Signals.arrivals
 
     def slowly(*asked: object) -> object:
         found = arrivals(*asked)
         bench.clock.later(60)
         return found
 
-    monkeypatch.setattr(store, "arrivals", slowly)
+    monkeypatch.setattr(Signals, "arrivals", slowly)
     assert bench.loop.bucket() is not None
     assert bench.loop.state.watermark is not None
     assert bench.loop.state.watermark < begun + SECOND

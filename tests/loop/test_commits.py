@@ -47,7 +47,7 @@ class Quiet(Bench):
     def found(self) -> dict[str, list[Any]]:
         """By rule, the times of what it fired for: seconds since the first commit."""
         found: dict[str, list[Any]] = {}
-        for fired in self.store.firings("loop"):
+        for fired in self.store.of("loop").firings.listed():
             times = [seconds(each["time"]) for each in fired["constituents"]]
             found.setdefault(fired["rule"], []).append(times)
         return {rule: sorted(times) for rule, times in found.items()}
@@ -94,7 +94,7 @@ def test_g01_a_commit_without_rows_that_comes_late_is_moved_as_any(store: SqlSto
     bench.drain()
     bench.feed.commits = 6
     bench.drain()
-    moved = store.status("loop")["moved"]
+    moved = store.of("loop").status.shown()["moved"]
     assert [one["version"] for one in moved] == [4, 5]
     assert bench.found()["lands"][-2:] == ends([seconds(one["to"]) for one in moved])
 
@@ -103,7 +103,9 @@ def test_g16_what_a_commit_of_an_action_causes_is_deeper_than_that(store: SqlSto
     bench = Quiet(store)
     bench.feed.commits, bench.feed.depths = COMMITS, {3: 4, 4: 2}
     bench.drain()
-    found = [each for each in store.firings("loop") if each["rule"] in ("lands", "begun")]
+    found = [
+        each for each in store.of("loop").firings.listed() if each["rule"] in ("lands", "begun")
+    ]
     depths = dict.fromkeys(SEEN, 1) | {3: 5, 4: 3}
     assert sorted(each["depth"] for each in found) == sorted([*depths.values()] * 2)
 
@@ -123,7 +125,7 @@ def test_g25_a_commit_on_which_where_raises_is_rejected_whichever_edge_is_asked_
 
     monkeypatch.setattr(bench.feed, "decide", decide)
     bench.drain()
-    (wrong,) = store.rejected("loop", 10, whole=True)
+    (wrong,) = store.of("loop").rejections.newest(10, whole=True)
     assert (wrong["event"], wrong["source"], wrong["fields"]["version"]) == ("landed", "t@3", 3)
 
 
@@ -134,5 +136,5 @@ def test_an_engine_is_idle_behind_commits_without_rows(store: SqlStore) -> None:
         bench = Quiet(store, commits=6, text=text.replace("loop", f"loop{number}"))
         assert len(bench.drain()) == 1
         assert bench.drain() == []
-        (table,) = store.status(f"loop{number}")["tables"]
+        (table,) = store.of(f"loop{number}").status.shown()["tables"]
         assert table["version"] == 5

@@ -47,22 +47,22 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     assert conditions.asked == 3
     assert bench.sink.effects == Counter({("b", 0): 1, ("b", 1): 1})
     assert bench.states() == [(1, "dead")]
-    (dead,) = store.obstacles("loop")
+    (dead,) = store.of("loop").rule_states.obstacles()
     assert isinstance(dead, Entry)
     assert (dead.kind, dead.error) == ("condition", "[DIVIDE_BY_ZERO] division")
     assert dead.attempts == 3
     assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
     assert "redrive" not in sentence(dead, {})  # nothing would say what to run
-    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"dead"}
+    assert {f["condition"] for f in store.of("loop").firings.listed(rule="a")} == {"dead"}
     bench.feed.commits = 3
     conditions.why = None
     bench.drain()
     assert bench.states() == [(1, "dead")]  # the later firings of the rule go on
-    store.ask("loop", "redrive", "1")
+    store.of("loop").controls.ask("redrive", "1")
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
-    assert {f["condition"] for f in store.firings("loop", rule="a")} == {"held"}
+    assert {f["condition"] for f in store.of("loop").firings.listed(rule="a")} == {"held"}
 
 
 def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlStore) -> None:
@@ -70,8 +70,8 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     bench.conditions = conditions = FailingConditions()
     bench.restart()
     bench.drain()
-    present, firings = bench.loop._present(), store.entry_firings("loop", 1, "a")
-    dead, done = (store.one_entry("loop", number) for number in (1, 2))
+    present, firings = bench.loop._present(), store.of("loop").outbox.firings(1, "a")
+    dead, done = (store.of("loop").outbox.entry(number) for number in (1, 2))
     assert dead
     assert done
     with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
@@ -131,7 +131,7 @@ def test_g14_each_coupling_sees_its_versions(
         *(("immediate", {"t": n}, [n]) for n in range(3)),
     ]
     assert noting.asked[4:] == [("detached", {"t": 2}, [0, 1, 2])]
-    assert {f["condition"] for f in store.firings("loop")} == {"held"}
+    assert {f["condition"] for f in store.of("loop").firings.listed()} == {"held"}
     assert bench.states() == []
 
 
@@ -188,24 +188,24 @@ def test_g25_a_version_that_is_gone_kills_only_the_firings_that_see_it(
     told = [r.getMessage() for r in caplog.records if "fired" in r.getMessage()]
     assert told == ["a fired"] * 2 if cut else ["a fired 2 times"]
     assert bench.sink.effects == Counter({("a", 0): 1, ("a", 3): 1})
-    firings = list(store.firings("loop"))
+    firings = list(store.of("loop").firings.listed())
     assert [f["condition"] for f in firings] == ["held", "dead", "dead", "held"]
     assert [[e["error"] for e in f["entries"]] for f in firings] == [
         [None], ["version 1 is gone"], ["version 2 is gone"], [None],
     ]  # fmt: skip
-    (told_of,) = [row for row in store.status("loop")["rules"] if row["rule"] == "a"]
+    (told_of,) = [row for row in store.of("loop").status.shown()["rules"] if row["rule"] == "a"]
     names = ("fired", "condition_failed", "damped", "dead")
     assert [told_of[name] for name in names] == [2, 0, 0, 2]
     dead = [number for number, state in bench.states() if state == "dead"]
     for number, left in zip(dead, (["held", "dead"], ["held", "held"]), strict=True):
         conditions.asked.clear()
         conditions.gone.clear()
-        store.ask("loop", "redrive", str(number))
+        store.of("loop").controls.ask("redrive", str(number))
         bench.drain()
         bench.loop.work()
         assert len(conditions.asked) == 1
         assert len(conditions.asked[0]) == 1
-        found = [f["condition"] for f in store.firings("loop")]
+        found = [f["condition"] for f in store.of("loop").firings.listed()]
         assert found == ["held", *left, "held"]
     assert bench.states() == []
     assert bench.sink.effects == Counter({("a", n): 1 for n in range(4)})
@@ -220,7 +220,7 @@ def test_g25_dead_firings_are_not_judged_by_the_rule_s_damping(
     bench.conditions = Vacuumed(0)
     bench.restart()
     bench.drain()
-    found = [(f["condition"], f.get("damped")) for f in store.firings("loop")]
+    found = [(f["condition"], f.get("damped")) for f in store.of("loop").firings.listed()]
     assert found == [("dead", None), ("held", None), ("held", "cooldown")]
     assert bench.sink.effects == Counter({("a", 1): 1})
 
@@ -263,9 +263,9 @@ def test_g18_a_redriven_action_of_a_condition_comes_before_the_later_ones(store:
     (first, state), *_ = bench.states()
     assert state == "held"
     bench.sink.fails = lambda _: None
-    store.ask("loop", "redrive", str(first))
+    store.of("loop").controls.ask("redrive", str(first))
     act(bench)
-    run = [store.one_entry("loop", number) for _, number in bench.sink.entries]
+    run = [store.of("loop").outbox.entry(number) for _, number in bench.sink.entries]
     assert [entry.action for entry in run if entry] == [0, 1, 2]
     assert len({app_id for app_id, _, ids in bench.sink.commits if ids}) == 2
     bench.feed.commits = 2
@@ -280,12 +280,12 @@ def test_g22_a_detached_condition_is_asked_of_all_and_only_what_is_too_deep_is_d
     bench = asking(store, DO)
     for number, depth in enumerate((5, 0)):
         told = signal(str(number), bench.clock.at, event="s", fields={"id": number}, depth=depth)
-        store.raise_signal("loop", told)
+        store.of("loop").signals.raise_signal(told)
     bench.clock.later(1)
     act(bench)
     assert bench.sink.effects == Counter({("a", 1): 1})
     [(dead, state)] = bench.states()
     assert state == "dead"
-    store.ask("loop", "redrive", str(dead))
+    store.of("loop").controls.ask("redrive", str(dead))
     act(bench)
     assert bench.sink.effects == Counter({("a", 0): 1, ("a", 1): 1})

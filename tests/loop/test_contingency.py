@@ -71,7 +71,7 @@ def test_g23_what_is_not_done_in_time_has_its_alternative_done_once(
     if attempts == 2:
         ((dead, state),) = bench.states()
         assert state == "dead"
-        store.ask("loop", "redrive", str(dead))
+        store.of("loop").controls.ask("redrive", str(dead))
     bench.on(90)
     assert bench.states() == []
     assert bench.sink.effects["pay", 0] == 3  # its two statements, and the alternative
@@ -92,7 +92,7 @@ def test_g23_what_is_done_in_time_has_none(
 def test_g23_downtime_does_not_count(store: SqlStore, monkeypatch: pytest.MonkeyPatch) -> None:
     bench = Broken(store, 1_000, monkeypatch)
     bench.drain()
-    with store._database.write() as connection:  # nobody was there for ten minutes
+    with store.database.write() as connection:  # nobody was there for ten minutes
         earlier = leases.c.alive_at - 600_000_000
         connection.execute(sa.update(leases).values(alive_at=earlier))
     bench.clock.later(600)

@@ -33,11 +33,11 @@ class Saying:
 
 def counts(store: SqlStore) -> tuple[dict[str, int], bool]:
     """Of rule a; and whether it says when it fired last."""
-    status = store.status("loop")
+    status = store.of("loop").status.shown()
     (row,) = (row for row in status["rules"] if row["rule"] == "a")
     names = ("fired", "condition_failed", "damped", "dead")
     found = {name: row[name] for name in names if row[name]}
-    assert store.totals("loop", "a").shown == {name: row[name] for name in names}
+    assert store.of("loop").firings.totals("a").shown == {name: row[name] for name in names}
     return found, row["last_fired"] is not None
 
 
@@ -63,7 +63,7 @@ def test_what_did_not_fire_counts_as_what_became_of_it(
     assert counts(store) == expected
     if said == "fails":
         bench.conditions.said = "holds"
-        store.ask("loop", "redrive", "1")
+        store.of("loop").controls.ask("redrive", "1")
         bench.drain()
         bench.loop.work()
         assert counts(store) == ({"fired": 4}, True)

@@ -84,12 +84,14 @@ def temp(number: int, at: int, device: str = "a", level: int = 9, note: str = "x
 
 
 def fates(live: Live, rule: str) -> list[str | None]:
-    return [f.get("damped") for f in live.store.firings(live.book.name, rule=rule)]
+    return [f.get("damped") for f in live.store.of(live.book.name).firings.listed(rule=rule)]
 
 
 def acted_on(live: Live, rule: str) -> list[str]:
     """The ids of firings that have an action."""
-    found = [f for f in live.store.firings(live.book.name, rule=rule) if "damped" not in f]
+    found = [
+        f for f in live.store.of(live.book.name).firings.listed(rule=rule) if "damped" not in f
+    ]
     return [f["firing_id"] for f in found if any(e["state"] == "done" for e in f["entries"])]
 
 
@@ -129,7 +131,7 @@ def live_through(live: Live, history: list[Any], chance: random.Random) -> None:
         arm("")
         if chance.random() < 0.3:
             live.restart()
-            live.store.purge(live.book.name, live.loop.epoch, 0, 0, 1_000)
+            live.loop.ledger.retention.purge(0, 0, 1_000)
     live.drain(live.at + 1_000)
     live.loop.work()
 
@@ -166,7 +168,7 @@ def test_firings_are_damped_as_the_reference_says_whatever_crashes(
         live = Live(store, whole, f"hot{seed}", BEGIN - SECOND)
         live_through(live, list(history), chance)
         for rule in ("now", "later"):
-            fired = [*store.firings(live.book.name, rule=rule)]
+            fired = [*store.of(live.book.name).firings.listed(rule=rule)]
             assert len(fired) == len(history)
             expected = right(damping, fired)
             assert [f.get("damped") for f in fired] == expected, (seed, rule, damping)
@@ -175,9 +177,13 @@ def test_firings_are_damped_as_the_reference_says_whatever_crashes(
                 f["firing_id"] for f in fired if f["condition"] == "held" and "damped" not in f
             ]
             assert acted_on(live, rule) == passed
-            (shown,) = [r for r in store.status(live.book.name)["rules"] if r["rule"] == rule]
+            (shown,) = [
+                r for r in store.of(live.book.name).status.shown()["rules"] if r["rule"] == rule
+            ]
             assert shown["damped_by"] == dict(sorted(Counter(filter(None, expected)).items()))
-        assert len([*store.firings(live.book.name, rule="uses")]) == len(history)  # detects
+        assert len([*store.of(live.book.name).firings.listed(rule="uses")]) == len(
+            history
+        )  # detects
         if damping.hysteresis is None and in_simulation < 50:
             in_simulation += compare_with_simulation(live, whole, history, tmp_path)
     assert kinds.keys() == {None, *KEYS}
@@ -245,10 +251,10 @@ def test_firings_of_a_condition_that_failed_are_judged_when_it_is_redriven(
     live.signal([temp(2, 5)])
     live.drain(BEGIN + 6 * SECOND)
     assert fates(live, "now") == [None, None]
-    for entry in store.obstacles("dead"):
+    for entry in store.of("dead").rule_states.obstacles():
         assert isinstance(entry, Entry)
         if entry.rule == "now":
-            store.ask("dead", "redrive", str(entry.number))
+            store.of("dead").controls.ask("redrive", str(entry.number))
     live.drain(BEGIN + 7 * SECOND)
     live.loop.work()
     assert fates(live, "now") == ["cooldown", None]
@@ -269,8 +275,8 @@ def test_damped_firings_count_for_no_limit_and_are_reported(store: SqlStore) -> 
     live.restart()
     live.signal([temp(99, 31)])
     live.drain(BEGIN + 32 * SECOND)
-    assert store.status("often")["parked_rules"] == []
-    shown = store.status("often")["rules"][0]["damped_by"]
+    assert store.of("often").status.shown()["parked_rules"] == []
+    shown = store.of("often").status.shown()["rules"][0]["damped_by"]
     assert shown == {"cooldown": 29}
 
 
@@ -287,20 +293,20 @@ def test_g13_a_dedupe_that_remembers_too_much_parks_its_rule_until_it_has_forgot
     live.signal([temp(3, 10, note="0"), temp(4, 10, note="3")])
     live.drain(BEGIN + 11 * SECOND)
     assert fates(live, "now") == [None, None, None, "dedupe", None]
-    now, uses = store.status("much")["parked_rules"]
+    now, uses = store.of("much").status.shown()["parked_rules"]
     assert "its dedupe remembers 4 firings, at most 3 (dedupe_keys_max)" in now["reason"]
     assert uses["reason"] == "it uses now"
-    store.ask("much", "enable", "now")
+    store.of("much").controls.ask("enable", "now")
     live.signal([temp(6, 90, note="5")])  # the others are behind by now
     live.drain(BEGIN + 91 * SECOND)
     live.signal([temp(7, 92, note="6")])
     live.drain(BEGIN + 93 * SECOND)
-    assert [p["rule"] for p in store.status("much")["parked_rules"]] == ["uses"]
-    with store._database.read() as connection:
+    assert [p["rule"] for p in store.of("much").status.shown()["parked_rules"]] == ["uses"]
+    with store.database.read() as connection:
         count = sa.select(sa.func.count()).select_from(remembered)
         before = connection.execute(count).scalar_one()
-        store.purge("much", live.loop.epoch, 0, 0, 1_000)
-    with store._database.read() as connection:
+        live.loop.ledger.retention.purge(0, 0, 1_000)
+    with store.database.read() as connection:
         assert connection.execute(count).scalar_one() == 2 < before
 
 
@@ -316,9 +322,9 @@ def test_g13_a_rule_is_parked_once_by_two_limits_and_goes_on_once_it_has_forgott
     for n in (2, 3):
         live.signal([temp(n, n)])
         live.drain(BEGIN + (n + 1) * SECOND)
-    (parked,) = store.status("both")["parked_rules"]
+    (parked,) = store.of("both").status.shown()["parked_rules"]
     assert parked["passed_over"] == 2
     assert "(firings_per_rule_per_minute_max)" in parked["reason"]
-    store.ask("both", "enable", "now")
+    store.of("both").controls.ask("enable", "now")
     live.drain(BEGIN + 130 * SECOND)  # a bucket without a firing
-    assert store.status("both")["parked_rules"] == []
+    assert store.of("both").status.shown()["parked_rules"] == []

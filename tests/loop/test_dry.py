@@ -13,7 +13,7 @@ def test_a_dry_rule_fires_and_does_nothing(store: SqlStore) -> None:
     bench = Bench(store, 2, BOOK.replace("a: {on: row,", "a: {on: row, mode: dry,"))
     bench.drain()
     assert {rule for rule, _ in bench.sink.entries} == {"b"}
-    shown = [(f["rule"], len(f["entries"])) for f in store.firings("loop")]
+    shown = [(f["rule"], len(f["entries"])) for f in store.of("loop").firings.listed()]
     assert sorted(shown) == [("a", 0), ("a", 0), ("b", 1), ("b", 1)]
 
 
@@ -21,8 +21,10 @@ def test_a_rule_does_not_fire_for_the_keys_that_it_is_disabled_for(store: SqlSto
     text = BOOK.replace("a: {on: row,", "a: {on: row, per: id, disabled_for: [1, {id: 3}],")
     bench = Bench(store, 4, text)
     bench.drain()
-    assert sorted(f["key"]["id"] for f in store.firings("loop") if f["rule"] == "a") == [0, 2]
-    assert sum(1 for f in store.firings("loop") if f["rule"] == "b") == 4
+    assert sorted(
+        f["key"]["id"] for f in store.of("loop").firings.listed() if f["rule"] == "a"
+    ) == [0, 2]
+    assert sum(1 for f in store.of("loop").firings.listed() if f["rule"] == "b") == 4
     assert {n for (rule, n) in bench.sink.effects if rule == "a"} == {0, 2}
 
 

@@ -37,12 +37,12 @@ class Edited(Bench):
         for event in events:
             self.raised += 1
             raised = signal(f"s{self.raised}", BEGIN, event=event, fields={"k": 1})
-            self.store.raise_signal("loop", raised)
+            self.store.of("loop").signals.raise_signal(raised)
             self.drain()
-        return Counter(firing["rule"] for firing in self.store.firings("loop"))
+        return Counter(firing["rule"] for firing in self.store.of("loop").firings.listed())
 
     def nodes(self) -> dict[str, list[object]]:
-        tables = self.store.load("loop").carried.tables
+        tables = self.store.of("loop").buckets.load().carried.tables
         return {name: t.to_pylist() for name, t in tables.items() if name.startswith("node:")}
 
 

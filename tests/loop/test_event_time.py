@@ -112,7 +112,7 @@ def compare(data: st.DataObject, store: SqlStore, folder: Path) -> None:
     ]
     found = sorted(map(repr, map(without_key, live.found())))
     assert found == sorted(repr(without_key(as_fired(d))) for d in saw(expected))
-    assert store.rejected(live.book.name, 10, whole=True) == []
+    assert store.of(live.book.name).rejections.newest(10, whole=True) == []
 
 
 def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) -> None:
@@ -127,7 +127,7 @@ def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) 
     live.drain(at + ahead + late + SECOND)
     found = [(firing["end"], firing["constituents"][0]["v"]) for firing in live.found()]
     assert found == [(moment(t / SECOND), v) for v, t in enumerate(times) if v in (1, 2, 4)]
-    rejected = store.rejected("late", 10, whole=True)
+    rejected = store.of("late").rejections.newest(10, whole=True)
     assert sorted((row["fields"]["v"], row["reason"].split(":")[0]) for row in rejected) == [
         (0, "late"),
         (3, "`time"),
@@ -159,7 +159,7 @@ def test_g05_rows_of_a_snapshot_stand_at_their_times_however_far_apart(
     live = Live(store, book, "s", NINE, feed)
     live.drain(NINE + 45 * MINUTE)
     assert [firing["end"][:16] for firing in live.found()] == times[:3]
-    (refused,) = store.rejected("s", 10, whole=True)
+    (refused,) = store.of("s").rejections.newest(10, whole=True)
     assert refused["reason"] == "`time: at` is more than 1 h after its commit"
 
 
@@ -243,12 +243,12 @@ def test_g13_a_rule_used_by_one_that_is_behind_is_parked_and_enabled_by_its_name
     live.drain(NINE + 10 * SECOND + 1_000)
     live.drain(NINE + MINUTE)
     assert ends(live) == [("w", "09:00:09Z")]
-    parked = {one["rule"]: one for one in store.status("p")["parked_rules"]}
+    parked = {one["rule"]: one for one in store.of("p").status.shown()["parked_rules"]}
     assert {rule: one["passed_over"] for rule, one in parked.items()} == {"p": 6, "q": 7, "r": 6}
     assert [parked[rule]["reason"] for rule in "pq"] == ["it uses r"] * 2
     for name in "rpq":
-        store.ask("p", "enable", name)
+        store.of("p").controls.ask("enable", name)
     live.signal([("asked", NINE + 2 * MINUTE, {})])
     live.drain(NINE + 3 * MINUTE)
-    assert not any(isinstance(o, Parked) for o in store.obstacles("p"))
+    assert not any(isinstance(o, Parked) for o in store.of("p").rule_states.obstacles())
     assert ends(live)[1:] == [("p", "09:02:00Z")]

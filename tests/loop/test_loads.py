@@ -72,7 +72,7 @@ def test_instances_and_keys_are_shown_by_rule(store: SqlStore) -> None:
         for name, (instances, keys) in sorted(found.items(), key=lambda one: (one[0] == "s", one))
         if instances
     ]
-    store.register("m", BOOK, None)
+    store.of("m").versions.register(BOOK, None)
     source = Source(store)
     text = Metrics(source).text(source._status()).decode()
     assert 'tidegate_rule_carried_instances{rule="pair",rulebook="m"} 3.0' in text
@@ -108,7 +108,7 @@ def test_what_is_there_once_more_for_a_rule_that_runs_behind_counts_as_written(
 
 def recounted(live: Live) -> dict[str, tuple[int, int]]:
     """What the rules carry, from all that the store has."""
-    book, state = live.book, live.store.load("m")
+    book, state = live.book, live.store.of("m").buckets.load()
     graph = Detector(book, state.activations).graph
     found = {}
     for rule in RULES:

@@ -81,13 +81,13 @@ class Life(Bench):
         self.drain()
         return Counter(
             (f["rule"], tuple(c["id"] for c in f["constituents"]))
-            for f in self.store.firings("loop")
+            for f in self.store.of("loop").firings.listed()
         )
 
 
 def ids_of(store: SqlStore, namespace: str) -> list[str]:
     query = sa.select(signals.c.id).where(signals.c.namespace == namespace)
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         return sorted(connection.execute(query).scalars())
 
 
@@ -96,7 +96,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Co
     """The ids that the engine makes, which another life finds again, and what fires."""
     url = f"sqlite:///{tmp_path_factory.mktemp('undisturbed')}/store.db"
     with open_store(url, create=True) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         fired = Life(store).live()
         made = ids_of(store, ENGINE)
     assert {one.partition("-")[2] for one in made} == FORMS
@@ -108,7 +108,7 @@ def undisturbed(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[str], Co
 def store(slow_store_url: str) -> Iterator[SqlStore]:
     """On both databases."""
     with open_store(slow_store_url, create=True) as opened:
-        opened.register("loop", BOOK, None)
+        opened.of("loop").versions.register(BOOK, None)
         yield opened
 
 

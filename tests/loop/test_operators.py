@@ -17,12 +17,12 @@ def test_g18_skip_seals_an_entry_and_the_queue_goes_on(store: SqlStore) -> None:
     bench.drain()
     bench.feed.commits = 2
     bench.drain()
-    store.ask("loop", "skip", "1")
+    store.of("loop").controls.ask("skip", "1")
     bench.clock.later(1)
     bench.drain()
     assert bench.states() == [(1, "pending"), (3, "pending")]  # it could not be sealed
-    assert not store.pending_controls("loop")
-    store.ask("loop", "skip", "1", option="unsealed")
+    assert not store.of("loop").controls.pending()
+    store.of("loop").controls.ask("skip", "1", option="unsealed")
     bench.drain()
     assert bench.states() == []
     assert bench.sink.entries == [("b", 2), ("b", 4), ("a", 3)]
@@ -32,11 +32,13 @@ def test_g18_a_sealed_entry_cannot_land_any_more(store: SqlStore) -> None:
     bench = Bench(store, commits=1)
     bench.sink.fails = lambda entry: SinkError("[NO] not yet") if entry.rule == "a" else None
     bench.drain()
-    (late,) = (e for e in store.open_entries("loop"))
+    (late,) = (e for e in store.of("loop").outbox.open_entries())
     bench.sink.fails = lambda entry: None
-    store.ask("loop", "skip", "1")
+    store.of("loop").controls.ask("skip", "1")
     bench.drain()
-    bench.sink.run(late, store.entry_firings("loop", 1, "a"))  # it was still under way somewhere
+    bench.sink.run(
+        late, store.of("loop").outbox.firings(1, "a")
+    )  # it was still under way somewhere
     assert bench.sink.entries == [("b", 2)]
 
 
@@ -44,12 +46,15 @@ def test_g18_what_landed_is_not_skipped_but_done(store: SqlStore) -> None:
     bench = Bench(store, commits=1)
     bench.sink.lost = lambda entry: SinkError("[IO] no answer")
     bench.drain()
-    store.ask("loop", "redrive", "2")  # entry 1 is ahead of it, but of another rule
-    store.ask("loop", "skip", "1")
+    store.of("loop").controls.ask("redrive", "2")  # entry 1 is ahead of it, but of another rule
+    store.of("loop").controls.ask("skip", "1")
     bench.drain()
     assert bench.sink.effects == bench.expected()
     assert bench.states() == []
-    assert [getattr(store.one_entry("loop", n), "state", None) for n in (1, 2)] == ["done", "done"]
+    assert [getattr(store.of("loop").outbox.entry(n), "state", None) for n in (1, 2)] == [
+        "done",
+        "done",
+    ]
 
 
 def test_g18_an_entry_that_is_passed_over_leaves_those_ahead_of_it_their_turn(
@@ -60,7 +65,7 @@ def test_g18_an_entry_that_is_passed_over_leaves_those_ahead_of_it_their_turn(
     bench.drain()
     bench.feed.commits = 2
     bench.drain()
-    store.ask("loop", "skip", "3")  # a seal would pass the marker that entry 1 needs
+    store.of("loop").controls.ask("skip", "3")  # a seal would pass the marker that entry 1 needs
     bench.drain()
     assert bench.states() == [(1, "pending")]
     bench.sink.fails = lambda entry: None
@@ -82,10 +87,10 @@ def test_g18_a_redriven_entry_has_the_present_text_and_the_place_of_the_old_one(
     bench.restart()
     bench.drain()
     assert bench.states() == [(1, "pending"), (2, "pending"), (3, "pending"), (4, "pending")]
-    store.ask("loop", "redrive", "3")
-    store.ask("loop", "redrive", "1")
-    store.ask("loop", "redrive", "2")
-    store.ask("loop", "skip", "4")
+    store.of("loop").controls.ask("redrive", "3")
+    store.of("loop").controls.ask("redrive", "1")
+    store.of("loop").controls.ask("redrive", "2")
+    store.of("loop").controls.ask("skip", "4")
     bench.clock.later(60)
     bench.sink.fails = lambda entry: None
     bench.drain()
@@ -103,7 +108,7 @@ def test_g18_an_entry_of_a_rule_that_is_gone_still_runs_and_cannot_be_redriven(
     bench.drain()
     bench.write("\n".join(line for line in BOOK.splitlines() if "  b:" not in line))
     bench.restart()
-    store.ask("loop", "redrive", "2")
+    store.of("loop").controls.ask("redrive", "2")
     bench.drain()
     assert bench.states() == [(2, "pending")]
     bench.sink.fails = lambda entry: None
@@ -117,7 +122,7 @@ def test_g24_a_reset_of_a_table_that_raises_no_events_keeps_nothing_waiting(
 ) -> None:
     bench = Bench(store, commits=2)
     bench.drain()
-    store.ask("loop", "reset", "out")
+    store.of("loop").controls.ask("reset", "out")
     seen = bench.loop.visible()
     assert bench.drain() == []
     assert bench.loop.done(seen)

@@ -14,20 +14,25 @@ import pytest
 from tests.support.bench import Bench
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.buckets import Buckets
+from tidegate.engine.store.outbox import Outbox
 from tidegate.rules.errors import EngineError
 
 
-@pytest.mark.parametrize("where", ["commit", "acted", "settle"])
+@pytest.mark.parametrize(
+    ("part", "where"), [(Buckets, "commit"), (Buckets, "acted"), (Outbox, "settle")]
+)
 @pytest.mark.parametrize("committed", [True, False])
 def test_g16b_an_outage_of_the_store_loses_and_doubles_nothing(
-    store: SqlStore, monkeypatch: pytest.MonkeyPatch, where: str, committed: bool
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch, part: type, where: str, committed: bool
 ) -> None:
     """The answer of a transaction is lost, whether it was committed or not."""
     bench = Bench(store, commits=3)
-    real = getattr(SqlStore, where)
+    real = getattr(part, where)
     outages: list[int] = []
 
-    def away(self: SqlStore, *given: object) -> object:
+    def away(self: Bound, *given: object) -> object:
         if len(outages) == 2:
             return real(self, *given)
         outages.append(1)
@@ -35,7 +40,7 @@ def test_g16b_an_outage_of_the_store_loses_and_doubles_nothing(
             real(self, *given)
         raise OutageError("store-unreachable", "the store is away")
 
-    monkeypatch.setattr(SqlStore, where, away)
+    monkeypatch.setattr(part, where, away)
     for _ in range(2):
         with pytest.raises(OutageError):
             bench.drain()
@@ -57,7 +62,7 @@ def test_g16b_basis_and_state_change_with_the_transaction_only(
         raise OutageError("store-unreachable", "the store is away", "wait")
 
     with monkeypatch.context() as patch:
-        patch.setattr(store, "commit", away)
+        patch.setattr(Buckets, "commit", away)
         with pytest.raises(OutageError):
             bench.drain()
     assert (bench.loop.basis, bench.loop.state) == before
@@ -71,12 +76,12 @@ def test_g07_an_outage_is_no_attempt_and_answers_no_operator(store: SqlStore) ->
     bench.sink.fails = lambda entry: away
     for control in ("", "skip"):
         if control:
-            store.ask("loop", control, "1")
+            store.of("loop").controls.ask(control, "1")
         with pytest.raises(OutageError):
             bench.drain()
         bench.loop.recover()
-    assert [control.subject for control in store.pending_controls("loop")] == ["1"]
-    entries = store.open_entries("loop")
+    assert [control.subject for control in store.of("loop").controls.pending()] == ["1"]
+    entries = store.of("loop").outbox.open_entries()
     assert [(e.state, e.attempts, e.error) for e in entries] == [("pending", 0, None)] * 2
 
 
@@ -130,7 +135,7 @@ def test_g07_a_disk_that_fails_under_the_store_is_an_outage_and_loses_nothing(
     """A write beyond a greatest size of files fails, which SQLite tells by an extended code."""
     bench = Bench(store, commits=2)
     bench.drain()
-    file = store._database.file
+    file = store.database.file
     assert file is not None
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (Path(f"{file}-wal").stat().st_size, hard))
@@ -217,5 +222,5 @@ def go_on(bench: Bench, commits: int) -> None:
 
 def pragma(store: SqlStore, text: str) -> None:
     """Of the one connection that a test's store has."""
-    with store._database._reading.connect() as connection:
+    with store.database._reading.connect() as connection:
         connection.exec_driver_sql(f"PRAGMA {text}")

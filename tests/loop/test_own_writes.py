@@ -35,7 +35,7 @@ def test_g22_what_a_rules_own_actions_wrote_is_no_event_of_it(store: SqlStore) -
         bench = Bench(store, 4, BOOK.replace("loop", f"loop{number}"))
         bench.feed.writers = {1: (f"loop{number}", writer), 2: ("loop", writer)}
         bench.drain()
-        shown = [*store.firings(f"loop{number}")]
+        shown = [*store.of(f"loop{number}").firings.listed()]
         seen[writer] = {
             rule: [version(row["time"]) for f in found for row in f["constituents"]]
             for rule in rules

@@ -34,7 +34,7 @@ class Slow(Bench):
 
     def say(self, activity: Activity) -> None:
         self.activity = activity
-        self.store.say("loop", self.loop.epoch, activity)
+        self.ledger.lease.say(activity)
 
     def losing(self, takes: float, buckets: int) -> list[bool]:
         """Whether ground is lost as each of some buckets begins, of which each takes so long."""
@@ -42,7 +42,7 @@ class Slow(Bench):
         found = []
         for _ in range(buckets):
             assert self.loop.bucket() is not None
-            found.append(self.store.status("loop")["losing_ground_since"] is not None)
+            found.append(self.store.of("loop").status.shown()["losing_ground_since"] is not None)
         return found
 
 
@@ -114,7 +114,7 @@ def test_it_is_over_once_nothing_waits(store: SqlStore, caplog: pytest.LogCaptur
     bench.takes, bench.feed.commits = 0, bench.loop.state.cursors["t"].version + 1
     assert bench.loop.bucket() is None
     assert [level for level, _ in told(caplog)] == ["WARNING", "INFO"]
-    assert store.status("loop")["losing_ground_since"] is None
+    assert store.of("loop").status.shown()["losing_ground_since"] is None
 
 
 def test_a_monitor_reads_it(store: SqlStore) -> None:

@@ -50,7 +50,7 @@ def test_g13_timers_that_are_overdue_fire_a_few_a_bucket(
 ) -> None:
     bench = parked(store, limit)
     before = bench.loop.state.watermark
-    store.ask("loop", "enable", "a")
+    store.of("loop").controls.ask("enable", "a")
     reports = some(bench)
     assert [report.detections for report in reports][: len(buckets)] == buckets
     assert [report.watermark for report in reports[:-1]] == [before] * (len(reports) - 1)

@@ -22,7 +22,7 @@ rules:
 
 
 def parked(store: SqlStore) -> list[tuple[str, str]]:
-    found = [o for o in store.obstacles("loop") if isinstance(o, Parked)]
+    found = [o for o in store.of("loop").rule_states.obstacles() if isinstance(o, Parked)]
     return [(one.rule, one.reason) for one in found]
 
 
@@ -35,28 +35,34 @@ def test_g13_a_limit_parks_its_rule_and_those_that_use_it_and_the_rest_goes_on(
     assert a == "a"
     assert "at most 3 are carried (setting carried_per_key_max)" in reason
     assert c == ("c", "it uses a")
-    first = [one.instant for one in store.obstacles("loop") if isinstance(one, Parked)]
+    first = [
+        one.instant for one in store.of("loop").rule_states.obstacles() if isinstance(one, Parked)
+    ]
     assert first[0] == first[1]
     assert 1_000_000 < first[0] - BEGIN < 2_000_000  # after the bucket of versions 0 and 1
-    kept = {n: t for n, t in store.load("loop").carried.tables.items() if n.startswith("node:")}
+    kept = {
+        n: t
+        for n, t in store.of("loop").buckets.load().carried.tables.items()
+        if n.startswith("node:")
+    }
     assert sum(table.num_rows for table in kept.values()) == 2  # as before the bucket that parked
     assert bench.sink.effects == Counter({("b", n): 1 for n in range(8)})
     bench.restart()
     bench.feed.commits = 10
     bench.drain()
     assert len(parked(store)) == 2  # a new run changes nothing
-    assert store.status("loop")["parked_rules"][0]["passed_over"] == 8  # versions 2 to 9
+    assert store.of("loop").status.shown()["parked_rules"][0]["passed_over"] == 8  # versions 2 to 9
 
 
 def test_g13_an_enabled_rule_goes_on_with_what_it_had(store: SqlStore) -> None:
     bench = Bench(store, commits=4, text=LIMITED)
     bench.drain()
     assert [rule for rule, _ in parked(store)] == ["a", "c"]
-    store.ask("loop", "enable", "a")
-    store.ask("loop", "enable", "c")
+    store.of("loop").controls.ask("enable", "a")
+    store.of("loop").controls.ask("enable", "c")
     bench.drain()
     assert parked(store) == []
-    assert not store.pending_controls("loop")
+    assert not store.of("loop").controls.pending()
     bench.feed.commits = 5
     bench.drain()
     assert parked(store) == []  # it carries two and one more: three is not past the limit
@@ -68,10 +74,10 @@ def test_g13_an_enabled_rule_goes_on_with_what_it_had(store: SqlStore) -> None:
 def test_g13_an_enable_of_a_rule_that_is_not_parked_is_answered(store: SqlStore) -> None:
     bench = Bench(store, commits=1, text=LIMITED)
     bench.drain()
-    store.ask("loop", "enable", "a")
+    store.of("loop").controls.ask("enable", "a")
     seen = bench.loop.visible()
     assert bench.drain() == []
-    assert not store.pending_controls("loop")
+    assert not store.of("loop").controls.pending()
     assert bench.loop.done(seen)
 
 
@@ -112,15 +118,15 @@ def test_g22_a_rule_that_fires_too_often_within_a_minute_is_parked_until_it_is_e
     bench.feed.commits = 18
     bench.drain()
     assert bench.sink.effects == Counter({("b", n): 1 for n in range(17)})
-    store.ask("loop", "enable", "b")
-    store.ask("loop", "enable", "c")
+    store.of("loop").controls.ask("enable", "b")
+    store.of("loop").controls.ask("enable", "c")
     bench.drain()
     bench.restart()
     bench.feed.commits = 20
     bench.drain()
     assert parked(store) == []  # it is counted from there on
-    assert bench.loop.state.fired == store.load("loop").fired != ()
+    assert bench.loop.state.fired == store.of("loop").buckets.load().fired != ()
     bench.clock.later(60)
     bench.feed.commits = 22
     bench.drain()
-    assert bench.loop.state.fired == store.load("loop").fired == ()
+    assert bench.loop.state.fired == store.of("loop").buckets.load().fired == ()

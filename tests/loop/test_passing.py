@@ -28,9 +28,9 @@ def test_g18_a_redrive_that_is_refused_leaves_the_entry_unsealed(
     bench.write("\n".join(line for line in BOOK.splitlines() if "  a:" not in line))
     bench.restart()
     bench.loop.runner.queues.clear()  # not due yet
-    store.ask("loop", "redrive", "1")
+    store.of("loop").controls.ask("redrive", "1")
     bench.loop.work()
-    assert not store.pending_controls("loop")
+    assert not store.of("loop").controls.pending()
     bench.restart()
     bench.clock.later(1)
     bench.drain()
@@ -44,14 +44,14 @@ def test_g18_a_target_that_cannot_be_looked_at_just_now_is_an_outage(
     def away(table: Table) -> int:  # noqa: ARG001
         raise OSError("the storage is away")
 
-    store.ask("loop", "redrive", "1")
+    store.of("loop").controls.ask("redrive", "1")
     with monkeypatch.context() as patch:
         patch.setattr(bench.feed, "version", away)
         with pytest.raises(OutageError, match="the storage is away"):
             bench.loop.work()
     bench.loop.recover()
     bench.drain()
-    assert not store.pending_controls("loop")
+    assert not store.of("loop").controls.pending()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
 
@@ -67,7 +67,7 @@ def test_g18_a_seal_whose_answer_is_lost_is_found_in_the_log(
         raise SinkError("[IO] no answer")
 
     monkeypatch.setattr(bench.sink, "seal", lost)
-    store.ask("loop", kind, "1")
+    store.of("loop").controls.ask(kind, "1")
     bench.drain()
     assert bench.states() == []
     done = {"skip": [("b", 2)], "redrive": [("b", 2), ("a", 3)]}

@@ -69,7 +69,7 @@ def test_each_step_says_which_of_how_many_is_in_hand(store: SqlStore) -> None:
     bench.clock.at = BEGIN - SECOND
     bench.drain()
     for event, second in (("opened", 1), ("closed", 5)):
-        store.raise_signal("loop", Signal(event, event, {}, BEGIN + second * SECOND))
+        store.of("loop").signals.raise_signal(Signal(event, event, {}, BEGIN + second * SECOND))
     bench.feed.commits, bench.clock.at = 6, BEGIN + 60 * SECOND
     bench.seen.clear()
     assert bench.loop.bucket() is not None
@@ -87,7 +87,7 @@ def test_each_step_says_which_of_how_many_is_in_hand(store: SqlStore) -> None:
 
 def test_what_takes_long_is_said_to_the_store_until_it_is_over(store: SqlStore) -> None:
     def shown() -> tuple[str, str]:
-        status = store.status("loop")
+        status = store.of("loop").status.shown()
         return status["state"], status["doing"]
 
     with LeaseKeeper(store, "loop", 600) as keeper:

@@ -14,6 +14,7 @@ from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.core.values import Firings
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.suspects import Suspects
 from tidegate.rules.errors import EngineError
 
 HOLD = BOOK.replace("a: {on: row,", "a: {on: row, on_dead: hold, retry: {attempts: 3},")
@@ -77,13 +78,13 @@ def test_g13_an_action_that_ends_java_is_dead_after_two_deaths(store: SqlStore, 
     bench = bench_of(store, HarmfulSink("death"), text)
     assert run(bench) == 2
     assert bench.sink.effects == Counter({("b", 0): 1})
-    (dead,) = bench.store.status("loop")["entries"]
+    (dead,) = bench.store.of("loop").status.shown()["entries"]
     assert (dead["rule"], dead["state"]) == ("a", "dead")
     assert "action 1 of rule a, which writes out" in dead["error"]
     assert "ended Spark's Java 2 times" in dead["error"]
     bench.restart()
     assert run(bench) == 0  # nor is it due at the next start
-    (told,) = bench.store.status("loop")["quarantined"]
+    (told,) = bench.store.of("loop").status.shown()["quarantined"]
     assert (told["rule"], told["strikes"]) == ("a", 2)
 
 
@@ -106,15 +107,15 @@ def test_a_text_with_strikes_max_strikes_runs_no_more_until_its_rule_is_enabled(
     assert run(bench) == 1
     bench.feed.commits = 3
     assert run(bench) == 0
-    errors = [e["error"] for e in bench.store.status("loop")["entries"]]
+    errors = [e["error"] for e in bench.store.of("loop").status.shown()["entries"]]
     assert [("in quarantine" in error) for error in errors] == [False, True, True]
     sink.left = 0
-    bench.store.ask("loop", "enable", "a")
+    bench.store.of("loop").controls.ask("enable", "a")
     bench.feed.commits = 4
     assert run(bench) == 0
     assert sink.effects == Counter({**{("b", n): 1 for n in range(4)}, ("a", 3): 1})
-    assert bench.store.status("loop")["quarantined"] == []
-    assert [c["answer"] for c in bench.store.status("loop")["answered"]] == ["done"]
+    assert bench.store.of("loop").status.shown()["quarantined"] == []
+    assert [c["answer"] for c in bench.store.of("loop").status.shown()["answered"]] == ["done"]
 
 
 def test_a_text_in_quarantine_is_shown_while_its_rule_has_it(store: SqlStore) -> None:
@@ -154,14 +155,14 @@ def test_an_action_that_overruns_once_is_tried_again_and_is_no_suspect_then(
     bench = bench_of(store, sink := HarmfulSink("overrun", 1))
     assert run(bench) == 0
     assert sink.effects == Counter({("a", 0): 1, ("b", 0): 1})
-    assert store.strikes("loop") == ()
+    assert store.of("loop").suspects.strikes() == ()
 
 
 def test_g13_an_action_that_overruns_twice_is_dead_whatever_retry_says(store: SqlStore) -> None:
     bench = bench_of(store, sink := HarmfulSink("overrun"), HOLD)
     assert run(bench) == 0
     assert sink.done == 2
-    (dead,) = bench.store.status("loop")["entries"]
+    (dead,) = bench.store.of("loop").status.shown()["entries"]
     assert (dead["rule"], dead["state"]) == ("a", "dead")
     assert "outlasted statement_seconds_max 2 times" in dead["error"]
     assert sink.effects == Counter({("b", 0): 1})
@@ -170,7 +171,7 @@ def test_g13_an_action_that_overruns_twice_is_dead_whatever_retry_says(store: Sq
 def test_what_cannot_even_be_sealed_is_held_and_harms_nothing_more(store: SqlStore) -> None:
     bench = bench_of(store, sink := HarmfulSink("death", seals=True))
     assert run(bench) == 4  # two of the statement, two of its seal
-    (held,) = bench.store.status("loop")["entries"]
+    (held,) = bench.store.of("loop").status.shown()["entries"]
     assert (held["rule"], held["state"]) == ("a", "held")
     assert "cannot be sealed" in held["error"]
     for _ in range(3):
@@ -185,8 +186,8 @@ def test_an_action_that_spark_refuses_cleanly_is_no_suspect_any_more(store: SqlS
     bench = bench_of(store, sink := HarmfulSink("death", 1))
     sink.fails = lambda entry: SinkError("[NO] never") if entry.rule == "a" else None
     assert run(bench) == 1
-    assert store.strikes("loop") == ()
-    assert store.status("loop")["quarantined"] == []
+    assert store.of("loop").suspects.strikes() == ()
+    assert store.of("loop").status.shown()["quarantined"] == []
 
 
 class Ends(BaseException):
@@ -218,7 +219,7 @@ def test_g13_kills_in_mid_action_quarantine_nothing_that_lands(
     assert sink.done == 20
     assert sink.effects == bench.expected()
     assert bench.states() == []
-    assert store.strikes("loop") == ()
+    assert store.of("loop").suspects.strikes() == ()
 
 
 @pytest.mark.parametrize("times", [1, 2])
@@ -226,7 +227,7 @@ def test_an_outage_while_a_suspect_is_forgiven_repeats_nothing(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, times: int
 ) -> None:
     bench = bench_of(store, sink := HarmfulSink("overrun", 1))
-    forgive, left = store.forgive, [times]
+    forgive, left = Suspects.forgive, [times]
 
     def away(*given: Any) -> None:
         if left[0]:
@@ -234,7 +235,7 @@ def test_an_outage_while_a_suspect_is_forgiven_repeats_nothing(
             raise OutageError("store-unreachable", "the store is away", "wait")
         forgive(*given)
 
-    monkeypatch.setattr(store, "forgive", away)
+    monkeypatch.setattr(Suspects, "forgive", away)
     assert run(bench) == 0
     assert left == [0]
     assert sink.effects == bench.expected()

@@ -14,7 +14,8 @@ from tidegate.engine.app.requests import sentence
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Answers, Question
-from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.store import SqlStore
+from tidegate.engine.store.outbox import Outbox
 
 
 def test_a_report_stays_what_it_was_when_more_is_done(store: SqlStore) -> None:
@@ -37,7 +38,10 @@ def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlSt
     bench.clock.later(2)
     bench.drain()
     assert bench.states() == [(1, "held"), (3, "pending")]
-    held, behind = (sentence(o, bench.loop.basis.rulebook.rules) for o in store.obstacles("loop"))
+    held, behind = (
+        sentence(o, bench.loop.basis.rulebook.rules)
+        for o in store.of("loop").rule_states.obstacles()
+    )
     assert "entry 1 of rule a is held: [LOCKED] not now" in held
     assert "\n    it is tried again; or `tidegate redrive 1`" in held
     assert behind == "entry 3 of rule a waits for its turn"
@@ -58,7 +62,7 @@ def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> Non
         bench.drain()
         bench.clock.later(60)
     assert bench.states() == [(1, "held"), (2, "held")]
-    (first, _) = store.obstacles("loop")
+    (first, _) = store.of("loop").rule_states.obstacles()
     assert isinstance(first, Entry)
     assert (first.attempts, first.error) == (3, "RuntimeError: the gateway is gone")
     bench.sink.fails = lambda entry: None
@@ -86,14 +90,14 @@ def test_g16b_an_error_after_the_transaction_never_lets_the_next_bucket_pass_an_
     """A later entry of the rule would raise its marker above the one that is left behind."""
     bench = Bench(store, commits=3)
 
-    def lost(self: Ledger, outcome: Outcome) -> tuple[Entry, ...]:
+    def lost(self: Outbox, outcome: Outcome) -> tuple[Entry, ...]:
         raise RuntimeError("the driver has a bug")
 
     with monkeypatch.context() as patch:
-        patch.setattr(Ledger, "settle", lost)
+        patch.setattr(Outbox, "settle", lost)
         with pytest.raises(RuntimeError, match="the driver has a bug"):
             bench.drain()
-    assert store.load("loop").bucket == 1
+    assert store.of("loop").buckets.load().bucket == 1
     assert bench.states() == [(1, "pending"), (2, "pending")]
     bench.feed.commits = 4
     bench.restart()
@@ -124,19 +128,21 @@ def test_g16b_a_marker_that_another_history_passed_is_no_proof(
     bench.drain()
     assert bench.sink.entries == [("b", 2)]
     assert bench.states() == [(1, "held")]
-    (held,) = store.obstacles("loop")
+    (held,) = store.of("loop").rule_states.obstacles()
     assert isinstance(held, Entry)
     assert held.fate == "passed"
     bench.restart()
     bench.drain()
     assert bench.states() == [(1, "held")]
     assert held.ways_past == ("tidegate redrive 1 --may-double", "tidegate skip 1")
-    store.ask("loop", "redrive", "1")  # the other one may have done it under another number
+    store.of("loop").controls.ask(
+        "redrive", "1"
+    )  # the other one may have done it under another number
     bench.drain()
     assert bench.states() == [(1, "held")]
     assert bench.sink.entries == [("b", 2)]
     assert "another history" in caplog.text
-    store.ask("loop", "redrive", "1", option="may-double")
+    store.of("loop").controls.ask("redrive", "1", option="may-double")
     bench.feed.commits = 3
     bench.drain()
     assert bench.states() == [(4, "held")]  # its marker still is the other one's: till an adoption
@@ -151,7 +157,7 @@ def test_g13_a_full_outbox_pauses_planning(store: SqlStore) -> None:
     bench.feed.commits = 2
     assert bench.drain() == []
     assert bench.loop.full
-    assert store.load("loop").bucket == 1
+    assert store.of("loop").buckets.load().bucket == 1
     bench.sink.fails = lambda entry: None
     bench.clock.later(60)
     bench.drain()
@@ -192,15 +198,15 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
     for bench.feed.commits in range(1, 5):
         bench.drain()
     assert bench.states() == [(1, "dead"), (3, "dead"), (5, "held"), (7, "pending")]
-    held = store.one_entry("loop", 5)
+    held = store.of("loop").outbox.entry(5)
     assert held is not None
     assert held.error == (
         "[NO] x; its rule is suspended, for the last 2 were dead (dead_in_a_row_max)"
     )
     bench.sink.fails = lambda entry: None
-    numbers = [str(number) for number, _ in store.stuck_entries("loop", "a")]
+    numbers = [str(number) for number, _ in store.of("loop").dead_letters.stuck("a")]
     assert numbers == ["1", "3", "5"]
-    store.ask_each("loop", "redrive", numbers, None)
+    store.of("loop").controls.ask_each("redrive", numbers, None)
     bench.drain()
     assert bench.states() == []
     assert bench.sink.effects == bench.expected()
@@ -217,12 +223,16 @@ def test_g18_before_an_entry_is_dead_its_log_is_asked(store: SqlStore, lost: boo
         assert bench.states() == []
         assert bench.sink.effects == bench.expected()
         return
-    bench.sink.commits += [sealed(e) for e in store.obstacles("loop") if isinstance(e, Entry)]
+    bench.sink.commits += [
+        sealed(e) for e in store.of("loop").rule_states.obstacles() if isinstance(e, Entry)
+    ]
     bench.restart()
     bench.clock.later(5)
     bench.drain()
     assert bench.states() == [(1, "dead"), (2, "dead")]
-    assert [e.error for e in store.obstacles("loop") if isinstance(e, Entry)] == ["[NO] why"] * 2
+    assert [e.error for e in store.of("loop").rule_states.obstacles() if isinstance(e, Entry)] == [
+        "[NO] why"
+    ] * 2
 
 
 def test_g17_a_condition_that_was_asked_is_no_action_that_was_done(

@@ -85,9 +85,9 @@ rules: {each: {on: told}, pair: {on: told ; told within 3 s}}
     bench = Bench(store, commits=0, text=text)
     for second in (2, 4, 60):
         instant = bench.clock.at - 100 * SECOND + second * SECOND
-        store.raise_signal("loop", Signal(f"s{second}", "told", {"id": second}, instant))
+        store.of("loop").signals.raise_signal(Signal(f"s{second}", "told", {"id": second}, instant))
     bench.drain()
-    fired = [(f["rule"], f["end"][17:19]) for f in store.firings("loop")]
+    fired = [(f["rule"], f["end"][17:19]) for f in store.of("loop").firings.listed()]
     assert fired == [("each", "22"), ("each", "24"), ("pair", "24"), ("each", "20")]
 
 
@@ -96,10 +96,12 @@ def test_g25_a_where_that_spark_decides_takes_and_rejects_signals(store: SqlStor
     wrong = [("asked", NINE + SECOND, {"v": "text"})]
     live.signal([*wrong, *(("asked", NINE + n * SECOND, {"v": n}) for n in range(1, 8))])
     own = Signal("s4", "asked", {"v": 9}, NINE + 8 * SECOND, namespace=ENGINE)
-    store.tell("w", live.loop.epoch, [own])
+    live.loop.ledger.signals.tell([own])
     live.drain(NINE + 10 * SECOND)
     assert found(live, "some") == [("01Z", [1]), ("04Z", [4]), ("07Z", [7])]
-    rejected = [(r["source"], r["reason"][:8]) for r in store.rejected("w", 10, whole=True)]
+    rejected = [
+        (r["source"], r["reason"][:8]) for r in store.of("w").rejections.newest(10, whole=True)
+    ]
     assert sorted(rejected) == [
         ("engine signal s4", "`where: "),
         ("signal s1", "field `v"),
@@ -120,7 +122,7 @@ def test_s10_the_rows_of_a_commit_lie_between_its_edges(store: SqlStore) -> None
         ("02.000001Z", [2, 2]),
     ]
     assert found(live, "few") == [("00.999999Z", [None]), ("01.000001Z", [None])]
-    assert [r["source"] for r in store.rejected("t", 10, whole=True)] == ["a@0"]
+    assert [r["source"] for r in store.of("t").rejections.newest(10, whole=True)] == ["a@0"]
 
 
 def test_a_raised_signal_whose_id_is_taken_is_dead_and_the_rule_goes_on(
@@ -143,14 +145,14 @@ rules: {each: {on: row, do: [{signal: {told: {id: id}}}]}}
 
     monkeypatch.setattr(bench.sink, "fields", fields)
     bench.drain()
-    (fired,) = store.firings("loop")
+    (fired,) = store.of("loop").firings.listed()
     own = Signal(f"{fired['firing_id']}-0", "told", {"id": 9}, BEGIN, namespace=ENGINE)
-    store.tell("loop", bench.loop.epoch, [own])
+    bench.ledger.signals.tell([own])
     for _ in range(5):
         bench.clock.later(60)
         bench.drain()
     assert bench.states()[:1] == [(1, "dead")]
     bench.feed.commits = 2
     bench.drain()
-    states = sorted(f["entries"][0]["state"] for f in store.firings("loop"))
+    states = sorted(f["entries"][0]["state"] for f in store.of("loop").firings.listed())
     assert states == ["dead", "done"]

@@ -14,6 +14,7 @@ from tests.support.make import BEGIN, SECOND
 from tests.support.memory import MemoryFeed
 from tidegate.engine.core.values import Failure, Signal
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.buckets import Buckets
 from tidegate.rules.errors import EngineError
 
 BOOK = """\
@@ -53,7 +54,7 @@ def run(
     bench.drain()
     for event, second in (("opened", 0), ("closed", 7)):
         at = BEGIN + second * SECOND + after
-        bench.store.raise_signal("loop", Signal(event, event, {}, at))
+        bench.store.of("loop").signals.raise_signal(Signal(event, event, {}, at))
     bench.feed.commits = 6  # at 0, 1, .. 5 s
     bench.clock.at = BEGIN + 3 * SECOND
     bench.drain()
@@ -61,7 +62,7 @@ def run(
     bench.clock.at = BEGIN + 60 * SECOND
     bench.drain()
     found: dict[str, list[list[int | None]]] = {}
-    for firing in store.firings("loop"):
+    for firing in store.of("loop").firings.listed():
         ticks = [tick.get("sample") for tick in firing["constituents"]]
         found.setdefault(firing["rule"], []).append(ticks)
     return found
@@ -82,7 +83,7 @@ def test_s11_a_tick_at_the_instant_of_a_commit_sees_it(store: SqlStore) -> None:
 def test_g13_a_sample_whose_failure_lasts_is_not_asked_again(store: SqlStore) -> None:
     conditions = Newest(2, lasting=True)
     run(store, conditions)
-    assert [entry.state for entry in store.obstacles("loop")] == ["dead", "dead"]
+    assert [entry.state for entry in store.of("loop").rule_states.obstacles()] == ["dead", "dead"]
     assert conditions.fails == 0
 
 
@@ -92,7 +93,7 @@ def test_g13_a_sample_that_fails_for_good_makes_its_firings_dead(
 ) -> None:
     """The one of a; the two of b, which see two versions."""
     run(store, Newest(fails))
-    states = [entry.state for entry in store.obstacles("loop")]
+    states = [entry.state for entry in store.of("loop").rule_states.obstacles()]
     assert states.count("dead") == dead
 
 
@@ -107,7 +108,9 @@ class Vacuumed(Newest):
 
 def test_g25_a_sample_of_a_version_that_is_gone_kills_only_what_shows_it(store: SqlStore) -> None:
     assert run(store, Vacuumed()) == {"a": [[1, None, 4, 5]], "b": [[None], [5]]}
-    found = [(f["rule"], f["condition"], len(f["entries"])) for f in store.firings("loop")]
+    found = [
+        (f["rule"], f["condition"], len(f["entries"])) for f in store.of("loop").firings.listed()
+    ]
     assert sorted(found) == [("a", "dead", 1), ("b", "dead", 1), ("b", "none", 0)]
 
 
@@ -118,6 +121,6 @@ def test_g13_a_sample_of_a_table_that_is_gone_makes_its_firings_dead(
         raise EngineError("table-missing", "table `t` is not there", "make it")
 
     monkeypatch.setattr(MemoryFeed, "version_at", gone)
-    monkeypatch.setattr(SqlStore, "version_at", lambda *_: None)
+    monkeypatch.setattr(Buckets, "version_at", lambda *_: None)
     run(store, Newest())
-    assert [entry.state for entry in store.obstacles("loop")] == ["dead"]
+    assert [entry.state for entry in store.of("loop").rule_states.obstacles()] == ["dead"]

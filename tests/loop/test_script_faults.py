@@ -65,14 +65,14 @@ def test_faults_are_rows_of_rejected_so_many_a_bucket(store: SqlStore) -> None:
     assert report is not None
     assert report.rejected == 3
     happens(live, 3)
-    rows = store.rejected("log", 10, whole=True)
+    rows = store.of("log").rejections.newest(10, whole=True)
     assert [(row["event"], row["source"]) for row in rows] == [("a", "script main")] * 2 + [
         ("main", "script main")
     ]
     assert rows[0]["reason"].startswith("arithmetic at a, ")
     assert rows[2]["reason"] == "3 more faults (setting script_errors_kept_max)"
     assert "zero" in rows[0]["details"]
-    assert store.status("log")["rejected_rows"] == 3
+    assert store.of("log").status.shown()["rejected_rows"] == 3
     assert emitted(live) == [0, 0, 0, 0, 0, 2]
     assert emitted(live, "seens") == [1, 2, 3, 4, 5, 6]
 
@@ -80,7 +80,7 @@ def test_faults_are_rows_of_rejected_so_many_a_bucket(store: SqlStore) -> None:
 def test_faults_are_ignored_or_stop_the_engine_where_the_rulebook_says_so(store: SqlStore) -> None:
     live = Live(store, book(DIVIDING, "on_error: ignore"), "ignore", BEGIN)
     happens(live, 0, 1)
-    assert store.rejected("ignore", 10, whole=True) == []
+    assert store.of("ignore").rejections.newest(10, whole=True) == []
     live = Live(store, book(DIVIDING, "on_error: stop"), "stop", BEGIN)
     happens(live, 2)
     before = live.loop.state
@@ -101,17 +101,17 @@ def test_g13_a_script_that_runs_away_is_parked_alone_and_goes_on_once_enabled(
     live.drain(live.at + SECOND)
     happens(live, 6)
     assert (emitted(live), emitted(live, "seens")) == ([1, 2, 3], [1, 2, 3, 4, 5, 6, 7])
-    (parked,) = store.status("park")["parked_rules"]
+    (parked,) = store.of("park").status.shown()["parked_rules"]
     assert (parked["rule"], parked["passed_over"]) == ("main", 3)
     assert "script_steps_max" in parked["reason"]
     live.restart()
     happens(live, 7)
     assert emitted(live) == [1, 2, 3]
-    store.ask("park", "enable", "main")
+    store.of("park").controls.ask("enable", "main")
     live.drain(live.at + 1_000)
     happens(live, 8)
     assert emitted(live) == [1, 2, 3, 4]
-    assert store.status("park")["parked_rules"] == []
+    assert store.of("park").status.shown()["parked_rules"] == []
 
 
 def test_g09_an_edit_beyond_layout_starts_a_script_anew_and_no_other(store: SqlStore) -> None:
@@ -125,17 +125,17 @@ def test_g09_an_edit_beyond_layout_starts_a_script_anew_and_no_other(store: SqlS
     happens(live, 1, 1)
     assert emitted(live) == [1, 2, 3, 4, 10, 20]
     assert emitted(live, "seens") == [1, 2, 3, 4, 5, 6]
-    carried = live.store.load("edit").carried.tables
+    carried = live.store.of("edit").buckets.load().carried.tables
     assert len([name for name in carried if name.startswith("script:")]) == 2
 
 
 def test_g24_a_script_that_was_disabled_begins_anew(store: SqlStore) -> None:
     live = Live(store, book(COUNTING), "switch", BEGIN)
     happens(live, 1, 1)
-    store.ask("switch", "disable", "main")
+    store.of("switch").controls.ask("disable", "main")
     live.drain(live.at + 1_000)
     happens(live, 1)
-    store.ask("switch", "enable", "main")
+    store.of("switch").controls.ask("enable", "main")
     live.drain(live.at + 1_000)
     happens(live, 1)
     assert (emitted(live), emitted(live, "seens")) == ([1, 2, 1], [1, 2, 3, 4])
@@ -156,7 +156,7 @@ def test_timers_of_a_parked_script_wait_and_what_they_emit_stands_behind_the_las
     assert live.drain(live.at + 20 * SECOND) == 0
     happens(live, 1)  # for the other script
     watermark = live.loop.state.watermark
-    store.ask("later", "enable", "main")
+    store.of("later").controls.ask("enable", "main")
     live.drain(live.at + SECOND)
     (firing,) = [each for each in live.found() if each["rule"] == "gots"]
     assert firing["end"] == f"{micros_text((watermark or 0) + 1)}Z"
@@ -244,7 +244,7 @@ rules: {gots: {on: got}}
 """
     live = Live(store, rules.load(text), "clock", BEGIN)
     live.drain(BEGIN + 1_000 * SECOND)
-    assert len({each["firing_id"] for each in store.firings("clock")}) == 4
+    assert len({each["firing_id"] for each in store.of("clock").firings.listed()}) == 4
     assert emitted(live) == [1, 2, 3, 4]
 
 

@@ -146,7 +146,9 @@ def test_g06_firing_ids_are_the_same_however_it_is_cut(name: str, tmp_path: Path
         for how in (None, data):
             with open_store(f"sqlite:///{tmp_path}/{next(NUMBERS)}.db", create=True) as store:
                 lived(store, own, history, how, "same")
-                ids.append(sorted(firing["firing_id"] for firing in store.firings("same")))
+                ids.append(
+                    sorted(firing["firing_id"] for firing in store.of("same").firings.listed())
+                )
         assert saw(ids[0]) == ids[1]
 
     some()

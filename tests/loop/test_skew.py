@@ -29,7 +29,7 @@ rules:
 def store(slow_store_url: str) -> Iterator[SqlStore]:
     """On both databases."""
     with open_store(slow_store_url, create=True) as opened:
-        opened.register("loop", BOOK, None)
+        opened.of("loop").versions.register(BOOK, None)
         yield opened
 
 
@@ -49,11 +49,12 @@ def test_g01_commits_made_during_a_slow_listing_stand_at_their_times(store: SqlS
     bench.feed.meanwhile = slowly
     assert bench.drain() == []  # nothing of it was there at the begin of the look
     bench.drain()
-    assert [store.version_at("loop", "t", begun + n * SECOND) for n in (13, 14, 27, 28)] == [
+    version_at = store.of("loop").buckets.version_at
+    assert [version_at("t", begun + n * SECOND) for n in (13, 14, 27, 28)] == [
         0, 1, 1, 2,
     ]  # fmt: skip
     assert bench.sink.effects == {("b", 0): 1, ("b", 1): 1, ("b", 2): 1}
-    status = store.status("loop")
+    status = store.of("loop").status.shown()
     assert (status["adjusted_commits"], status["moved"]) == (0, [])
 
 
@@ -83,7 +84,7 @@ def test_g01_what_is_moved_is_told_counted_and_listed(
     assert [re.sub(" is moved|: it.*", "", text) for _, text in told] == [
         f"table t: version {n} from {moment(logged[n])} to {moment(placed[n])}" for n in logged
     ]
-    status = store.status("loop")
+    status = store.of("loop").status.shown()
     assert status["adjusted_commits"] == 3
     assert [one.pop("bucket") for one in status["moved"]] == [2, 2, 3]
     assert status["moved"] == [
@@ -108,7 +109,7 @@ def test_g01_many_that_are_moved_are_told_in_one_line_and_status_lists_the_last_
     told = [r.getMessage() for r in caplog.records if "moved" in r.getMessage()]
     assert len(told) == 11
     assert told[-1].startswith("15 commits more are moved")
-    status = store.status("loop")
+    status = store.of("loop").status.shown()
     assert status["adjusted_commits"] == 25
     assert [one["version"] for one in status["moved"]] == [*range(15, 25)]
 

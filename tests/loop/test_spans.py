@@ -59,7 +59,7 @@ def test_g08_one_instant_that_cannot_be_taken_stops_the_rulebook_by_name(store: 
     with pytest.raises(EngineError, match=r"t version 2 to 2.* OSError: no space left") as stop:
         bench.drain()
     assert stop.value.code == "bucket-failed"
-    assert store.load("loop").cursors["t"].version == 1  # what comes before it is done
+    assert store.of("loop").buckets.load().cursors["t"].version == 1  # what comes before it is done
     assert bench.sink.effects == Counter((rule, n) for rule in "ab" for n in (0, 1))
     bench.feed.fails = lambda first, last: False
     bench.restart()

@@ -57,33 +57,33 @@ def go(bench: Bench, commits: int) -> Counter[tuple[str, int]]:
 
 def ask(bench: Bench, kind: str, rule: str) -> None:
     """Ask for it now, by the clock of the bench."""
-    bench.store.ask("loop", kind, rule)
+    bench.store.of("loop").controls.ask(kind, rule)
     bench.clock.later(1)
-    asked = bench.store.pending_controls("loop")[-1].id
-    with bench.store._database.write() as connection:
+    asked = bench.store.of("loop").controls.pending()[-1].id
+    with bench.store.database.write() as connection:
         one = controls.c.id == asked
         connection.execute(sa.update(controls).where(one).values(asked_at=bench.clock.at))
 
 
 def states(bench: Bench) -> dict[str, str]:
-    return {row["rule"]: row["state"] for row in bench.store.status("loop")["rules"]}
+    return {row["rule"]: row["state"] for row in bench.store.of("loop").status.shown()["rules"]}
 
 
 def answers(store: SqlStore) -> list[str]:
-    return [row["answer"] for row in store.status("loop")["answered"]]
+    return [row["answer"] for row in store.of("loop").status.shown()["answered"]]
 
 
 def test_g24_a_disabled_rule_detects_nothing_until_it_is_enabled(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
     assert go(bench, 1) == Counter({("a", 0): 1, ("b", 0): 1})
-    store.ask("loop", "disable", "a")
+    store.of("loop").controls.ask("disable", "a")
     assert go(bench, 2) == Counter({("b", 1): 1, ("b", 2): 1})
     assert states(bench) == {"a": "disabled", "b": "active"}
-    [shown] = store.status("loop")["disabled_rules"]
+    [shown] = store.of("loop").status.shown()["disabled_rules"]
     assert (shown["rule"], shown["commands"]) == ("a", ["tidegate enable a"])
     bench.restart()  # a new run changes nothing
     assert go(bench, 1) == Counter({("b", 3): 1})
-    assert not store.obstacles("loop")
+    assert not store.of("loop").rule_states.obstacles()
     ask(bench, "enable", "a")
     assert go(bench, 1) == Counter({("a", 4): 1, ("b", 4): 1})
     assert states(bench) == {"a": "active", "b": "active"}
@@ -95,14 +95,14 @@ def test_g24_a_disabled_rule_detects_nothing_until_it_is_enabled(store: SqlStore
 def test_g24_it_goes_on_as_a_new_activation_and_so_does_who_uses_it(store: SqlStore) -> None:
     bench = bench_of(store, PAIRS)
     go(bench, 1)
-    store.ask("loop", "disable", "pair")
+    store.of("loop").controls.ask("disable", "pair")
     assert go(bench, 1) == Counter()
-    before = store.load("loop").activations
+    before = store.of("loop").buckets.load().activations
     ask(bench, "enable", "pair")
     # The row of before, 0, opens nothing any more: the pair is 2 and 3.
     assert go(bench, 1) == Counter()
     assert go(bench, 1) == Counter((rule, n) for rule in ("pair", "user") for n in (2, 3))
-    after = store.load("loop").activations
+    after = store.of("loop").buckets.load().activations
     assert [rule for rule in after if after[rule] == before[rule]] == []
     bench.restart()
     assert go(bench, 2) == Counter((rule, n) for rule in ("pair", "user") for n in (4, 5))
@@ -150,8 +150,8 @@ def test_g24_signals_before_enable_are_passed_over_and_timers_forgotten(store: S
 
     def tell(number: int) -> None:
         bench.clock.later(1)
-        store.raise_signal(
-            "loop", signal(str(number), bench.clock.at, event="s", fields={"id": number})
+        store.of("loop").signals.raise_signal(
+            signal(str(number), bench.clock.at, event="s", fields={"id": number})
         )
         bench.clock.later(1)
 
@@ -165,7 +165,10 @@ def test_g24_signals_before_enable_are_passed_over_and_timers_forgotten(store: S
     tell(3)
     bench.clock.later(20)
     bench.drain()
-    told = [(f["rule"], [c.get("event") for c in f["constituents"]]) for f in store.firings("loop")]
+    told = [
+        (f["rule"], [c.get("event") for c in f["constituents"]])
+        for f in store.of("loop").firings.listed()
+    ]
     assert Counter(rule for rule, _ in told) == Counter(heard=2, late=1)
 
 
@@ -174,7 +177,7 @@ def test_g24_what_a_reset_after_enable_reads_again_is_seen(store: SqlStore) -> N
     go(bench, 3)
     ask(bench, "disable", "a")
     ask(bench, "enable", "a")
-    store.ask("loop", "reset", "t", version=0)
+    store.of("loop").controls.ask("reset", "t", version=0)
     bench.clock.later(1)
     bench.drain()
     assert bench.sink.effects == Counter({(rule, n): 2 for rule in "ab" for n in range(3)})
@@ -204,12 +207,12 @@ def test_g24_what_changes_nothing_is_answered_and_the_last_one_holds(store: SqlS
 
 def test_g24_a_disabled_rule_that_leaves_the_rulebook_is_forgotten(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
-    store.ask("loop", "disable", "a")
+    store.of("loop").controls.ask("disable", "a")
     go(bench, 1)
     bench.write(TABLES + RULES.replace("  a:", "  c:"))
     bench.restart()
     go(bench, 1)
-    assert store.disabled("loop") == frozenset()
+    assert store.of("loop").rule_states.disabled() == frozenset()
 
 
 def test_g24_rules_switch_rules_from_the_next_plan_on(store: SqlStore) -> None:
@@ -219,7 +222,7 @@ def test_g24_rules_switch_rules_from_the_next_plan_on(store: SqlStore) -> None:
     assert go(bench, 2) == Counter({("once", 0): 1, ("once", 1): 1})  # of one bucket
     assert states(bench)["once"] == "disabled"
     assert go(bench, 1) == Counter()
-    store.raise_signal("loop", signal(event="s", fields={"id": 1}, at=bench.clock.at))
+    store.of("loop").signals.raise_signal(signal(event="s", fields={"id": 1}, at=bench.clock.at))
     bench.clock.later(1)
     bench.drain()
     assert states(bench)["once"] == "active"
@@ -230,12 +233,12 @@ def test_g24_a_switch_is_asked_for_once_with_its_entrys_outcome(store: SqlStore)
     bench = bench_of(store, "  x: {on: row, do: {disable: x}}\n")
     bench.feed.commits = 1
     bench.drain()
-    entry = store.one_entry("loop", 1)
+    entry = store.of("loop").outbox.entry(1)
     assert entry is not None
     assert entry.state == "done"
     before = len(answers(store))
-    store.settle("loop", bench.loop.epoch, [Outcome(entry, "done", 1, asks=("disable", "x"))])
-    assert not store.pending_controls("loop")  # what is finished stays so
+    bench.ledger.outbox.settle([Outcome(entry, "done", 1, asks=("disable", "x"))])
+    assert not store.of("loop").controls.pending()  # what is finished stays so
     assert len(answers(store)) == before == 1
 
 
@@ -250,7 +253,7 @@ def test_g24_purged_entries_can_land_no_more(store: SqlStore) -> None:
     ask_for_rule(store, bench.book, "disable", "a", purge=True)
     assert go(bench, 1) == Counter({("b", 2): 1})
     assert bench.states() == [(first, "dead"), (second, "dead")]
-    app_id = store.one_entry("loop", first).app_id  # type: ignore[union-attr]
+    app_id = store.of("loop").outbox.entry(first).app_id  # type: ignore[union-attr]
     assert [(n, ids) for a, n, ids in bench.sink.commits if a == app_id] == [(first, None)]
     assert answers(store) == ["done"]
     bench.clock.later(99)
@@ -264,10 +267,12 @@ def test_g24_purged_entries_can_land_no_more(store: SqlStore) -> None:
 
 def test_g24_what_an_earlier_run_may_have_begun_is_sealed_by_a_purge(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
-    bench.loop.stopped = lambda: bool(store.load("loop").bucket)  # it ends before it acts
+    bench.loop.stopped = lambda: bool(
+        store.of("loop").buckets.load().bucket
+    )  # it ends before it acts
     go(bench, 1)
     bench.restart()
-    store.ask("loop", "disable", "a", option="purge")
+    store.of("loop").controls.ask("disable", "a", option="purge")
     go(bench, 0)
     assert [(n, ids) for _, n, ids in bench.sink.commits if ids is None] == [(1, None)]
     assert ("a", 0) not in bench.sink.effects
@@ -277,7 +282,7 @@ def test_what_cannot_be_sealed_is_not_purged(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
     bench.sink.fails = lambda entry: SinkError("no") if entry.rule == "a" else None
     go(bench, 1)
-    store.ask("loop", "disable", "a", option="purge")
+    store.of("loop").controls.ask("disable", "a", option="purge")
     go(bench, 1)
     assert [state for _, state in bench.states()] == ["pending"]
     assert states(bench)["a"] == "disabled"

@@ -62,9 +62,9 @@ class Engine:
         self.begin()
 
     def begin(self, *, stopped: bool = False) -> None:
-        epoch = self.store.acquire("poison", "one", 600)
+        epoch = self.store.of("poison").lease.acquire("one", 600)
         self.quarantine: Quarantine = quarantine(
-            self.store, "poison", epoch, self.health, self.most, lambda: stopped
+            self.store.of("poison", epoch).suspects, self.health, self.most, lambda: stopped
         )
 
     def through(self, call: Callable[[], T], *, restarts: bool = False) -> T:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from tests.quarantine.poison import Engine, PoisonFeed, Spark
 from tests.reference.examples import example_count
 from tests.support.make import a_range
-from tests.support.memorystore import MemoryStore
+from tests.support.memorystore import MemoryLedger, MemoryStore
 from tests.support.quarantine import Healthy
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.engine.core.ports import KIND, VERSION, WHY, OutageError, ReadRequest
@@ -230,18 +230,22 @@ def test_rows_that_come_in_another_order_are_in_the_slices_that_they_were_in() -
 
 @pytest.mark.parametrize("away_at", [1, 3, 5, 7, 9])  # between them are ends
 def test_g07_a_store_that_is_away_while_rows_are_asked_about_rejects_none(away_at: int) -> None:
-    class Away(MemoryStore):
-        left = 0
+    left = [0]
 
+    class AwayLedger(MemoryLedger):
         def begin(self, *given: Any) -> None:
-            self.left -= 1
-            if self.left == 0:
+            left[0] -= 1
+            if left[0] == 0:
                 raise OutageError("store-unreachable", "the store is away", "wait")
             super().begin(*given)
 
-    engine, spark = Engine(store := Away()), Spark()
+    class Away(MemoryStore):
+        def of(self, rulebook: str, epoch: int = 0) -> MemoryLedger:  # noqa: ARG002
+            return AwayLedger(self, epoch)
+
+    engine, spark = Engine(Away()), Spark()
     versions = {1: [*((n, "good") for n in range(70)), (70, "failure")]}
-    store.left = away_at
+    left[0] = away_at
     with pytest.raises(OutageError):
         read(engine, spark, versions)
     assert [one[1] for one in read(engine, spark, versions) if one[2] is None] == [70]

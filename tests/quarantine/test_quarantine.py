@@ -10,7 +10,7 @@ from dataclasses import replace
 import pytest
 
 from tests.quarantine.poison import LOST, Engine
-from tests.support.memorystore import MemoryStore
+from tests.support.memorystore import MemoryLedger, MemoryStore
 from tests.support.quarantine import Healthy
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.suspect import ENDS_PER_STRIKE, STRIKES_MAX, Suspect
@@ -24,11 +24,16 @@ BESIDE = Suspect("condition", "well", "text", "1", told="the condition of rule w
 SLICE = Suspect("where", "t", "text", "version 3", "version 3:0-64", "`where: x` of `e`")
 
 
+class AwayLedger(MemoryLedger):
+    def strike(self, *given: object) -> None:  # type: ignore[override] # noqa: ARG002
+        raise OutageError("store-unreachable", "the store is away", "wait")
+
+
 class Away(MemoryStore):
     """Away whenever a strike is to be stored."""
 
-    def strike(self, *given: object) -> None:  # type: ignore[override] # noqa: ARG002
-        raise OutageError("store-unreachable", "the store is away", "wait")
+    def of(self, rulebook: str, epoch: int = 0) -> MemoryLedger:  # noqa: ARG002
+        return AwayLedger(self, epoch)
 
 
 class Killed(BaseException):
@@ -155,7 +160,7 @@ def test_a_text_that_has_done_harm_waits_until_nothing_else_runs(
 
 def test_whoever_is_stopped_while_he_waits_runs_nothing() -> None:
     gate = Gate()
-    made = Quarantine(MemoryStore(), "waits", 0, gate, Healthy(), 10, lambda: True)
+    made = Quarantine(MemoryStore().of("waits").suspects, gate, Healthy(), 10, lambda: True)
     with gate.turn(alone=True), pytest.raises(EngineError, match="stopped"), made.run(ONE):
         raise AssertionError
     with made.run(ONE):
@@ -166,7 +171,7 @@ def test_whoever_is_stopped_while_he_waits_runs_nothing() -> None:
 def test_a_death_has_a_suspect_unless_many_follow_one_another() -> None:
     """So that Spark's next start costs nothing: for years, with clean runs between the deaths."""
     gate = Gate()
-    made = Quarantine(MemoryStore(), "poison", 0, gate, Healthy(), 1_000)
+    made = Quarantine(MemoryStore().of("poison").suspects, gate, Healthy(), 1_000)
     for _ in range(2 * DEATHS_IN_A_ROW_MAX):
         with pytest.raises(EngineError), made.run(ONE):
             raise LOST
@@ -176,10 +181,6 @@ def test_a_death_has_a_suspect_unless_many_follow_one_another() -> None:
 
 
 def test_a_death_while_the_store_is_away_is_one_of_spark_and_counts_all_the_same() -> None:
-    class Away(MemoryStore):
-        def strike(self, *_: object) -> None:
-            raise OutageError("store-unreachable", "the store is away", "start it")
-
     engine = Engine(Away())
     dies(engine, ONE)
     assert engine.quarantine.of(ONE).deaths == 1

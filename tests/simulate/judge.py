@@ -109,7 +109,7 @@ def every_entry(store: AnyStore, rulebook: str = "loop") -> list[Entry]:
         return [entry for _, entry in sorted(store.entries.items())]
     c = outbox.c
     query = sa.select(outbox).where(c.rulebook == rulebook).order_by(c.number)
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         return [to_entry(row) for row in connection.execute(query)]
 
 
@@ -124,7 +124,7 @@ def passed_over(store: AnyStore, entries: Sequence[Entry]) -> Counter[tuple[str,
 
 def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
     """The ids of the rows that an entry is for."""
-    firings = store.entry_firings(rulebook, entry.bucket, entry.rule)
+    firings = store.of(rulebook).outbox.firings(entry.bucket, entry.rule)
     whole = entry.kind == "condition" and entry.firing_ids is None
     of_entry = firings if whole else firings_of_entry(entry, firings)
     return numbers(of_entry.relation)

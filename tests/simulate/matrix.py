@@ -143,8 +143,7 @@ class Life(Bench):
 
     def begin(self) -> None:
         super().restart()
-        store, epoch = self.store, self.loop.epoch
-        self.loop.runner.check = lambda: store.check_lease("loop", epoch)
+        self.loop.runner.check = self.loop.ledger.lease.check
 
     def through(self, do: Callable[[], object]) -> None:
         """As often as it takes: by the same process after an error, by another where it ended."""
@@ -180,7 +179,7 @@ class Life(Bench):
         """Until nothing waits for its next attempt."""
         for seconds in (1, 10, 100, 100):
             self.through(self.drain)
-            if not any(e.state != "dead" for e in self.store.open_entries("loop")):
+            if not any(e.state != "dead" for e in self.store.of("loop").outbox.open_entries()):
                 return
             self.clock.later(seconds)
 
@@ -222,14 +221,14 @@ class Dying(Life):
         self.clock.later(1_800)
         self.rest()
         for entry in self.dead():
-            self.store.ask("loop", "skip", str(entry.number))
-        self.store.ask("loop", "skip", "0")
+            self.store.of("loop").controls.ask("skip", str(entry.number))
+        self.store.of("loop").controls.ask("skip", "0")
         self.rest()
 
     def dead(self) -> list[Entry]:
         if isinstance(self.store, MemoryStore):
             return [entry for entry in self.store.entries.values() if entry.state == "dead"]
-        found = self.store.obstacles("loop")
+        found = self.store.of("loop").rule_states.obstacles()
         return [o for o in found if isinstance(o, Entry) and o.state == "dead"]
 
 
@@ -255,24 +254,24 @@ class Clients(Kept):
     numbers = count(1_000_000)
 
     def begin(self) -> None:
-        self.store.register("loop", self.text, None)
+        self.store.of("loop").versions.register(self.text, None)
         super().begin()
 
     def round(self) -> None:
         one, two = next(self.numbers), next(self.numbers)
         signal = Signal(f"client-{one}", "told", {"id": one}, self.clock())
-        self.through(lambda: self.store.raise_signal("loop", signal))
+        self.through(lambda: self.store.of("loop").signals.raise_signal(signal))
         post = Posted("told", [f"client-{two}"], {"loop": [f'{{"id":{two}}}']}, False)
         self.through(lambda: self.store.raise_posted([post], [self.clock()]))
         self.told += [one, two]
         self.rest()
-        self.through(lambda: self.store.renew("loop", self.loop.epoch, 600))
+        self.through(lambda: self.loop.ledger.lease.renew(600))
         self.through(self.purge)
         self.restart()
 
     def purge(self) -> None:
         before = self.clock.at
-        while self.store.purge("loop", self.loop.epoch, before, before, 100) == 100:
+        while self.loop.ledger.retention.purge(before, before, 100) == 100:
             pass
 
 

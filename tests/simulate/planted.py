@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.support.memory import MemorySink
-from tests.support.memorystore import MemoryStore
+from tests.support.memorystore import MemoryLedger
 from tidegate.engine.act.executors import Present
 from tidegate.engine.act.run import Runner
 from tidegate.engine.core.entries import Entry, Fate, Outcome
@@ -52,53 +52,56 @@ def settled_before_it_ran(patch: pytest.MonkeyPatch) -> None:
 
 def no_epoch_check(patch: pytest.MonkeyPatch) -> None:
     """An engine whose lease another one has writes all the same."""
-    commit = MemoryStore.commit
+    commit = MemoryLedger.commit
 
-    def committed(store: MemoryStore, _: int, taken: Taken) -> tuple[Entry, ...]:
+    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+        store = ledger.store
         for signal in taken.plan.signals:
             store.signals[signal.key].bucket = None
         plan = replace(taken.plan, bucket=store.state.bucket + 1)
-        return commit(store, store.epoch, replace(taken, plan=plan))
+        return commit(MemoryLedger(store, store.epoch), replace(taken, plan=plan))
 
-    patch.setattr(MemoryStore, "check_lease", lambda *_: None)
-    patch.setattr(MemoryStore, "commit", committed)
+    patch.setattr(MemoryLedger, "check", lambda *_: None)
+    patch.setattr(MemoryLedger, "commit", committed)
 
 
 def cursor_ahead(patch: pytest.MonkeyPatch) -> None:
     """What the store keeps of a table is a version more than was read."""
-    commit = MemoryStore.commit
+    commit = MemoryLedger.commit
 
-    def committed(store: MemoryStore, epoch: int, taken: Taken) -> tuple[Entry, ...]:
-        numbered = commit(store, epoch, taken)
+    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+        store, numbered = ledger.store, commit(ledger, taken)
         ahead = {n: replace(c, version=c.version + 1) for n, c in store.state.cursors.items()}
         store.state = replace(store.state, cursors=ahead)
         return numbered
 
-    patch.setattr(MemoryStore, "commit", committed)
+    patch.setattr(MemoryLedger, "commit", committed)
 
 
 def signals_by_id(patch: pytest.MonkeyPatch) -> None:
     """Signals are taken by a cursor over their ids, not by whether a bucket has claimed them."""
-    waiting = MemoryStore._waiting
+    waiting = MemoryLedger._waiting
 
-    def after(store: MemoryStore, events: Collection[str]) -> Sequence[Signal]:
-        last = max((s for (s, _), k in store.signals.items() if k.bucket is not None), default="")
-        return [signal for signal in waiting(store, events) if signal.id > last]
+    def after(ledger: MemoryLedger, events: Collection[str]) -> Sequence[Signal]:
+        last = max(
+            (s for (s, _), k in ledger.store.signals.items() if k.bucket is not None), default=""
+        )
+        return [signal for signal in waiting(ledger, events) if signal.id > last]
 
-    patch.setattr(MemoryStore, "_waiting", after)
+    patch.setattr(MemoryLedger, "_waiting", after)
 
 
 def scripts_forget(patch: pytest.MonkeyPatch) -> None:
     """What scripts carry on is not kept."""
-    commit = MemoryStore.commit
+    commit = MemoryLedger.commit
 
-    def committed(store: MemoryStore, epoch: int, taken: Taken) -> tuple[Entry, ...]:
-        numbered = commit(store, epoch, taken)
+    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+        store, numbered = ledger.store, commit(ledger, taken)
         kept = {n: t for n, t in store.state.carried.tables.items() if not n.startswith(PREFIX)}
         store.state = replace(store.state, carried=Carried(kept))
         return numbered
 
-    patch.setattr(MemoryStore, "commit", committed)
+    patch.setattr(MemoryLedger, "commit", committed)
 
 
 PLANTED: dict[str, Callable[[pytest.MonkeyPatch], None]] = {

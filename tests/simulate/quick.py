@@ -77,7 +77,7 @@ class Quick(Simulation):
             if n == 0 or (n == 1 and chance.random() < 0.4):
                 self.feed.commits += chance.choice((1, 1, 2))
             self.clock.later(chance.choice((0.1, 1, 5, 70)))
-            if chance.random() < (0.5 if self.real.open_entries("loop") else 0.05):
+            if chance.random() < (0.5 if self.real.of("loop").outbox.open_entries() else 0.05):
                 self.ask()
             if chance.random() < 0.1:
                 self.sink.land()
@@ -90,8 +90,8 @@ class Quick(Simulation):
             self.again()
             self.clock.later(100)
             left = [k for k in self.real.signals.values() if k.bucket is None]
-            left += [*self.sink.under_way, *self.real.pending_controls("loop")]
-            if not (left or self.real.open_entries("loop")):
+            left += [*self.sink.under_way, *self.real.of("loop").controls.pending()]
+            if not (left or self.real.of("loop").outbox.open_entries()):
                 return
 
 

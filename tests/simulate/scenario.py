@@ -88,9 +88,9 @@ LATE = ("heard", "begun")  # by signals of the engine's own: at instants that de
 LATER = BEGIN + 7_200 * SECOND
 NOT_COUNTED = {
     "Store.id": "a value that was read when the store was opened",
-    "Store.renew": "the lease's own thread calls it: tests/store/test_lease.py",
-    "Store.say": "what an engine says of itself, in the lease's row: tests/loop/test_activity.py",
-    "Store.obstacles": "commands and the end of a run show it; nothing is done by it",
+    "Lease.renew": "the lease's own thread calls it: tests/store/test_lease.py",
+    "Lease.say": "what an engine says of itself, in the lease's row: tests/loop/test_activity.py",
+    "Store.of": "it asks nothing",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
     "Feed.earliest": "of a snapshot with times: tests/connectors/delta/test_event_time.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
@@ -133,18 +133,23 @@ class Calls:
             raise Killed
         if self.fault.endswith("bug"):
             raise RuntimeError("a bug")
-        away = "store-unreachable" if name.startswith("Store") else "table-unreadable"
+        tables = name.startswith(("Feed.", "Sink.", "Conditions."))
+        away = "table-unreadable" if tables else "store-unreachable"
         raise OutageError(away, "away")
 
 
 class Counted:
-    """A port whose calls are counted."""
+    """A port whose calls are counted; those of a ledger by its parts."""
 
     def __init__(self, calls: Calls, port: str, real: Any) -> None:
         self._calls, self._port, self._real = calls, port, real
 
     def __getattr__(self, name: str) -> Any:
         real, full = getattr(self._real, name), f"{self._port}.{name}"
+        if full == "Store.of":
+            return lambda *given: Counted(self._calls, "Ledger", real(*given))
+        if self._port == "Ledger":
+            return Counted(self._calls, name.title(), real)
         if not callable(real) or full in NOT_COUNTED:
             return real
         return lambda *given: self._calls.call(full, real, given)
@@ -227,11 +232,10 @@ class Scenario(Bench):
 
     def restart(self) -> None:
         super().restart()
-        epoch = self.loop.epoch
         self.loop.check_lease = lambda: None
-        self.loop.runner.check = lambda: self.store.check_lease("loop", epoch)
+        self.loop.runner.check = self.loop.ledger.lease.check
         check_store(self.book, self.store, SinkMarkers(self.landed), {"out"})
-        self.store.register("loop", BOOK, None)
+        self.store.of("loop").versions.register(BOOK, None)
 
     def begin(self) -> None:
         """A process, and where it fails to start, another one."""
@@ -256,24 +260,28 @@ class Scenario(Bench):
         self.begin()
         self.rest(seconds=5)
         told = Signal("one", "told", {"id": 100}, self.clock())
-        self.through(lambda: self.store.raise_signal("loop", told))
+        self.through(lambda: self.store.of("loop").signals.raise_signal(told))
         self.rest(seconds=5)
         half_way, self.clock.at = self.clock.at, LATER
         self.memory_feed.commits = 3
         self.through(self.drain)
-        stuck = [e for e in self.real.obstacles("loop") if isinstance(e, Entry)]
+        stuck = [e for e in self.real.of("loop").rule_states.obstacles() if isinstance(e, Entry)]
         first = {e.rule: e for e in reversed(stuck)}
         assert {"asked", "single"} <= first.keys()
         assert ids_of(self.real, first["single"]) == [0]
-        self.real.ask("loop", "skip", str(first["single"].number))
-        self.real.ask("loop", "redrive", str(first["asked"].number))
-        self.real.ask("loop", "enable", "pair")
+        self.real.of("loop").controls.ask("skip", str(first["single"].number))
+        self.real.of("loop").controls.ask("redrive", str(first["asked"].number))
+        self.real.of("loop").controls.ask("enable", "pair")
         self.rest(seconds=100)
         before = self.kept()
         self.through(lambda: self.purge(half_way))
         after = [(e.rule, e.state) for e in every_entry(self.real)]
-        self.through(lambda: self.store.release("loop", self.loop.epoch))
-        return {**before, "after the purge": Counter(after), "held by": self.real.holder("loop")}
+        self.through(lambda: self.loop.ledger.lease.release())
+        return {
+            **before,
+            "after the purge": Counter(after),
+            "held by": self.real.of("loop").lease.holder(),
+        }
 
     def rest(self, seconds: int) -> None:
         """All there is to do, what failed on the way included, which waits for its next attempt."""
@@ -282,15 +290,15 @@ class Scenario(Bench):
             self.clock.later(seconds)
 
     def purge(self, before: int) -> None:
-        while self.store.purge("loop", self.loop.epoch, before, before, 10) == 10:
+        while self.loop.ledger.retention.purge(before, before, 10) == 10:
             pass
 
     def kept(self) -> dict[str, Any]:
         """What the store has, without what an attempt more, or a bucket more, changes."""
-        state, entries = self.real.load("loop"), every_entry(self.real)
-        firings = list(self.real.firings("loop"))
+        state, entries = self.real.of("loop").buckets.load(), every_entry(self.real)
+        firings = list(self.real.of("loop").firings.listed())
         asked = sa.select(controls.c.kind, controls.c.answer)
-        with self.real._database.read() as connection:
+        with self.real.database.read() as connection:
             answers = sorted(tuple(row) for row in connection.execute(asked))
         return {
             "entries": Counter(
@@ -301,7 +309,9 @@ class Scenario(Bench):
             "firings": Counter(f["firing_id"] for f in firings if f["rule"] not in LATE),
             "late": Counter(f["rule"] for f in firings if f["rule"] in LATE),
             "damped": Counter((f["rule"], f["damped"]) for f in firings if "damped" in f),
-            "counted": {r["rule"]: r["damped_by"] for r in self.real.status("loop")["rules"]},
+            "counted": {
+                r["rule"]: r["damped_by"] for r in self.real.of("loop").status.shown()["rules"]
+            },
             "samples": sampled(firings),
             "answers": answers,
             "unplaced": self.real.unplaced_by_event("loop"),

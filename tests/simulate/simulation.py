@@ -27,7 +27,7 @@ STORE = {  # how often each call fails before, and after its transaction
     "acted": 0.3,
     "arrivals": 0.04,
     "load": 0.04,
-    "entry_firings": 0.04,
+    "firings": 0.04,
 }
 FAULTS = [
     *(f"store.{name} {when}" for name in STORE for when in ("before", "after")),
@@ -81,7 +81,22 @@ class FaultyStore:
         self._store, self._chance, self._take_over = store, chance, take_over
 
     def __getattr__(self, name: str) -> Any:
-        real = getattr(self._store, name)
+        return getattr(self._store, name)
+
+    def of(self, rulebook: str, epoch: int = 0) -> Any:
+        return FaultyLedger(self._store.of(rulebook, epoch), self._chance, self._take_over)
+
+
+class FaultyLedger:
+    """A ledger, or a part of one, of such a store."""
+
+    def __init__(self, real: Any, chance: Chance, take_over: Callable[[], None]) -> None:
+        self._real, self._chance, self._take_over = real, chance, take_over
+
+    def __getattr__(self, name: str) -> Any:
+        real = getattr(self._real, name)
+        if not callable(real):
+            return FaultyLedger(real, self._chance, self._take_over)
         if name not in STORE:
             return real
 
@@ -200,8 +215,7 @@ class Simulation(Bench):
 
     def restart(self) -> None:
         super().restart()
-        epoch = self.loop.epoch
-        self.loop.runner.check = lambda: self.real.check_lease("loop", epoch)
+        self.loop.runner.check = self.loop.ledger.lease.check
 
     def take_over(self) -> None:
         """Another engine goes on while this one is in a statement, or stands before a commit."""
@@ -231,21 +245,21 @@ class Simulation(Bench):
             self.drain()
             self.again()
             self.clock.later(100)
-        assert not self.real.pending_controls("loop")
+        assert not self.real.of("loop").controls.pending()
 
     def moved_back(self) -> int:
         """How many of the commits that landed in a slow listing stand before their time (G1)."""
         placed = (
-            (self.real.version_at("loop", "t", at - 1), version)
+            (self.real.of("loop").buckets.version_at("t", at - 1), version)
             for version, at in self.feed.instants.items()
         )
         return sum(before is not None and before >= version for before, version in placed)
 
     def again(self) -> None:
         """The operator asks once more for what was refused after a seal had landed."""
-        for entry in self.real.open_entries("loop"):
+        for entry in self.real.of("loop").outbox.open_entries():
             if entry.fate == "sealed":
-                self.real.ask("loop", "redrive", str(entry.number))
+                self.real.of("loop").controls.ask("redrive", str(entry.number))
 
     def step(self) -> None:
         """What one engine does until something fails; then it goes on, or another one begins."""
@@ -261,7 +275,7 @@ class Simulation(Bench):
 
     def stale(self) -> bool:
         try:
-            self.real.check_lease("loop", self.loop.epoch)
+            self.loop.ledger.lease.check()
         except EngineError as error:
             return error.code == "lease-lost"
         return False
@@ -269,9 +283,9 @@ class Simulation(Bench):
     def ask(self) -> None:
         """An operator, of an entry that is open, or of none."""
         kind = self.chance.random.choice(("skip", "redrive"))
-        numbers = [entry.number for entry in self.real.open_entries("loop")]
+        numbers = [entry.number for entry in self.real.of("loop").outbox.open_entries()]
         number = self.chance.random.choice(numbers or [self.real.last_entry() + 1])
-        self.real.ask("loop", kind, str(number))
+        self.real.of("loop").controls.ask(kind, str(number))
         self.chance.hit[kind] += 1
 
 

@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 from tests.simulate.scenario import FAULTS, NOT_COUNTED, Calls, Stores, assert_complete
-from tidegate.engine.core import ports
+from tidegate.engine.core import ledger, ports
 
-PORTS = ("Store", "Feed", "Sink", "Conditions")
+PORTS = {
+    **dict.fromkeys(("Feed", "Sink", "Conditions"), ports),
+    "Store": ledger,
+    **{name.title(): ledger for name in vars(ledger.Ledger) if not name.startswith("_")},
+}
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
@@ -56,8 +60,8 @@ def reachable() -> set[str]:
     """Every method of the ports that the scenario has to call."""
     found = {
         f"{port}.{name}"
-        for port in PORTS
-        for name, value in vars(getattr(ports, port)).items()
+        for port, module in PORTS.items()
+        for name, value in vars(getattr(module, port)).items()
         if not name.startswith("_") and (inspect.isfunction(value) or isinstance(value, property))
     }
     assert found >= set(NOT_COUNTED)

@@ -87,7 +87,7 @@ class Twin(Bench):
         """The operator passes over what the other one has done."""
         for entry in every_entry(self.store):
             if entry.state == "held" and entry.fate == "passed":
-                self.store.ask("loop", "skip", str(entry.number))
+                self.store.of("loop").controls.ask("skip", str(entry.number))
 
     def open(self) -> Counter[tuple[str, int]]:
         """The (rule, id) of entries that are held, or wait behind one that is, or were skipped."""
@@ -104,7 +104,7 @@ class Twin(Bench):
 def lives(folder: Path, chance: random.Random) -> tuple[Twin, Twin, Counter[tuple[str, int]]]:
     """Two twins at their end, and what was to be done."""
     with closing(open_store(f"sqlite:///{folder}/one.db", create=True)) as store:
-        store.register("loop", BOOK, None)
+        store.of("loop").versions.register(BOOK, None)
         first = Twin(store, chance)
         first.drain()
         with (
@@ -120,7 +120,7 @@ def lives(folder: Path, chance: random.Random) -> tuple[Twin, Twin, Counter[tupl
         one = chance.choice((first, second))
         if chance.random() < 0.1:  # it reaches one store alone
             told = Signal(f"s{number}", "told", {"id": SIGNAL + number}, first.clock())
-            one.store.raise_signal("loop", told)
+            one.store.of("loop").signals.raise_signal(told)
             wanted["heard", SIGNAL + number] += 1
         one.step()
     for _ in range(4):

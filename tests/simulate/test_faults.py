@@ -35,7 +35,7 @@ def simulate(folder: Path, seeds: range) -> Counter[str]:
     effects = 0
     for seed in seeds:
         with open_store(f"sqlite:///{folder}/{seed}.db", create=True) as store:
-            store.register("loop", BOOK, None)
+            store.of("loop").versions.register(BOOK, None)
             simulation = Simulation(store, seed, hit)
             simulation.live()
             effects += simulation.sink.effects.total()
@@ -70,7 +70,7 @@ def test_g10_random_faults_lose_and_double_no_commit_whether_it_changes_rows_or_
     hit: Counter[str] = Counter()
     for seed in range(QUIET_SEEDS):
         with open_store(f"sqlite:///{tmp_path}/{seed}.db", create=True) as store:
-            store.register("loop", COMMITS, None)
+            store.of("loop").versions.register(COMMITS, None)
             live = Quiet(store, seed, hit)
             live.live()
             effects = dict.fromkeys(("rows", "loads", "lands", "begun"), 1)

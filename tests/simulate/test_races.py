@@ -67,6 +67,8 @@ class Watched:
 
     def __getattr__(self, name: str) -> Any:
         real = getattr(self._real, name)
+        if name == "of":
+            return lambda *given: Ledger(self._stop, real(*given))
         if not callable(real):
             return real
 
@@ -75,6 +77,16 @@ class Watched:
             return real(*given)
 
         return call
+
+
+class Ledger:
+    """All parts of a ledger, watched."""
+
+    def __init__(self, stop: Stop, real: Any) -> None:
+        self._stop, self._real = stop, real
+
+    def __getattr__(self, name: str) -> Any:
+        return Watched(self._stop, getattr(self._real, name))
 
 
 class Racer(Bench):
@@ -89,9 +101,8 @@ class Racer(Bench):
         self.clock, self.conditions = shared.clock, AllHold()
         self.write(BOOK.replace("rulebook: loop", f"rulebook: {shared.name}"))
         self.restart()
-        epoch = self.loop.epoch
         self.loop.check_lease = lambda: None
-        self.loop.runner.check = lambda: store.check_lease(shared.name, epoch)
+        self.loop.runner.check = store.of(shared.name, self.epoch).lease.check
         self.ended: str | None = None
         self.thread = threading.Thread(target=self.live, daemon=True)
 
@@ -148,7 +159,7 @@ def stores(
 def contents(store: SqlStore, rulebook: str) -> dict[str, list[tuple[Any, ...]]]:
     """Every row that a store has of a rulebook, and the rows that belong to none."""
     found = {}
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         for name, table in metadata.tables.items():
             key = table.c.get("rulebook", table.c.get("name"))
             query = sa.select(table)
@@ -165,7 +176,7 @@ def assert_right(store: SqlStore, shared: Shared) -> None:
     assert not any(verdict.values()), verdict
     assert shared.sink.effects.total() == COMMITS * sum(EFFECTS.values())
     assert {e.state for e in every_entry(store, shared.name)} == {"done"}
-    assert store.load(shared.name).cursors["t"].version == COMMITS - 1
+    assert store.of(shared.name).buckets.load().cursors["t"].version == COMMITS - 1
 
 
 @pytest.mark.parametrize(("first_place", "second_place", "nth"), RACES)

@@ -44,7 +44,7 @@ def test_g20_a_store_restored_from_a_copy_is_refused_by_name_and_doubles_nothing
     assert refused.value.code == "store-behind-effects"
     assert f"table `out`: its marker tidegate/{stores.store.id}/loop/" in refused.value.message
     assert f"the highest number in this store is {last}" in refused.value.message
-    epoch = stores.store.acquire("loop", "one", 600)
+    epoch = stores.store.of("loop").lease.acquire("one", 600)
     adopt(bench.book, stores.store, epoch, SinkMarkers(bench.sink), repeat=True)
     bench.restart()
     bench.drain()

@@ -31,7 +31,7 @@ def url(store_url: str) -> str:
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 @pytest.fixture
@@ -42,10 +42,10 @@ def disarm() -> Iterator[None]:
 
 def everything(store: SqlStore, epoch: int, bucket: int = 1) -> None:
     """Commit a bucket with something in each of its parts."""
-    store.raise_signal("bank", make.signal(f"s{bucket}"))
+    store.of("bank").signals.raise_signal(make.signal(f"s{bucket}"))
     placed = replace(make.signal(f"s{bucket}"), instant=make.BEGIN + 5)
-    store.ask("bank", "reset", "accounts", bucket)
-    controls = tuple(control.id for control in store.pending_controls("bank"))
+    store.of("bank").controls.ask("reset", "accounts", bucket)
+    controls = tuple(control.id for control in store.of("bank").controls.pending())
     make.commit(
         store,
         epoch,
@@ -66,7 +66,7 @@ def everything(store: SqlStore, epoch: int, bucket: int = 1) -> None:
 
 def seen(store: SqlStore) -> dict[str, Any]:
     """All that a caller can see of a rulebook."""
-    state = store.load("bank")
+    state = store.of("bank").buckets.load()
     return {
         "bucket": state.bucket,
         "watermark": state.watermark,
@@ -75,15 +75,15 @@ def seen(store: SqlStore) -> dict[str, Any]:
         "activations": (state.activations, state.activation_digests),
         "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},
         "signals": [signal.id for signal in make.unplaced(store)],
-        "controls": [control.subject for control in store.pending_controls("bank")],
-        "entries": store.open_entries("bank"),
-        "firings": list(store.firings("bank")),
-        "rejected": store.status("bank")["rejected_rows"],
+        "controls": [control.subject for control in store.of("bank").controls.pending()],
+        "entries": store.of("bank").outbox.open_entries(),
+        "firings": list(store.of("bank").firings.listed()),
+        "rejected": store.of("bank").status.shown()["rejected_rows"],
     }
 
 
 def test_a_rulebook_begins_with_nothing(store: SqlStore) -> None:
-    state = store.load("bank")
+    state = store.of("bank").buckets.load()
     assert (state.bucket, state.watermark, state.now) == (0, None, 0)
     assert [*state.cursors, *state.activations, *state.carried.tables] == []
 
@@ -93,7 +93,7 @@ def test_what_is_committed_is_there_after_reopening(url: str, store: SqlStore, e
     everything(store, epoch, 2)
     with open_store(url, create=False) as again:
         assert again.id == store.id
-        state = again.load("bank")
+        state = again.of("bank").buckets.load()
         found = seen(again)
     assert (state.bucket, state.watermark) == (2, make.BEGIN + 2 * make.HOUR)
     assert state.now == make.BEGIN + 2 * make.HOUR + make.SECOND
@@ -110,8 +110,8 @@ def test_what_is_committed_is_there_after_reopening(url: str, store: SqlStore, e
 @pytest.mark.usefixtures("disarm")
 def test_a_commit_that_fails_leaves_nothing(store: SqlStore, epoch: int, point: str) -> None:
     everything(store, epoch)
-    store.raise_signal("bank", make.signal("s2"))
-    store.ask("bank", "reset", "accounts", 2)
+    store.of("bank").signals.raise_signal(make.signal("s2"))
+    store.of("bank").controls.ask("reset", "accounts", 2)
     before = seen(store)
     failpoints.arm(f"{point}=raise")
     with pytest.raises(failpoints.FailpointError):
@@ -121,7 +121,7 @@ def test_a_commit_that_fails_leaves_nothing(store: SqlStore, epoch: int, point: 
     before.pop("controls")
     assert after == before
     everything(store, epoch, 2)  # and the same bucket can be committed still
-    assert store.load("bank").bucket == 2
+    assert store.of("bank").buckets.load().bucket == 2
 
 
 @pytest.mark.parametrize(
@@ -134,19 +134,19 @@ def test_a_process_that_dies_around_the_commit(
         "from tidegate.engine.store import open_store\n"
         "from tests.store.test_commit import everything\n"
         f"store = open_store({url!r}, create=False)\n"
-        "everything(store, store.acquire('bank', 'child', 60))\n"
+        "everything(store, store.of('bank').lease.acquire('child', 60))\n"
     )
     environment = {**os.environ, failpoints.VARIABLE: f"{point}=exit"}
     ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
     assert ended.returncode == failpoints.EXIT_CODE
-    assert store.load("bank").bucket == bucket
-    assert len(store.open_entries("bank")) == entries
+    assert store.of("bank").buckets.load().bucket == bucket
+    assert len(store.of("bank").outbox.open_entries()) == entries
     assert len(make.unplaced(store)) == 1 - bucket
 
 
 def test_g21_a_stale_epoch_writes_nothing(store: SqlStore, epoch: int) -> None:
-    store.release("bank", epoch)
-    store.acquire("bank", "two", 60)
+    store.of("bank", epoch).lease.release()
+    store.of("bank").lease.acquire("two", 60)
     before = seen(store)
     with pytest.raises(EngineError, match="nothing of this bucket was written") as caught:
         make.commit(store, epoch, make.plan(), fired=[make.firings()], entries=[make.entry()])
@@ -158,19 +158,19 @@ def test_g21_a_stale_engine_changes_nothing_beside_buckets_either(
     store: SqlStore, epoch: int
 ) -> None:
     (entry,) = make.commit(store, epoch, make.plan(), entries=[make.entry()])
-    store.settle("bank", epoch, [Outcome(entry, "done", 1)])
-    store.ask("bank", "enable", "blocked")
-    (asked,) = store.pending_controls("bank")
-    store.release("bank", epoch)
-    successor = store.acquire("bank", "two", 60)
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1)])
+    store.of("bank").controls.ask("enable", "blocked")
+    (asked,) = store.of("bank").controls.pending()
+    store.of("bank", epoch).lease.release()
+    successor = store.of("bank").lease.acquire("two", 60)
     writes: list[Callable[[int], object]] = [
-        lambda by: store.acted("bank", by, 1, 0.5),
-        lambda by: store.set_stopped("bank", by, "no space left"),
-        lambda by: store.answer("bank", by, asked.id, "no"),
+        lambda by: store.of("bank", by).buckets.acted(1, 0.5),
+        lambda by: store.of("bank", by).lease.set_stopped("no space left"),
+        lambda by: store.of("bank", by).controls.answer(asked.id, "no"),
         lambda by: store.adopt("bank", by, ()),
-        lambda by: store.purge("bank", by, make.BEGIN + 9 * make.HOUR, 0, 99),
+        lambda by: store.of("bank", by).retention.purge(make.BEGIN + 9 * make.HOUR, 0, 99),
     ]
-    store.register("bank", "text", None)
+    store.of("bank").versions.register("text", None)
     for write in writes:
         before = every_row(store)
         with pytest.raises(EngineError, match="run by two now") as caught:
@@ -183,7 +183,7 @@ def test_g21_a_stale_engine_changes_nothing_beside_buckets_either(
 
 def every_row(store: SqlStore) -> list[list[tuple[Any, ...]]]:
     """All that a store holds."""
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         return [[*map(tuple, connection.execute(sa.select(t)))] for t in metadata.sorted_tables]
 
 
@@ -210,7 +210,7 @@ def test_only_changed_instances_are_written(store: SqlStore, epoch: int) -> None
         carried=Carried({"a": one, "b": one, "c": one}, frozenset("abc")),
     )
     make.commit(store, epoch, make.plan(2), carried=Carried({"a": two, "b": two}, frozenset("bc")))
-    tables = store.load("bank").carried.tables
+    tables = store.of("bank").buckets.load().carried.tables
     assert {name: table.to_pydict() for name, table in tables.items()} == {
         "a": {"n": [1]},  # said to be as it was
         "b": {"n": [2]},  # c is gone
@@ -221,24 +221,24 @@ def test_g09_activations_stay_digests_change_and_rules_leave(store: SqlStore, ep
     first = make.plan(1, activations={"a": 5, "b": 6})
     make.commit(store, epoch, first, digests={"a": "a1", "b": "b1"})
     make.commit(store, epoch, make.plan(2, activations={"c": 9}), digests={"a": "a2", "c": "c1"})
-    state = store.load("bank")
+    state = store.of("bank").buckets.load()
     assert state.activations == {"a": 5, "c": 9}
     assert state.activation_digests == {"a": "a2", "c": "c1"}
 
 
 def test_g07_rulebooks_have_their_own_buckets(store: SqlStore, epoch: int) -> None:
     everything(store, epoch)
-    other = store.acquire("stock", "one", 60)
+    other = store.of("stock").lease.acquire("one", 60)
     make.commit(store, other, make.plan(rulebook="stock"), fired=[make.firings()])
-    assert store.load("stock").bucket == 1
-    assert store.load("stock").cursors == {}
-    assert len(list(store.firings("stock"))) == 2
+    assert store.of("stock").buckets.load().bucket == 1
+    assert store.of("stock").buckets.load().cursors == {}
+    assert len(list(store.of("stock").firings.listed())) == 2
 
 
 def test_g13_rules_of_one_name_are_parked_in_their_own_rulebooks(
     store: SqlStore, epoch: int
 ) -> None:
-    other = store.acquire("shop", "one", 60)
+    other = store.of("shop").lease.acquire("one", 60)
     parked = Parked("blocked", "at most 3 are carried", "enable it", make.BEGIN)
     digests = {"blocked": "d"}
     for name, by in (("shop", other), ("bank", epoch)):
@@ -247,27 +247,30 @@ def test_g13_rules_of_one_name_are_parked_in_their_own_rulebooks(
     enabled = make.plan(2, enabled=frozenset({"blocked"}))
     make.commit(store, epoch, enabled, digests=digests)
     make.commit(store, epoch, make.plan(3), digests={})  # the rule is deleted
-    assert (store.parked("bank"), store.parked("shop")) == (frozenset(), {"blocked"})
-    assert store.obstacles("shop") == (parked,)
-    assert store.obstacles("bank") == ()
+    assert (store.of("bank").rule_states.parked(), store.of("shop").rule_states.parked()) == (
+        frozenset(),
+        {"blocked"},
+    )
+    assert store.of("shop").rule_states.obstacles() == (parked,)
+    assert store.of("bank").rule_states.obstacles() == ()
 
 
 def test_the_registered_rulebook_can_be_read_again(url: str, store: SqlStore) -> None:
-    store.register("bank", "rulebook: bank # é", "/lake/bank.yaml")
-    store.register("bank", "rulebook: bank # 2", None)
+    store.of("bank").versions.register("rulebook: bank # é", "/lake/bank.yaml")
+    store.of("bank").versions.register("rulebook: bank # 2", None)
     with open_store(url, create=False) as again:
         kept = again.rulebooks()
     assert (kept["bank"].text, kept["bank"].file) == ("rulebook: bank # 2", None)
 
 
 def test_g24_a_reset_waits_for_the_plan_that_carries_it_out(store: SqlStore, epoch: int) -> None:
-    store.ask("bank", "reset", "accounts", None)
-    store.ask("bank", "reset", "transactions", 7)
-    first, second = store.pending_controls("bank")
+    store.of("bank").controls.ask("reset", "accounts", None)
+    store.of("bank").controls.ask("reset", "transactions", 7)
+    first, second = store.of("bank").controls.pending()
     assert (first.kind, first.subject, first.version) == ("reset", "accounts", None)
     assert (second.subject, second.version) == ("transactions", 7)
     make.commit(store, epoch, make.plan(1, controls=(first.id,)))
-    assert store.pending_controls("bank") == (second,)
+    assert store.of("bank").controls.pending() == (second,)
 
 
 def test_g10_g14_what_a_reset_passes_over_is_not_hidden_by_earlier_commits(
@@ -280,7 +283,7 @@ def test_g10_g14_what_a_reset_passes_over_is_not_hidden_by_earlier_commits(
         span = make.a_range("t", first, last)
         span = replace(span, cursor=replace(span.cursor, table_id=table_id))
         make.commit(store, epoch, make.plan(bucket, ranges=(span,)))
-        return store.version_at("bank", "t", late)
+        return store.of("bank").buckets.version_at("t", late)
 
     assert known(1, 0, 3) == 3
     assert known(2, 4, 4) == 4

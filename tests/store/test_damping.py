@@ -24,7 +24,7 @@ ONES = np.ones(2, np.int64)
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 @pytest.fixture
@@ -43,7 +43,7 @@ def cooled(first: int, second: int) -> pa.Table:
 
 def known(store: SqlStore, rule: str = "hot", kind: int = COOLDOWN) -> list[tuple[str, list[int]]]:
     ids = pa.array([letter * 32 for letter in "abc"])
-    found = store.remembered("bank", rule, wanted(kind, ids)).to_pylist()
+    found = store.of("bank").damping.remembered(rule, wanted(kind, ids)).to_pylist()
     return sorted((f["id"][0], np.frombuffer(f["instants"], "<i8").tolist()) for f in found)
 
 
@@ -53,7 +53,10 @@ def test_a_bucket_and_what_it_remembers_are_one_transaction(store: SqlStore, epo
     assert known(store) == [("a", [1]), ("b", [2])]
     assert known(store, "other") == [("a", [3]), ("b", [4])]
     assert known(store, kind=DEDUPE) == known(store, "none") == []
-    assert store.remembered("stock", "hot", wanted(COOLDOWN, pa.array(["a" * 32]))).num_rows == 0
+    assert (
+        store.of("stock").damping.remembered("hot", wanted(COOLDOWN, pa.array(["a" * 32]))).num_rows
+        == 0
+    )
     failpoints.arm("commit.before=raise")
     again = make.plan(2)
     with pytest.raises(failpoints.FailpointError):
@@ -62,9 +65,12 @@ def test_a_bucket_and_what_it_remembers_are_one_transaction(store: SqlStore, epo
     failpoints.arm("")
     make.commit(store, epoch, again, memory={"hot": cooled(9, 2).slice(0, 1)})
     assert known(store) == [("a", [9]), ("b", [2])]
-    assert store.count_remembered("bank", "hot", COOLDOWN, make.BEGIN + 2 * make.HOUR) == 1
+    assert store.of("bank").damping.count("hot", COOLDOWN, make.BEGIN + 2 * make.HOUR) == 1
     assert (
-        store.remembered("bank", "hot", wanted(COOLDOWN, pa.array([], pa.string()))).num_rows == 0
+        store.of("bank")
+        .damping.remembered("hot", wanted(COOLDOWN, pa.array([], pa.string())))
+        .num_rows
+        == 0
     )
 
 
@@ -86,16 +92,18 @@ def test_an_outcome_counts_once_however_often_it_is_settled(store: SqlStore, epo
     outcome = Outcome(entry, "done", 1, firings=decided, memory=cooled(1, 2))
     failpoints.arm("settle.before=raise")
     with pytest.raises(failpoints.FailpointError):
-        store.settle("bank", epoch, [outcome])
+        store.of("bank", epoch).outbox.settle([outcome])
     assert known(store) == []
     failpoints.arm("")
     for memory in (cooled(1, 2), cooled(7, 8)):  # the answer of the first was lost
-        store.settle("bank", epoch, [Outcome(entry, "done", 1, firings=decided, memory=memory)])
+        store.of("bank", epoch).outbox.settle(
+            [Outcome(entry, "done", 1, firings=decided, memory=memory)]
+        )
     assert known(store) == [("a", [1]), ("b", [2])]
-    assert [f.get("damped") for f in store.firings("bank")] == [None, "cooldown"]
-    assert store.status("bank")["rules"] == []  # which lists those that are active
+    assert [f.get("damped") for f in store.of("bank").firings.listed()] == [None, "cooldown"]
+    assert store.of("bank").status.shown()["rules"] == []  # which lists those that are active
     make.commit(store, epoch, make.plan(2, activations={"hot": 1}), digests={"hot": "d"})
-    (row,) = store.status("bank")["rules"]
+    (row,) = store.of("bank").status.shown()["rules"]
     counts = ("fired", "condition_failed", "damped", "dead", "damped_by")
     assert [row[name] for name in counts] == [1, 0, 1, 0, {"cooldown": 1}]
 
@@ -112,7 +120,7 @@ def test_what_says_nothing_any_more_is_forgotten(store: SqlStore, epoch: int) ->
     make.commit(store, epoch, make.plan(3))
     assert make.purge(store, epoch) == 1
     assert known(store) == [("b", [2])]  # bucket 2 begins at the first hour
-    store.settle("bank", epoch, [Outcome(entry, "dead", 3)])
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "dead", 3)])
     assert make.purge(store, epoch) == 1
     assert known(store) == []
     assert known(store, "level", HYSTERESIS) == [("a", [])]
@@ -123,12 +131,12 @@ def test_what_dropped_a_firing_is_kept_beside_its_condition(store: SqlStore, epo
     fired = make.firings("hot", condition=pa.array(outcomes), damped=DAMPED)
     plan = make.plan(watermark_before=make.BEGIN + make.HOUR)  # within the last minute
     make.commit(store, epoch, plan, fired=[fired], entries=[make.entry("hot")])
-    found = [*store.firings("bank")]
+    found = [*store.of("bank").firings.listed()]
     assert [f.get("damped") for f in found] == [None, *KEYS]
     assert [f["condition"] for f in found] == outcomes
     assert [len(f["entries"]) for f in found] == [1, 0, 0, 0, 0]
     assert "damped" not in found[0]
-    assert store.entry_firings("bank", 1, "hot").firings.equals(fired.firings)
+    assert store.of("bank").outbox.firings(1, "hot").firings.equals(fired.firings)
     chosen = Chosen(state="damped")
     assert [chosen.matches(firing) for firing in found] == [False, True, True, True, True]
-    assert [one.counts for one in store.load("bank").fired] == [{"hot": 1}]  # G22
+    assert [one.counts for one in store.of("bank").buckets.load().fired] == [{"hot": 1}]  # G22

@@ -17,7 +17,7 @@ MINUTE = 60 * make.SECOND
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 def test_g18_dead_letters_are_the_newest_with_the_firings_that_they_are_for(
@@ -33,7 +33,7 @@ def test_g18_dead_letters_are_the_newest_with_the_firings_that_they_are_for(
         make.entry("other", 4, **dead),
     ]
     make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
-    found = store.dead_letters("bank", None, 9, {"blocked"})
+    found = store.of("bank").dead_letters.newest(None, 9, {"blocked"})
     assert [(row["number"], row["rule"], row["firings"]) for row in found] == [
         (1, "blocked", 2),
         (2, "blocked", 1),
@@ -41,9 +41,9 @@ def test_g18_dead_letters_are_the_newest_with_the_firings_that_they_are_for(
         (5, "other", None),  # its firings are forgotten
     ]
     assert found[-1]["commands"] == ["tidegate skip 5"]  # its rule is gone
-    newest = store.dead_letters("bank", "blocked", 2, {"blocked"})
+    newest = store.of("bank").dead_letters.newest("blocked", 2, {"blocked"})
     assert [row["number"] for row in newest] == [2, 3]
-    assert store.stuck_entries("bank", "blocked") == [(n, "blocked") for n in (1, 2, 3)]
+    assert store.of("bank").dead_letters.stuck("blocked") == [(n, "blocked") for n in (1, 2, 3)]
 
 
 def test_g17_entries_that_were_dead_before_anyone_tried_them_do_not_suspend_a_rule(
@@ -53,11 +53,11 @@ def test_g17_entries_that_were_dead_before_anyone_tried_them_do_not_suspend_a_ru
     made = [make.entry(order=0), *(make.entry(order=n, state="dead") for n in (1, 2)), make.entry()]
     made[-1] = replace(made[-1], order=3)
     tried, *_, last = make.commit(store, epoch, make.plan(), entries=made)
-    assert store.dead_in_a_row("bank", last, 9) == 0
-    store.settle("bank", epoch, [Outcome(tried, "dead", 3, "no")])
-    assert store.dead_in_a_row("bank", last, 9) == 1
-    store.settle("bank", epoch, [Outcome(last, "done", 1)])
-    assert store.dead_in_a_row("bank", last, 9) == 0
+    assert store.of("bank").outbox.dead_in_a_row(last, 9) == 0
+    store.of("bank", epoch).outbox.settle([Outcome(tried, "dead", 3, "no")])
+    assert store.of("bank").outbox.dead_in_a_row(last, 9) == 1
+    store.of("bank", epoch).outbox.settle([Outcome(last, "done", 1)])
+    assert store.of("bank").outbox.dead_in_a_row(last, 9) == 0
 
 
 def test_g22_what_fired_within_the_last_minute_of_the_clock(store: SqlStore, epoch: int) -> None:
@@ -71,7 +71,7 @@ def test_g22_what_fired_within_the_last_minute_of_the_clock(store: SqlStore, epo
         fired = make.firings(condition=held, bucket=number)
         make.commit(store, epoch, late if number == 4 else fresh, fired=[fired])
     now = make.BEGIN + 4 * make.HOUR
-    assert store.load("bank").fired == (
+    assert store.of("bank").buckets.load().fired == (
         Fired(now + 60 * make.SECOND, {"blocked": 1}),
         Fired(now + 100 * make.SECOND, {"blocked": 1}),
     )

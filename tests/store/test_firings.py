@@ -20,14 +20,14 @@ from tidegate.rules.errors import EngineError
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=1)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
-    store.settle("bank", epoch, [Outcome(entry, "pending", 2, "no such column")])
-    assert list(store.firings("bank")) == [
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 2, "no such column")])
+    assert list(store.of("bank").firings.listed()) == [
         {
             "rule": "blocked",
             "key": {"account_id": 7},
@@ -60,7 +60,9 @@ def test_entries_stand_with_the_firings_that_they_are_for(store: SqlStore, epoch
     last = make.hex_ids(fired)[2]
     entries = [make.entry(order=0), make.entry(order=1, firing_ids=(last,))]
     make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
-    shown = [[e["number"] for e in firing["entries"]] for firing in store.firings("bank")]
+    shown = [
+        [e["number"] for e in firing["entries"]] for firing in store.of("bank").firings.listed()
+    ]
     assert shown == [[1], [], [1, 2]]
 
 
@@ -68,7 +70,7 @@ def test_firings_are_ordered_by_end_then_rule(store: SqlStore, epoch: int) -> No
     many = [make.firings("b", 3), make.firings("a", 2), make.firings("c", 1)]
     make.commit(store, epoch, make.plan(1), fired=many)
     make.commit(store, epoch, make.plan(2), fired=[make.firings("a", 1, bucket=2)])
-    order = [(firing["end"][11:16], firing["rule"]) for firing in store.firings("bank")]
+    order = [(firing["end"][11:16], firing["rule"]) for firing in store.of("bank").firings.listed()]
     assert order == [
         ("09:01", "a"),
         ("09:01", "b"),
@@ -78,25 +80,27 @@ def test_firings_are_ordered_by_end_then_rule(store: SqlStore, epoch: int) -> No
         ("09:03", "b"),
         ("10:01", "a"),
     ]
-    everything = list(store.firings("bank"))
+    everything = list(store.of("bank").firings.listed())
     for limit in range(1, 9):
-        assert list(store.firings("bank", limit=limit)) == everything[-limit:]
-    assert list(store.firings("bank", rule="b")) == [f for f in everything if f["rule"] == "b"]
+        assert list(store.of("bank").firings.listed(limit=limit)) == everything[-limit:]
+    assert list(store.of("bank").firings.listed(rule="b")) == [
+        f for f in everything if f["rule"] == "b"
+    ]
     since = make.BEGIN + 120 * make.SECOND
-    assert list(store.firings("bank", since=since)) == everything[3:]
-    assert list(store.firings("bank", since=since, limit=2)) == everything[-2:]
-    assert list(store.firings("bank", rule="none")) == []
+    assert list(store.of("bank").firings.listed(since=since)) == everything[3:]
+    assert list(store.of("bank").firings.listed(since=since, limit=2)) == everything[-2:]
+    assert list(store.of("bank").firings.listed(rule="none")) == []
 
 
 def test_a_firing_is_found_by_its_id(store: SqlStore, epoch: int) -> None:
     first, second = make.firings("a", 3), make.firings("b", 3, bucket=2)
     make.commit(store, epoch, make.plan(1), fired=[first])
     make.commit(store, epoch, make.plan(2), fired=[second])
-    assert store.find_firing("bank", make.hex_ids(first)[2]) == (1, "a")
-    assert store.find_firing("bank", make.hex_ids(second)[0]) == (2, "b")
-    assert store.find_firing("stock", make.hex_ids(second)[0]) is None
+    assert make.find_firing(store, "bank", make.hex_ids(first)[2]) == (1, "a")
+    assert make.find_firing(store, "bank", make.hex_ids(second)[0]) == (2, "b")
+    assert make.find_firing(store, "stock", make.hex_ids(second)[0]) is None
     ids = "".join(sorted(make.hex_ids(first)))
-    assert store.find_firing("bank", ids[16:48]) is None  # lies across two of them
+    assert make.find_firing(store, "bank", ids[16:48]) is None  # lies across two of them
 
 
 def test_a_listing_goes_on_where_another_one_ended(
@@ -106,17 +110,20 @@ def test_a_listing_goes_on_where_another_one_ended(
     for bucket in range(1, 5):
         fired = [make.firings(rule, 3, bucket) for rule in "cab"[: bucket % 4]]
         make.commit(store, epoch, make.plan(bucket), fired=fired)
-    everything = list(store.firings("bank"))
+    everything = list(store.of("bank").firings.listed())
     assert len(everything) == 18
     for n, last in enumerate(everything):
         before = last["firing_id"]
-        assert list(store.firings("bank", before=before)) == everything[:n]
-        assert list(store.firings("bank", before=before, limit=4)) == everything[max(0, n - 4) : n]
+        assert list(store.of("bank").firings.listed(before=before)) == everything[:n]
+        assert (
+            list(store.of("bank").firings.listed(before=before, limit=4))
+            == everything[max(0, n - 4) : n]
+        )
         of_a = [firing for firing in everything[:n] if firing["rule"] == "a"]
-        assert list(store.firings("bank", rule="a", before=before, limit=2)) == of_a[-2:]
-    assert list(store.firings("bank", since=make.BEGIN + 9 * make.HOUR)) == []
+        assert list(store.of("bank").firings.listed(rule="a", before=before, limit=2)) == of_a[-2:]
+    assert list(store.of("bank").firings.listed(since=make.BEGIN + 9 * make.HOUR)) == []
     with pytest.raises(EngineError, match=f"there is no firing {'0' * 32}"):
-        store.firings("bank", before="0" * 32)
+        store.of("bank").firings.listed(before="0" * 32)
 
 
 def test_an_entry_is_shown_with_all_that_was_said_and_its_firings(
@@ -131,13 +138,13 @@ def test_an_entry_is_shown_with_all_that_was_said_and_its_firings(
         make.entry(order=2, kind="condition", text="balance > 0", target=None, state="dead"),
     ]
     make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
-    found = [store.entry("bank", number) or {} for number in (1, 2, 3)]
+    found = [store.of("bank").firings.entry(number) or {} for number in (1, 2, 3)]
     ids = [[firing["firing_id"] for firing in entry["firings"]] for entry in found]
     assert ids == [[first, third], [third], [first, second, third]]
     assert (found[1]["state"], found[1]["error"], found[1]["details"]) == ("dead", "no", "for Ada")
     assert (found[2]["text"], found[2]["commands"][1]) == ("balance > 0", "tidegate skip 3")
-    assert store.entry("bank", 4) is None
-    assert store.entry("stock", 1) is None
+    assert store.of("bank").firings.entry(4) is None
+    assert store.of("stock").firings.entry(1) is None
 
 
 def test_rejected_rows_are_shown_newest_last_with_their_values_only_if_asked(
@@ -146,7 +153,7 @@ def test_rejected_rows_are_shown_newest_last_with_their_values_only_if_asked(
     for bucket in (1, 2):
         rows = [Rejected("w", "t", f"reason {n}", {"name": "Ada"}, "Ada") for n in range(3)]
         make.commit(store, epoch, make.plan(bucket), rejected=rows)
-    shown = store.rejected("bank", 4, whole=False)
+    shown = store.of("bank").rejections.newest(4, whole=False)
     assert [(row["bucket"], row["reason"]) for row in shown] == [
         (1, "reason 2"),
         (2, "reason 0"),
@@ -154,7 +161,7 @@ def test_rejected_rows_are_shown_newest_last_with_their_values_only_if_asked(
         (2, "reason 2"),
     ]
     assert "Ada" not in str(shown)
-    (last,) = store.rejected("bank", 1, whole=True)
+    (last,) = store.of("bank").rejections.newest(1, whole=True)
     assert (last["fields"], last["details"]) == ({"name": "Ada"}, "Ada")
 
 
@@ -165,7 +172,7 @@ def test_a_firing_without_constituents_has_none(store: SqlStore, epoch: int) -> 
     at = relation.column_names.index("event_type")
     fired = replace(fired, relation=relation.set_column(at, "event_type", events))
     make.commit(store, epoch, make.plan(), fired=[fired])
-    assert [len(firing["constituents"]) for firing in store.firings("bank")] == [2, 0]
+    assert [len(firing["constituents"]) for firing in store.of("bank").firings.listed()] == [2, 0]
 
 
 def test_values_are_printed_as_the_language_says(store: SqlStore, epoch: int) -> None:
@@ -187,7 +194,7 @@ def test_values_are_printed_as_the_language_says(store: SqlStore, epoch: int) ->
     for name, (value, kind) in values.items():
         relation = relation.append_column(name, pa.array([value], kind))
     make.commit(store, epoch, make.plan(), fired=[Firings("blocked", fired.firings, relation)])
-    (constituent,) = next(store.firings("bank"))["constituents"]
+    (constituent,) = next(store.of("bank").firings.listed())["constituents"]
     assert {name: constituent[name] for name in values} == {
         "decimal": Decimal("12.50"),
         "timestamp": "2026-03-02T09:00:00.250000Z",
@@ -209,26 +216,26 @@ def test_label_columns_are_not_parameters(store: SqlStore, epoch: int) -> None:
     for column in ("W_start", "W_end", "period_start"):
         relation = relation.append_column(column, relation["occurred_at"])
     make.commit(store, epoch, make.plan(), fired=[replace(fired, relation=relation)])
-    constituent = next(store.firings("bank"))["constituents"][0]
+    constituent = next(store.of("bank").firings.listed())["constituents"][0]
     assert list(constituent) == ["event", "time", "account_id", "amount", "period_start"]
 
 
 def test_the_status_of_a_rulebook_that_never_ran(store: SqlStore) -> None:
-    status = store.status("bank")
+    status = store.of("bank").status.shown()
     assert (status["bucket"], status["watermark"], status["lease_holder"]) == (0, None, None)
 
 
 def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> None:
-    store.register("bank", "rulebook: bank", None)
-    store.raise_signal("bank", make.signal())
-    store.ask("bank", "reset", "accounts", 7)
+    store.of("bank").versions.register("rulebook: bank", None)
+    store.of("bank").signals.raise_signal(make.signal())
+    store.of("bank").controls.ask("reset", "accounts", 7)
     late = {3: make.BEGIN, 4: make.BEGIN}
     spans = (
         replace(make.a_range("transactions", 3, 4), logged=late),
         make.a_range("accounts", 1, 1),
     )
-    store.ask("bank", "enable", "b")
-    enabled = store.pending_controls("bank")[-1].id
+    store.of("bank").controls.ask("enable", "b")
+    enabled = store.of("bank").controls.pending()[-1].id
     plan = make.plan(
         ranges=spans,
         activations={"blocked": 1, "b": 1, "c": 1},
@@ -248,13 +255,15 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         loads={"c": Load(4, 2)},
         misfires={"evening": 3},
     )
-    store.settle("bank", epoch, [Outcome(numbered[0], "pending", 1, "table is gone")])
+    store.of("bank", epoch).outbox.settle([Outcome(numbered[0], "pending", 1, "table is gone")])
     doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
-    store.settle("bank", epoch, [doubt])
-    store.ask("bank", "skip", "9", option="unsealed")
-    store.answer("bank", epoch, store.pending_controls("bank")[-1].id, "there is no entry 9")
-    store.set_stopped("bank", epoch, "transactions is gone")
-    status = store.status("bank", {"withdrawal"})
+    store.of("bank", epoch).outbox.settle([doubt])
+    store.of("bank").controls.ask("skip", "9", option="unsealed")
+    store.of("bank", epoch).controls.answer(
+        store.of("bank").controls.pending()[-1].id, "there is no entry 9"
+    )
+    store.of("bank", epoch).lease.set_stopped("transactions is gone")
+    status = store.of("bank").status.shown({"withdrawal"})
     assert "Ada" not in str(status)  # no value of the user's tables
     assert status.pop("store_id") == store.id
     assert min(status.pop("lease_until"), status.pop("state_since")) > "2026"
@@ -368,8 +377,8 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
             },
         ],
     }
-    store.set_stopped("bank", epoch, None)
-    assert store.status("bank")["stopped"] is None
+    store.of("bank", epoch).lease.set_stopped(None)
+    assert store.of("bank").status.shown()["stopped"] is None
     make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
-    status = store.status("bank")
+    status = store.of("bank").status.shown()
     assert (status["parked_rules"], status["fired"], status["rejected_rows"]) == ([], 4, 3)

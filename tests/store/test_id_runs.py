@@ -23,7 +23,7 @@ def test_every_firing_is_found_whatever_was_merged(
 ) -> None:
     monkeypatch.setattr(id_runs, "FAN_OUT", 3)
     monkeypatch.setattr(id_runs, "PIECE_IDS", 4)
-    epoch = store.acquire("bank", "one", 60)
+    epoch = store.of("bank").lease.acquire("one", 60)
     made: dict[tuple[int, str], Firings] = {}
     for bucket in range(1, 24):
         fired = [] if bucket % 5 == 0 else [make.firings(rule, 3, bucket) for rule in "cab"]
@@ -32,9 +32,9 @@ def test_every_firing_is_found_whatever_was_merged(
     assert run_levels(url) == [2, 2, 0]  # 19 buckets
     for place, fired in made.items():
         for firing_id in make.hex_ids(fired):
-            assert store.find_firing("bank", firing_id) == place
-    assert store.find_firing("bank", "00" * 16) is None
-    assert store.find_firing("bank", "ff" * 16) is None
+            assert make.find_firing(store, "bank", firing_id) == place
+    assert make.find_firing(store, "bank", "00" * 16) is None
+    assert make.find_firing(store, "bank", "ff" * 16) is None
 
 
 def test_runs_stay_apart_once_they_are_large(
@@ -42,9 +42,9 @@ def test_runs_stay_apart_once_they_are_large(
 ) -> None:
     monkeypatch.setattr(id_runs, "FAN_OUT", 2)
     monkeypatch.setattr(id_runs, "MERGED_IDS_MAX", 20)
-    epoch = store.acquire("bank", "one", 60)
+    epoch = store.of("bank").lease.acquire("one", 60)
     for bucket in range(1, 14):
         make.commit(store, epoch, make.plan(bucket), fired=[make.firings("a", 4, bucket)])
     assert run_levels(url) == [2, 2, 2, 0]
     last = make.hex_ids(make.firings("a", 4, 7))[3]
-    assert store.find_firing("bank", last) == (7, "a")
+    assert make.find_firing(store, "bank", last) == (7, "a")

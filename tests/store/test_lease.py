@@ -41,75 +41,75 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Hand:
 
 
 def test_g21_a_second_holder_is_refused_before_the_deadline(store: SqlStore, clock: Hand) -> None:
-    assert store.acquire("bank", "one", 30) == 1
+    assert store.of("bank").lease.acquire("one", 30) == 1
     clock.micros += 30 * make.SECOND - 1
     with pytest.raises(EngineError, match=r"run by one .*until 2026-03-02 09:00:30 UTC") as caught:
-        store.acquire("bank", "two", 30)
+        store.of("bank").lease.acquire("two", 30)
     assert caught.value.code == "lease-held"
     assert "stop that engine" in caught.value.hint
-    store.renew("bank", 1, 30)  # the first still has it
+    store.of("bank", 1).lease.renew(30)  # the first still has it
 
 
 @pytest.mark.parametrize("late_seconds", [0, 1])
 def test_g21_a_second_holder_has_it_from_the_deadline_on(
     store: SqlStore, clock: Hand, late_seconds: int
 ) -> None:
-    store.acquire("bank", "one", 30)
-    assert store.holder("bank") == "one"
+    store.of("bank").lease.acquire("one", 30)
+    assert store.of("bank").lease.holder() == "one"
     clock.micros += (30 + late_seconds) * make.SECOND
-    assert store.holder("bank") is None
-    assert store.acquire("bank", "two", 30) == 2
-    assert store.holder("bank") == "two"
+    assert store.of("bank").lease.holder() is None
+    assert store.of("bank").lease.acquire("two", 30) == 2
+    assert store.of("bank").lease.holder() == "two"
     with pytest.raises(EngineError, match="run by two now; this engine's epoch 1 is over"):
-        store.renew("bank", 1, 30)
+        store.of("bank", 1).lease.renew(30)
     with pytest.raises(EngineError) as caught:
-        store.check_lease("bank", 1)
+        store.of("bank", 1).lease.check()
     assert caught.value.code == "lease-lost"
-    store.check_lease("bank", 2)
+    store.of("bank", 2).lease.check()
 
 
 def test_g21_renewal_moves_the_deadline(store: SqlStore, clock: Hand) -> None:
-    store.acquire("bank", "one", 30)
+    store.of("bank").lease.acquire("one", 30)
     clock.micros += 20 * make.SECOND
-    store.renew("bank", 1, 30)
+    store.of("bank", 1).lease.renew(30)
     clock.micros += 20 * make.SECOND
     with pytest.raises(EngineError, match="09:00:50"):
-        store.acquire("bank", "two", 30)
+        store.of("bank").lease.acquire("two", 30)
 
 
 def test_a_lease_late_but_not_taken_can_still_be_renewed(store: SqlStore, clock: Hand) -> None:
-    store.acquire("bank", "one", 30)
+    store.of("bank").lease.acquire("one", 30)
     clock.micros += 31 * make.SECOND
-    store.renew("bank", 1, 30)
+    store.of("bank", 1).lease.renew(30)
     with pytest.raises(EngineError, match="is run by one "):
-        store.acquire("bank", "two", 30)
+        store.of("bank").lease.acquire("two", 30)
 
 
 def test_a_released_lease_is_free_at_once_and_epochs_go_on(store: SqlStore) -> None:
-    store.acquire("bank", "one", 30)
-    store.release("bank", 1)
-    assert store.acquire("bank", "two", 30) == 2
-    store.release("bank", 1)  # a stale holder gives nothing back
+    store.of("bank").lease.acquire("one", 30)
+    store.of("bank", 1).lease.release()
+    assert store.of("bank").lease.acquire("two", 30) == 2
+    store.of("bank", 1).lease.release()  # a stale holder gives nothing back
     with pytest.raises(EngineError, match="is run by two "):
-        store.acquire("bank", "three", 30)
+        store.of("bank").lease.acquire("three", 30)
 
 
 def test_g07_leases_of_rulebooks_do_not_touch(store: SqlStore) -> None:
-    store.acquire("bank", "one", 30)
-    assert store.acquire("stock", "two", 30) == 1
+    store.of("bank").lease.acquire("one", 30)
+    assert store.of("stock").lease.acquire("two", 30) == 1
 
 
 def test_the_lease_of_a_process_that_ended_need_not_be_waited_for(store: SqlStore) -> None:
-    store.acquire("bank", ended_holder(), 3600)
-    assert store.acquire("bank", this_holder(), 30) == 2
+    store.of("bank").lease.acquire(ended_holder(), 3600)
+    assert store.of("bank").lease.acquire(this_holder(), 30) == 2
     with pytest.raises(EngineError, match=f"is run by {this_holder().rpartition('/')[0]}"):
-        store.acquire("bank", this_holder(), 30)  # this process is alive
+        store.of("bank").lease.acquire(this_holder(), 30)  # this process is alive
 
 
 def test_a_process_of_another_machine_is_taken_to_live(store: SqlStore) -> None:
-    store.acquire("bank", "elsewhere/999999/ab", 3600)
+    store.of("bank").lease.acquire("elsewhere/999999/ab", 3600)
     with pytest.raises(EngineError, match="elsewhere/999999/ab"):
-        store.acquire("bank", this_holder(), 30)
+        store.of("bank").lease.acquire(this_holder(), 30)
 
 
 def test_g21_of_many_that_ask_at_once_one_gets_it(url: str, store: SqlStore) -> None:
@@ -119,7 +119,7 @@ def test_g21_of_many_that_ask_at_once_one_gets_it(url: str, store: SqlStore) -> 
     def ask(n: int) -> None:
         with open_store(url, create=False) as own:
             try:
-                got.append(own.acquire("bank", f"holder-{n}", 30))
+                got.append(own.of("bank").lease.acquire(f"holder-{n}", 30))
             except EngineError as error:
                 refused.append(error.code)
 
@@ -130,7 +130,7 @@ def test_g21_of_many_that_ask_at_once_one_gets_it(url: str, store: SqlStore) -> 
         thread.join()
     assert got == [1]
     assert refused == ["lease-held"] * 5
-    store.check_lease("bank", 1)
+    store.of("bank", 1).lease.check()
 
 
 def test_the_keeper_keeps_the_lease_past_its_time_and_gives_it_back(sqlite_url: str) -> None:
@@ -139,41 +139,45 @@ def test_the_keeper_keeps_the_lease_past_its_time_and_gives_it_back(sqlite_url: 
             assert not threading.Event().wait(1.5)
             keeper.check()
             with pytest.raises(EngineError, match=f"is run by {this_holder().rpartition('/')[0]}"):
-                store.acquire("bank", "two", 1)
-        assert store.acquire("bank", "two", 1) == keeper.epoch + 1
+                store.of("bank").lease.acquire("two", 1)
+        assert store.of("bank").lease.acquire("two", 1) == keeper.epoch + 1
 
 
 def test_g21_the_keeper_says_when_another_has_the_lease(sqlite_url: str) -> None:
     told = threading.Event()
     with open_store(sqlite_url, create=True) as store:
         with LeaseKeeper(store, "bank", 1, on_loss=lambda _: told.set()) as keeper:
-            store.release("bank", keeper.epoch)
-            stolen = store.acquire("bank", "two", 30)
+            store.of("bank", keeper.epoch).lease.release()
+            stolen = store.of("bank").lease.acquire("two", 30)
             assert told.wait(5)
             with pytest.raises(EngineError, match="run by two now"):
                 keeper.check()
-        store.check_lease("bank", stolen)  # the loser's exit takes nothing from the new holder
+        store.of("bank", stolen).lease.check()  # the loser's exit takes nothing from the new holder
 
 
 class Away:
     """A store that answers again once `back` is set; another engine may have the lease by then."""
 
     def __init__(self) -> None:
+        self.lease = self
         self.back, self.taken = threading.Event(), False
         self.renewed = threading.Event()
         self.seconds = 0
+
+    def of(self, *_: object) -> Away:
+        return self
 
     def acquire(self, *_: object) -> int:
         return 1
 
     def release(self, *_: object) -> None: ...
 
-    def renew(self, _rulebook: str, _epoch: int, seconds: int, _activity: object) -> None:
+    def renew(self, seconds: int, _activity: object) -> None:
         self.seconds = seconds
-        self.check_lease()
+        self.check()
         self.renewed.set()
 
-    def check_lease(self, *_: object) -> None:
+    def check(self, *_: object) -> None:
         if not self.back.is_set():
             raise OutageError("store-unreachable", "no answer", "look at the server")
         if self.taken:
@@ -211,7 +215,7 @@ def test_g21_a_bug_in_renewing_does_not_end_the_keeper(sqlite_url: str) -> None:
             assert not threading.Event().wait(1.5)
             keeper.check()
             with pytest.raises(EngineError, match="is run by"):
-                store.acquire("bank", "two", 1)
+                store.of("bank").lease.acquire("two", 1)
         arm("")
 
 

@@ -22,7 +22,7 @@ def url(store_url: str) -> str:
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 def due(store: SqlStore, epoch: int, bucket: int = 1, rules: str = "a") -> tuple[Entry, ...]:
@@ -37,11 +37,11 @@ def test_g16_entries_are_numbered_in_their_order_over_all_rulebooks(
     mixed = [make.entry("b", order=1), make.entry("c", order=2), make.entry("a", order=0)]
     first = make.commit(store, epoch, make.plan(), entries=mixed)
     assert [(e.number, e.rule, e.bucket) for e in first] == [(1, "a", 1), (2, "b", 1), (3, "c", 1)]
-    other = store.acquire("stock", "one", 60)
+    other = store.of("stock").lease.acquire("one", 60)
     entries = make.commit(store, other, make.plan(rulebook="stock"), entries=[make.entry()])
     assert [entry.number for entry in entries] == [4]
-    assert store.open_entries("bank") == first
-    assert store.open_entries("stock") == entries
+    assert store.of("bank").outbox.open_entries() == first
+    assert store.of("stock").outbox.open_entries() == entries
 
 
 def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
@@ -64,14 +64,14 @@ def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
         replace(one, number=1, bucket=1, place=1),
         replace(dead, number=2, bucket=1, place=2),
     )
-    assert store.open_entries("bank") == numbered[:1]  # dead from the start
-    assert [store.one_entry("bank", number) for number in (1, 2, 3)] == [*numbered, None]
-    assert (store.one_entry("stock", 1), store.last_entry()) == (None, 2)
+    assert store.of("bank").outbox.open_entries() == numbered[:1]  # dead from the start
+    assert [store.of("bank").outbox.entry(number) for number in (1, 2, 3)] == [*numbered, None]
+    assert (store.of("stock").outbox.entry(1), store.last_entry()) == (None, 2)
 
 
 def test_numbers_are_not_used_twice_after_a_purge(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, [Outcome(entry, "done", 1)])
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1)])
     assert make.purge(store, epoch, make.BEGIN + 9 * make.HOUR) > 0
     (again,) = due(store, epoch, 2)
     assert again.number == entry.number + 1
@@ -80,62 +80,64 @@ def test_numbers_are_not_used_twice_after_a_purge(store: SqlStore, epoch: int) -
 def test_the_stored_firings_are_those_that_were_committed(store: SqlStore, epoch: int) -> None:
     fired = make.firings("a", 5)
     make.commit(store, epoch, make.plan(), fired=[fired, make.firings("b", 1)])
-    found = store.entry_firings("bank", 1, "a")
+    found = store.of("bank").outbox.firings(1, "a")
     assert found.rule == "a"
     assert found.firings.equals(fired.firings)
     assert found.relation.equals(fired.relation)
     with pytest.raises(EngineError, match="rule 'a' of 'bank' has no stored firings in bucket 2"):
-        store.entry_firings("bank", 2, "a")
+        store.of("bank").outbox.firings(2, "a")
 
 
 def test_150_000_firings_come_back_equal(store: SqlStore, epoch: int) -> None:
     many = make.firings("a", 150_000)
     make.commit(store, epoch, make.plan(), fired=[many], entries=[make.entry("a")])
-    found = store.entry_firings("bank", 1, "a")
+    found = store.of("bank").outbox.firings(1, "a")
     assert found.firings.equals(many.firings)
     assert found.relation.equals(many.relation)
     one = make.hex_ids(many)[123_456]
-    assert store.find_firing("bank", one) == (1, "a")
-    assert [f["firing_id"] for f in store.firings("bank", limit=1)] == make.hex_ids(many)[-1:]
+    assert make.find_firing(store, "bank", one) == (1, "a")
+    assert [f["firing_id"] for f in store.of("bank").firings.listed(limit=1)] == make.hex_ids(many)[
+        -1:
+    ]
 
 
 def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
     first, second = due(store, epoch, rules="ab")
-    store.settle("bank", epoch, [Outcome(first, "done", 1)])
-    assert [entry.rule for entry in store.open_entries("bank")] == ["b"]
-    store.settle("bank", epoch, [Outcome(first, "pending", 2, "late news")])
-    assert store.open_entries("bank") == (second,)
-    shown = {e["number"]: e for f in store.firings("bank") for e in f["entries"]}
+    store.of("bank", epoch).outbox.settle([Outcome(first, "done", 1)])
+    assert [entry.rule for entry in store.of("bank").outbox.open_entries()] == ["b"]
+    store.of("bank", epoch).outbox.settle([Outcome(first, "pending", 2, "late news")])
+    assert store.of("bank").outbox.open_entries() == (second,)
+    shown = {e["number"]: e for f in store.of("bank").firings.listed() for e in f["entries"]}
     assert shown[first.number] == {"number": 1, "state": "done", "attempts": 1, "error": None}
 
 
 def test_a_failed_entry_stays_open_with_its_error(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, [Outcome(entry, "pending", 3, "table is gone")])
-    (left,) = store.open_entries("bank")
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 3, "table is gone")])
+    (left,) = store.of("bank").outbox.open_entries()
     assert (left.number, left.attempts, left.error) == (entry.number, 3, "table is gone")
-    store.settle("bank", epoch, [Outcome(left, "held", 4, "table is gone")])
-    (held,) = store.open_entries("bank")
+    store.of("bank", epoch).outbox.settle([Outcome(left, "held", 4, "table is gone")])
+    (held,) = store.of("bank").outbox.open_entries()
     assert (held.number, held.state, held.attempts) == (entry.number, "held", 4)
-    store.settle("bank", epoch, [Outcome(held, "done", 5)])
-    assert store.open_entries("bank") == ()
+    store.of("bank", epoch).outbox.settle([Outcome(held, "done", 5)])
+    assert store.of("bank").outbox.open_entries() == ()
 
 
 def test_an_error_may_hold_what_no_database_takes(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, [Outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'")])
-    (left,) = store.open_entries("bank")
+    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'")])
+    (left,) = store.of("bank").outbox.open_entries()
     assert left.error == "bad value 'a?b?é'"
 
 
 def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.release("bank", epoch)
-    store.acquire("bank", "two", 60)
+    store.of("bank", epoch).lease.release()
+    store.of("bank").lease.acquire("two", 60)
     with pytest.raises(EngineError) as caught:
-        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=(make.signal(),))])
+        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=(make.signal(),))])
     assert caught.value.code == "lease-lost"
-    assert store.open_entries("bank") == (entry,)
+    assert store.of("bank").outbox.open_entries() == (entry,)
     assert make.unplaced(store) == ()
 
 
@@ -145,33 +147,35 @@ def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     for _ in range(2):  # done again after a crash
-        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=raised)])
+        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=raised)])
     assert make.unplaced(store) == raised
 
 
 def test_g22_a_failed_action_raises_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.settle("bank", epoch, [Outcome(entry, "pending", 1, "no", signals=(make.signal(),))])
+    store.of("bank", epoch).outbox.settle(
+        [Outcome(entry, "pending", 1, "no", signals=(make.signal(),))]
+    )
     assert make.unplaced(store) == ()
 
 
 def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
     store: SqlStore, epoch: int
 ) -> None:
-    store.raise_signal("bank", make.signal("e1-0"))
+    store.of("bank").signals.raise_signal(make.signal("e1-0"))
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     with pytest.raises(EngineError, match="entry 1 of rule 'a'"):
-        store.settle("bank", epoch, [Outcome(entry, "done", 1, signals=raised)])
-    assert store.open_entries("bank") == (entry,)
+        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=raised)])
+    assert store.of("bank").outbox.open_entries() == (entry,)
     assert [signal.id for signal in make.unplaced(store)] == ["e1-0"]
 
 
 def test_firings_without_rows_are_not_kept(store: SqlStore, epoch: int) -> None:
     make.commit(store, epoch, make.plan(), fired=[make.firings(count=0)])
-    assert list(store.firings("bank")) == []
+    assert list(store.of("bank").firings.listed()) == []
     with pytest.raises(EngineError, match="rule 'blocked' of 'bank' has no stored firings"):
-        store.entry_firings("bank", 1, "blocked")
+        store.of("bank").outbox.firings(1, "blocked")
 
 
 def test_carried_and_fired_tables_keep_types_slices_and_dictionaries(
@@ -185,7 +189,7 @@ def test_carried_and_fired_tables_keep_types_slices_and_dictionaries(
     fired = make.firings(count=2)
     fired = replace(fired, firings=fired.firings.set_column(1, "account_id", table["account_id"]))
     make.commit(store, epoch, make.plan(), fired=[fired])
-    found = store.entry_firings("bank", 1, "blocked").firings
+    found = store.of("bank").outbox.firings(1, "blocked").firings
     assert found.schema.field("account_id").type == words.type
     assert found["account_id"].to_pylist() == ["b", "c"]
 
@@ -202,6 +206,6 @@ def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
     refused = replace(entry, number=0, firing_ids=ids[:1], state="dead")
     done = replace(entry, number=0, firing_ids=ids[1:2], state="done")
     outcome = Outcome(entry, state, 1, firing_ids=ids[2:], fails=fails, successors=(done, refused))
-    store.settle("bank", epoch, [outcome])
-    told = store.unplaced_signals("bank", ["failed a"], make.BEGIN - 1, 9).signals
+    store.of("bank", epoch).outbox.settle([outcome])
+    told = store.of("bank").signals.unplaced(["failed a"], make.BEGIN - 1, 9).signals
     assert sorted(signal.id for signal in told) == sorted(f"{ids[n]}-failed" for n in (0, 2))

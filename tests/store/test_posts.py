@@ -28,8 +28,8 @@ def request(
 
 
 def test_g04_requests_are_answered_each_for_itself(store: SqlStore) -> None:
-    store.raise_signal("bank", make.signal("known"))
-    store.raise_signal("bank", make.signal("other", fields={"atm_id": 5}))
+    store.of("bank").signals.raise_signal(make.signal("known"))
+    store.of("bank").signals.raise_signal(make.signal("other", fields={"atm_id": 5}))
     requests = [
         request("a", "b", "a"),
         request("c", "other", "d"),
@@ -45,13 +45,13 @@ def test_g04_requests_are_answered_each_for_itself(store: SqlStore) -> None:
     assert found == [2, Taken(1, "other"), 1, 1, Taken(0, "c"), 2, Taken(1, "f"), 0]
     there = {s.id: s.received_at - make.BEGIN for s in make.unplaced(store)}
     assert there == {"known": 0, "other": 0, "a": 1, "b": 1, "e": 3, "x": 6, "y": 6}
-    assert store.unplaced_by_event("bank") == {"atm_empty": 7, "escalate": 1}
+    assert make.unplaced_by_event(store, "bank") == {"atm_empty": 7, "escalate": 1}
     assert store.raise_posted([request("a", books=["stock"])], [make.BEGIN]) == [1]
 
 
 def test_a_request_goes_into_all_of_its_rulebooks_or_into_none(store: SqlStore) -> None:
     both = ["bank", "stock"]
-    store.raise_signal("stock", make.signal("b", fields={"atm_id": 5}))
+    store.of("stock").signals.raise_signal(make.signal("b", fields={"atm_id": 5}))
     requests = [
         request("a", "b", books=both),
         request("a", "c", books=both),
@@ -62,12 +62,12 @@ def test_a_request_goes_into_all_of_its_rulebooks_or_into_none(store: SqlStore) 
     ]
     found = store.raise_posted(requests, range(10, 16))
     assert found == [Taken(1, "b"), 2, 1, 1, 0, 1]
-    assert store.unplaced_by_event("bank") == {"atm_empty": 4}
-    assert store.unplaced_by_event("stock") == {"atm_empty": 5}
+    assert make.unplaced_by_event(store, "bank") == {"atm_empty": 4}
+    assert make.unplaced_by_event(store, "stock") == {"atm_empty": 5}
     assert not store.raise_everywhere(dict.fromkeys(both, make.signal("a")))
     with pytest.raises(EngineError, match="of rulebook 'stock' stands for"):
         store.raise_everywhere(dict.fromkeys(both, make.signal("b")))
-    assert store.unplaced_by_event("bank") == {"atm_empty": 4}
+    assert make.unplaced_by_event(store, "bank") == {"atm_empty": 4}
     assert store.raise_everywhere(dict.fromkeys(both, make.signal("e")))
 
 
@@ -77,9 +77,9 @@ def test_what_is_posted_is_what_is_raised(store: SqlStore) -> None:
     store.raise_posted([request(strange, **fields)], [make.BEGIN])
     (found,) = make.unplaced(store)
     assert found == make.signal(strange, fields=fields)
-    assert not store.raise_signal("bank", found)
+    assert not store.of("bank").signals.raise_signal(found)
     with pytest.raises(EngineError):
-        store.raise_signal("bank", make.signal(strange))
+        store.of("bank").signals.raise_signal(make.signal(strange))
 
 
 def test_many_ids_are_looked_up_and_inserted_at_once(store: SqlStore) -> None:
@@ -87,7 +87,7 @@ def test_many_ids_are_looked_up_and_inserted_at_once(store: SqlStore) -> None:
     assert store.raise_posted([request(*ids)], [1]) == [40_000]
     assert store.raise_posted([request(*ids, "new")], [2]) == [1]
     assert store.raise_posted([request(*ids[::-1], atm_id=5)], [3]) == [Taken(0, ids[-1])]
-    assert store.unplaced_by_event("bank") == {"atm_empty": 40_001}
+    assert make.unplaced_by_event(store, "bank") == {"atm_empty": 40_001}
 
 
 def test_nothing_of_a_group_stays_if_it_fails(

@@ -29,7 +29,7 @@ GROWING = (
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 def rows(url: str) -> dict[str, int]:
@@ -48,11 +48,11 @@ def rows(url: str) -> dict[str, int]:
 
 def everything(store: SqlStore, epoch: int, bucket: int, state: str | None = "done") -> None:
     """A bucket with a row in each table; its entry ends in a state."""
-    store.raise_signal("bank", make.signal(f"s{bucket}", at=make.BEGIN + bucket))
-    store.ask("bank", "reset", "accounts")
-    store.ask("bank", "skip", "99")
-    reset, skip = store.pending_controls("bank")
-    store.answer("bank", epoch, skip.id, "no such entry")
+    store.of("bank").signals.raise_signal(make.signal(f"s{bucket}", at=make.BEGIN + bucket))
+    store.of("bank").controls.ask("reset", "accounts")
+    store.of("bank").controls.ask("skip", "99")
+    reset, skip = store.of("bank").controls.pending()
+    store.of("bank", epoch).controls.answer(skip.id, "no such entry")
     placed = replace(make.signal(f"s{bucket}"), instant=make.BEGIN + 5)
     (entry,) = make.commit(
         store,
@@ -63,24 +63,24 @@ def everything(store: SqlStore, epoch: int, bucket: int, state: str | None = "do
         rejected=[Rejected("withdrawal", "transactions", "no time", {"id": 4})],
     )
     if state is not None:
-        store.settle("bank", epoch, [Outcome(entry, state, 1)])
+        store.of("bank", epoch).outbox.settle([Outcome(entry, state, 1)])
 
 
 def test_g13_a_store_does_not_grow_for_ever(url: str, store: SqlStore, epoch: int) -> None:
     for bucket in range(1, 41):
         everything(store, epoch, bucket)
-    store.raise_signal("bank", make.signal("waits"))
-    store.ask("bank", "reset", "accounts")
+    store.of("bank").signals.raise_signal(make.signal("waits"))
+    store.of("bank").controls.ask("reset", "accounts")
     calls = 0
     while make.purge(store, epoch, LATER, LATER, rows_max=7) == 7:
         calls += 1
     assert calls >= 40 * 6 // 7  # small steps
     kept = {"buckets": 1, "signals": 1, "controls": 1}
     assert rows(url) == {table.name: kept.get(table.name, 0) for table in GROWING}
-    assert store.load("bank").bucket == 40
-    assert store.status("bank")["fired"] == 80  # counts what is forgotten
+    assert store.of("bank").buckets.load().bucket == 40
+    assert store.of("bank").status.shown()["fired"] == 80  # counts what is forgotten
     assert [signal.id for signal in make.unplaced(store)] == ["waits"]
-    assert len(store.pending_controls("bank")) == 1
+    assert len(store.of("bank").controls.pending()) == 1
     make.commit(store, epoch, make.plan(41))
 
 
@@ -91,20 +91,23 @@ def test_g13_what_is_not_finished_keeps_its_firings_and_bucket(
     everything(store, epoch, 1, state)
     everything(store, epoch, 2)
     everything(store, epoch, 3)
-    store.settle("bank", epoch, [Outcome(make.entry("b", number=99), "done", 1)])
+    store.of("bank", epoch).outbox.settle([Outcome(make.entry("b", number=99), "done", 1)])
     assert make.purge(store, epoch, LATER, LATER, rows_max=100) < 100
-    assert [firing["bucket"] for firing in store.firings("bank")] == [1, 1]
-    assert len(store.entry_firings("bank", 1, "blocked")) == 2
-    assert store.find_firing("bank", make.hex_ids(make.firings(bucket=1))[0]) == (1, "blocked")
-    assert store.find_firing("bank", make.hex_ids(make.firings(bucket=2))[0]) is None
+    assert [firing["bucket"] for firing in store.of("bank").firings.listed()] == [1, 1]
+    assert len(store.of("bank").outbox.firings(1, "blocked")) == 2
+    assert make.find_firing(store, "bank", make.hex_ids(make.firings(bucket=1))[0]) == (
+        1,
+        "blocked",
+    )
+    assert make.find_firing(store, "bank", make.hex_ids(make.firings(bucket=2))[0]) is None
     assert (rows(url)["buckets"], rows(url)["outbox"]) == (2, 1)
-    entry = store.one_entry("bank", 1)
+    entry = store.of("bank").outbox.entry(1)
     assert entry is not None
-    for successor in store.settle(
-        "bank", epoch, [Outcome(entry, "redriven", 1, successors=(make.entry(place=1),))]
+    for successor in store.of("bank", epoch).outbox.settle(
+        [Outcome(entry, "redriven", 1, successors=(make.entry(place=1),))]
     ):
         assert make.purge(store, epoch, LATER, LATER) == 0  # it needs the firings still
-        store.settle("bank", epoch, [Outcome(successor, "skipped", 0)])
+        store.of("bank", epoch).outbox.settle([Outcome(successor, "skipped", 0)])
     assert make.purge(store, epoch, LATER, LATER) > 0
     assert (rows(url)["buckets"], rows(url)["outbox"]) == (1, 0)
 
@@ -116,10 +119,10 @@ def test_g13_firings_go_rule_by_rule_and_by_the_age_of_their_bucket(
         entries = [make.entry(rule, order) for order, rule in enumerate("ab")]
         fired = [make.firings(rule, bucket=bucket) for rule in "abc"]
         done, _ = make.commit(store, epoch, make.plan(bucket), fired=fired, entries=entries)
-        store.settle("bank", epoch, [Outcome(done, "done", 1)])
+        store.of("bank", epoch).outbox.settle([Outcome(done, "done", 1)])
     assert make.purge(store, epoch, firings=make.plan(1).now) == 0
     assert make.purge(store, epoch, firings=make.plan(2).now) == 3  # an entry, firings of a and c
-    left = [(firing["bucket"], firing["rule"]) for firing in store.firings("bank")]
+    left = [(firing["bucket"], firing["rule"]) for firing in store.of("bank").firings.listed()]
     assert sorted(set(left)) == [(1, "b"), (2, "a"), (2, "b"), (2, "c")]
 
 
@@ -130,7 +133,7 @@ def test_history_goes_by_its_own_age(url: str, store: SqlStore, epoch: int) -> N
     found = rows(url)
     assert (found["rejected"], found["signals"]) == (1, 1)
     assert (found["buckets"], found["firings"], found["outbox"]) == (2, 2, 2)
-    assert store.rejected("bank", 9, whole=False)[0]["bucket"] == 2
+    assert store.of("bank").rejections.newest(9, whole=False)[0]["bucket"] == 2
 
 
 def test_g04_an_id_is_known_as_long_as_history_is_kept(store: SqlStore, epoch: int) -> None:
@@ -138,23 +141,23 @@ def test_g04_an_id_is_known_as_long_as_history_is_kept(store: SqlStore, epoch: i
     everything(store, epoch, 2)
     make.purge(store, epoch, LATER, make.plan(2).now)
     again = make.signal("s2", at=make.BEGIN + make.HOUR)
-    assert not store.raise_signal("bank", again)
-    assert store.raise_signal("bank", make.signal("s1"))  # another occurrence by now
+    assert not store.of("bank").signals.raise_signal(again)
+    assert store.of("bank").signals.raise_signal(make.signal("s1"))  # another occurrence by now
 
 
 def test_another_rulebook_keeps_its_own(store: SqlStore, epoch: int) -> None:
-    other = store.acquire("stock", "one", 60)
+    other = store.of("stock").lease.acquire("one", 60)
     plan = make.plan(rulebook="stock")
     make.commit(store, other, plan, fired=[make.firings()])
     make.commit(store, other, make.plan(2, rulebook="stock"))
     everything(store, epoch, 1)
     make.purge(store, epoch, LATER, LATER)
-    assert len(list(store.firings("stock"))) == 2
-    assert store.find_firing("stock", make.hex_ids(make.firings())[0]) == (1, "blocked")
+    assert len(list(store.of("stock").firings.listed())) == 2
+    assert make.find_firing(store, "stock", make.hex_ids(make.firings())[0]) == (1, "blocked")
 
 
 def test_large_firings_go_fewer_at_a_time(store: SqlStore, epoch: int) -> None:
     for bucket in (1, 2, 3):
         make.commit(store, epoch, make.plan(bucket), fired=[make.firings("a", 5_000, bucket)])
     assert make.purge(store, epoch, LATER, rows_max=10) == 10
-    assert {firing["bucket"] for firing in store.firings("bank")} == {2, 3}
+    assert {firing["bucket"] for firing in store.of("bank").firings.listed()} == {2, 3}

@@ -204,7 +204,7 @@ def test_the_file_is_nobody_elses_to_read(tmp_path: Path) -> None:
     umask = os.umask(0o022)
     try:
         with open_store(f"sqlite:///{tmp_path}/bank.db", create=True) as store:
-            store.register("bank", "text", None)
+            store.of("bank").versions.register("text", None)
             found = {file.name: file.stat().st_mode & 0o777 for file in tmp_path.iterdir()}
     finally:
         os.umask(umask)
@@ -237,14 +237,14 @@ def test_a_database_of_somebody_else_is_left_alone(tmp_path: Path) -> None:
 
 def test_readers_and_the_engine_do_not_wait_for_each_other(url: str) -> None:
     with open_store(url, create=True) as store, open_store(url, create=False) as other:
-        epoch = store.acquire("bank", "one", 60)
+        epoch = store.of("bank").lease.acquire("one", 60)
         make.commit(store, epoch, make.plan(), fired=[make.firings()])
-        listed = other.firings("bank")
+        listed = other.of("bank").firings.listed()
         next(listed)
         with Database(url).write() as connection:  # an engine in the middle of its commit
             connection.execute(sa.text("DELETE FROM firings"))
-            assert other.status("bank")["bucket"] == 1
-            assert len(list(other.firings("bank"))) == 2
+            assert other.of("bank").status.shown()["bucket"] == 1
+            assert len(list(other.of("bank").firings.listed())) == 2
         with Database(url).read() as connection:  # a reader that takes its time
             connection.execute(sa.text("SELECT * FROM buckets"))
             make.commit(store, epoch, make.plan(2))
@@ -278,7 +278,7 @@ def test_a_store_that_somebody_locks_is_said_to_be_busy(
     monkeypatch.setattr("tidegate.engine.store.database.BUSY_SECONDS", 0)
     with open_store(sqlite_url, create=True) as store, Database(sqlite_url).write():
         with pytest.raises(EngineError, match="locked by another writer") as caught:
-            store.raise_signal("bank", make.signal())
+            store.of("bank").signals.raise_signal(make.signal())
         assert caught.value.code == "store-busy"
 
 
@@ -288,7 +288,7 @@ def test_a_server_that_was_restarted_is_reached_again(server: postgres.Server) -
         with Database(url).write() as connection:
             others = "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE pid <> "
             connection.execute(sa.text(others + "pg_backend_pid() AND backend_type LIKE 'client%'"))
-        assert store.load("bank").bucket == 0
+        assert store.of("bank").buckets.load().bucket == 0
 
 
 def test_a_server_that_goes_away_in_mid_transaction_is_unreachable(server: postgres.Server) -> None:

@@ -14,7 +14,7 @@ from tidegate.engine.store.database import Database
 
 
 def size(store: SqlStore) -> int:
-    return int(store.status("bank")["store_bytes"])
+    return int(store.of("bank").status.shown()["store_bytes"])
 
 
 def test_what_is_stored_takes_room_and_what_others_store_does_not(
@@ -31,7 +31,7 @@ def test_what_is_stored_takes_room_and_what_others_store_does_not(
     assert size(store) - before < 100_000
     made = pa.table({"n": pa.array([n * n % 1_000_003 for n in range(200_000)])})
     carried = Carried({"node:x/0": made}, frozenset({"node:x/0"}))
-    make.commit(store, store.acquire("bank", "one", 60), make.plan(), carried=carried)
+    make.commit(store, store.of("bank").lease.acquire("one", 60), make.plan(), carried=carried)
     assert size(store) - before > 300_000
 
 

@@ -44,13 +44,13 @@ def seen(sqlite_url: str) -> Iterator[tuple[SqlStore, Statements]]:
 
 def every_step(store: SqlStore) -> None:
     """All that an engine and the commands ask of a store, with something in every table."""
-    epoch = store.acquire("bank", "one", 60)
+    epoch = store.of("bank").lease.acquire("one", 60)
     for bucket in range(1, id_runs.FAN_OUT + 2):
-        store.raise_signal("bank", make.signal(f"s{bucket}"))
-        store.ask("bank", "reset", "accounts")
-        store.ask("bank", "skip", "99")
-        reset, skip = store.pending_controls("bank")
-        store.answer("bank", epoch, skip.id, "no such entry")
+        store.of("bank").signals.raise_signal(make.signal(f"s{bucket}"))
+        store.of("bank").controls.ask("reset", "accounts")
+        store.of("bank").controls.ask("skip", "99")
+        reset, skip = store.of("bank").controls.pending()
+        store.of("bank", epoch).controls.answer(skip.id, "no such entry")
         signals = tuple(replace(s, instant=7) for s in make.unplaced(store))
         held, done, _ = make.commit(
             store,
@@ -62,28 +62,32 @@ def every_step(store: SqlStore) -> None:
             passed_over={"blocked": 1},
             misfires={"evening": 1},
         )
-        store.acted("bank", epoch, bucket, 0.5)
-        store.settle(
-            "bank", epoch, [Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),))]
+        store.of("bank", epoch).buckets.acted(bucket, 0.5)
+        store.of("bank", epoch).outbox.settle(
+            [Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),))]
         )
         doubt = Outcome(held, "held", 1, "no", fate=Fate.UNKNOWN.value, control=skip.id)
-        store.settle("bank", epoch, [doubt])
-    store.load("bank")
-    store.open_entries("bank")
-    store.one_entry("bank", 1)
+        store.of("bank", epoch).outbox.settle([doubt])
+    store.of("bank").buckets.load()
+    store.of("bank").outbox.open_entries()
+    store.of("bank").outbox.entry(1)
     store.last_entry()
-    store.entry_firings("bank", 1, "blocked")
-    store.status("bank", ())
-    store.obstacles("bank")
-    store.totals("bank")
-    store.rejected("bank", 5, whole=True)
-    store.entry("bank", 1)
+    store.of("bank").outbox.firings(1, "blocked")
+    store.of("bank").status.shown(())
+    store.of("bank").rule_states.obstacles()
+    store.of("bank").firings.totals()
+    store.of("bank").rejections.newest(5, whole=True)
+    store.of("bank").firings.entry(1)
     some = make.hex_ids(make.firings(bucket=3))[0]
     for rule in (None, "blocked"):
-        list(store.firings("bank", rule, since=make.BEGIN + make.HOUR, before=some, limit=3))
-        list(store.firings("bank", rule))
+        list(
+            store.of("bank").firings.listed(
+                rule, since=make.BEGIN + make.HOUR, before=some, limit=3
+            )
+        )
+        list(store.of("bank").firings.listed(rule))
     for _ in range(3):
-        store.purge("bank", epoch, 2**60, 2**60, 9)
+        store.of("bank", epoch).retention.purge(2**60, 2**60, 9)
 
 
 def test_no_statement_reads_a_table_that_grows_from_begin_to_end(

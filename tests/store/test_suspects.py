@@ -25,30 +25,30 @@ ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")
 
 def _dies(store: SqlStore, suspect: Suspect) -> None:
     """It is stored as begun while it runs."""
-    assert store.begun("bank") == (suspect,)
+    assert store.of("bank").suspects.begun() == (suspect,)
     raise LOST
 
 
 def test_g13_the_store_keeps_suspects_and_shows_them(store: SqlStore) -> None:
-    epoch = store.acquire("bank", "one", 600)
-    made = quarantine(store, "bank", epoch)
+    epoch = store.of("bank").lease.acquire("one", 600)
+    made = quarantine(store.of("bank", epoch).suspects)
     part = Suspect("where", "t", "text", "version 3", "version 3:0-64", "`where: x` of `e`")
     for suspect in (ONE, ONE, part, part):
         with pytest.raises(EngineError), made.run(suspect):
             _dies(store, suspect)
-    assert store.begun("bank") == ()
-    again = quarantine(store, "bank", epoch)
+    assert store.of("bank").suspects.begun() == ()
+    again = quarantine(store.of("bank", epoch).suspects)
     assert again.of(ONE).deaths == 2
     assert [s.suspect.part for s in again.parts(part.whole)] == [part.part]
-    shown = store.status("bank")["quarantined"]
+    shown = store.of("bank").status.shown()["quarantined"]
     assert [(row["kind"], row["rule"], row["strikes"]) for row in shown] == [
         ("action", "pay", 2),
         ("where", None, 2),
     ]
     assert shown[0]["told"] == "action 1 of rule pay"
     again.release(["pay"])
-    assert store.status("bank")["quarantined"] == []
-    assert store.strikes("bank") == ()
+    assert store.of("bank").status.shown()["quarantined"] == []
+    assert store.of("bank").suspects.strikes() == ()
 
 
 def test_forgiving_is_for_a_suspect_and_not_for_the_other_slices(store: SqlStore) -> None:
@@ -74,24 +74,24 @@ def test_of_what_has_struck_twice_status_shows_present_texts_and_reads(store: Sq
 
 
 def test_g21_a_stale_engine_begins_nothing(store: SqlStore) -> None:
-    made = quarantine(store, "bank", store.acquire("bank", "one", 600))
-    store.release("bank", 1)
-    store.acquire("bank", "two", 600)
+    made = quarantine(store.of("bank", store.of("bank").lease.acquire("one", 600)).suspects)
+    store.of("bank", 1).lease.release()
+    store.of("bank").lease.acquire("two", 600)
     with pytest.raises(EngineError, match="epoch 1 is over"), made.run(ONE):
         raise AssertionError
 
 
 def test_g21_a_stale_engine_neither_strikes_nor_forgives(store: SqlStore) -> None:
-    made = quarantine(store, "bank", store.acquire("bank", "one", 600))
+    made = quarantine(store.of("bank", store.of("bank").lease.acquire("one", 600)).suspects)
     with pytest.raises(EngineError), made.run(ONE):
         raise LOST
-    store.release("bank", 1)
-    store.acquire("bank", "two", 600)
+    store.of("bank", 1).lease.release()
+    store.of("bank").lease.acquire("two", 600)
     with pytest.raises(EngineError, match="epoch 1 is over"):
         made.overran([ONE], "it took longer")
     with pytest.raises(EngineError, match="epoch 1 is over"):
         made.forgive(ONE)
-    (kept,) = store.strikes("bank")
+    (kept,) = store.of("bank").suspects.strikes()
     assert (kept.deaths, kept.overruns) == (1, 0)
 
 
@@ -109,38 +109,41 @@ def test_g21_a_stale_engine_neither_strikes_nor_forgives(store: SqlStore) -> Non
 def test_g13_only_an_end_of_the_process_counts_against_what_ran(
     store: SqlStore, holder: str, released: bool, ends: int
 ) -> None:
-    store.begin("bank", store.acquire("bank", holder, 0), [ONE])
+    store.of("bank", store.of("bank").lease.acquire(holder, 0)).suspects.begin([ONE])
     if released:
-        store.release("bank", 1)
-    made = quarantine(store, "bank", store.acquire("bank", this_holder(), 600))
+        store.of("bank", 1).lease.release()
+    made = quarantine(store.of("bank", store.of("bank").lease.acquire(this_holder(), 600)).suspects)
     assert made.of(ONE).ends == ends
-    assert store.begun("bank") == ()
+    assert store.of("bank").suspects.begun() == ()
 
 
 def test_suspects_of_one_rulebook_are_none_of_another(store: SqlStore) -> None:
-    made = {name: quarantine(store, name, store.acquire(name, "one", 600)) for name in ("a", "b")}
+    made = {
+        name: quarantine(store.of(name, store.of(name).lease.acquire("one", 600)).suspects)
+        for name in ("a", "b")
+    }
     for one in made.values():
         with pytest.raises(EngineError), one.run(ONE):
             raise LOST
     made["a"].forgive(ONE)
-    assert store.strikes("a") == ()
-    assert [one.deaths for one in store.strikes("b")] == [1]
+    assert store.of("a").suspects.strikes() == ()
+    assert [one.deaths for one in store.of("b").suspects.strikes()] == [1]
     with made["b"].run(ONE):
-        assert (store.begun("a"), store.begun("b")) == ((), (ONE,))
-        assert quarantine(store, "a", 1).of(ONE).count == 0
+        assert (store.of("a").suspects.begun(), store.of("b").suspects.begun()) == ((), (ONE,))
+        assert quarantine(store.of("a", 1).suspects).of(ONE).count == 0
 
 
 def test_a_strike_is_on_the_disk(store: SqlStore) -> None:
     """What begins need not be: it is stored for each statement."""
-    if not store._database.is_sqlite:
+    if not store.database.is_sqlite:
         pytest.skip("SQLite's connection says how it was used last")
-    epoch = store.acquire("bank", "one", 600)
+    epoch = store.of("bank").lease.acquire("one", 600)
 
     def synchronous() -> int:
-        with store._database.read() as connection:
+        with store.database.read() as connection:
             return int(connection.execute(sa.text("PRAGMA synchronous")).scalar_one())
 
-    store.begin("bank", epoch, [ONE])
+    store.of("bank", epoch).suspects.begin([ONE])
     assert synchronous() == 1
-    store.strike("bank", epoch, [Strikes(ONE, 1)], [])
+    store.of("bank", epoch).suspects.strike([Strikes(ONE, 1)], [])
     assert synchronous() == 2

@@ -25,7 +25,7 @@ RULE, SIGNAL = Heard("bank", "a", False, DAYS), Heard("bank", "atm_empty", True,
 
 @pytest.fixture
 def epoch(store: SqlStore) -> int:
-    return store.acquire("bank", "one", 60)
+    return store.of("bank").lease.acquire("one", 60)
 
 
 def bucket(store: SqlStore, epoch: int, number: int, draw: random.Random) -> None:
@@ -46,7 +46,7 @@ def bucket(store: SqlStore, epoch: int, number: int, draw: random.Random) -> Non
         for n in range(draw.randint(0, 4))
     ]
     for signal in placed:
-        store.raise_signal("bank", signal)
+        store.of("bank").signals.raise_signal(signal)
     instants = [replace(s, instant=at + draw.randint(0, 2)) for s in placed]
     make.commit(store, epoch, make.plan(number, signals=tuple(instants)), fired=fired)
 
@@ -54,13 +54,13 @@ def bucket(store: SqlStore, epoch: int, number: int, draw: random.Random) -> Non
 def expected(store: SqlStore, heard: Heard) -> list[str]:
     """All that a program is told of, one after the other."""
     if not heard.is_signal:
-        found = store.firings("bank", rule=heard.name)
+        found = store.of("bank").firings.listed(rule=heard.name)
         told = [f for f in found if f["condition"] != "failed" and "damped" not in f]
         order = {f["firing_id"]: n for n, f in enumerate(told)}
         return sorted(order, key=lambda one: (told[order[one]]["bucket"], order[one]))
     c = t.signals.c
     query = sa.select(c.id).where(c.event == heard.name, c.bucket.is_not(None))
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         ordered = query.order_by(c.bucket, c.instant, c.id)
         return list(connection.execute(ordered).scalars())
 
@@ -76,8 +76,8 @@ def test_nothing_is_passed_over_and_nothing_comes_twice(
 ) -> None:
     monkeypatch.setattr(tails, "PAGE_ROWS", 2)
     draw = random.Random(seed)
-    whole = store.tail(heard, EARLIEST)
-    position = store.tail(heard, None).position
+    whole = Tail(store, heard, EARLIEST)
+    position = Tail(store, heard, None).position
     told, again = [], []
     for number in range(1, 12):
         bucket(store, epoch, number, draw)
@@ -85,12 +85,12 @@ def test_nothing_is_passed_over_and_nothing_comes_twice(
             told += names(whole.take(draw.randint(1, 3)))
         with open_store(url, create=False) as restarted:  # each time anew, at its position
             while draw.random() < 0.6:
-                anew = restarted.tail(heard, position)
+                anew = Tail(restarted, heard, position)
                 items = anew.take(draw.randint(1, 3))
                 again += names(items)
                 position = anew.position
     told += rest(whole)
-    again += rest(store.tail(heard, position))
+    again += rest(Tail(store, heard, position))
     assert told == again == expected(store, heard)
     assert len(told) >= 5
 
@@ -107,24 +107,24 @@ def test_every_item_is_a_position_to_go_on_from(store: SqlStore, epoch: int, hea
     draw = random.Random(5)
     for number in range(1, 6):
         bucket(store, epoch, number, draw)
-    items = store.tail(heard, EARLIEST).take(99)
+    items = Tail(store, heard, EARLIEST).take(99)
     for n, (position, _) in enumerate(items):
-        assert store.tail(heard, position).take(99) == items[n + 1 :]
-    assert store.tail(heard, None).take(99) == []
+        assert Tail(store, heard, position).take(99) == items[n + 1 :]
+    assert Tail(store, heard, None).take(99) == []
 
 
 def test_a_signal_is_told_as_a_trace_has_it(store: SqlStore, epoch: int) -> None:
     fields = {"id": 7, "who": "Ada"}
     for signal in (make.signal("x", fields=fields), make.signal("y", fields={"atm_id": 4})):
-        store.raise_signal("bank", signal)
+        store.of("bank").signals.raise_signal(signal)
     placed = tuple(replace(s, instant=make.BEGIN + 5) for s in make.unplaced(store))
-    assert store.tail(SIGNAL, EARLIEST).take(9) == []  # not placed yet
+    assert Tail(store, SIGNAL, EARLIEST).take(9) == []  # not placed yet
     make.commit(store, epoch, make.plan(signals=placed))
-    store.raise_signal("stock", make.signal("z"))  # of another rulebook
+    store.of("stock").signals.raise_signal(make.signal("z"))  # of another rulebook
     elsewhere = make.plan(rulebook="stock", signals=(replace(make.signal("z"), instant=5),))
-    make.commit(store, store.acquire("stock", "one", 60), elsewhere)
+    make.commit(store, store.of("stock").lease.acquire("one", 60), elsewhere)
     head = {"event": "atm_empty", "time": "2026-03-02T09:00:00.000005Z", "bucket": 1}
-    found = [item for _, item in store.tail(SIGNAL, EARLIEST).take(9)]
+    found = [item for _, item in Tail(store, SIGNAL, EARLIEST).take(9)]
     assert found == [{**head, "$id": "x", **fields}, {**head, "id": "y", "atm_id": 4}]
 
 
@@ -133,25 +133,25 @@ def test_a_position_whose_sequel_may_be_forgotten_is_refused(
     store: SqlStore, epoch: int, heard: Heard
 ) -> None:
     draw = random.Random(5)
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         now = tails.server_now(connection)
     for number in range(1, 5):
         bucket(store, epoch, number, draw)
         set_now(store, number, now - (5 - number) * tails.MICROS_PER_DAY)
     kept = replace(heard, retention_days=3)  # of buckets 3 and 4, and the end of 2
-    items = store.tail(heard, EARLIEST).take(99)
+    items = Tail(store, heard, EARLIEST).take(99)
     store_id = items[0][0][:8]
     old = [position for position, item in items if item["bucket"] <= 2]
     assert old
     for position in (*old, f"{store_id}-0-0", f"{store_id}-2-0"):
         gone(store, kept, position, "older than what is kept, 3 days")
     later = [item for item in items if item[1]["bucket"] > 2]
-    assert store.tail(kept, f"{store_id}-3-0").take(99) == later
-    assert store.tail(kept, EARLIEST).take(99) == items  # begins with what is there
+    assert Tail(store, kept, f"{store_id}-3-0").take(99) == later
+    assert Tail(store, kept, EARLIEST).take(99) == items  # begins with what is there
     gone(store, heard, f"{store_id}-3-99", "its bucket has been forgotten")
     gone(store, heard, f"{store_id}-5-0", "no such bucket yet")
     gone(store, heard, "00000000-3-0", "another store")
-    running, begun = store.tail(kept, f"{store_id}-3-0"), store.tail(kept, EARLIEST)
+    running, begun = Tail(store, kept, f"{store_id}-3-0"), Tail(store, kept, EARLIEST)
     assert (begun.take(99), begun.take(1)) == (items, [])  # what was there is through
     hour = tails.MICROS_PER_HOUR
     for third, fourth in ((hour // 2, -hour), (2 * hour, 2 * hour)):  # then a clock is set back
@@ -167,7 +167,7 @@ def test_a_position_whose_sequel_may_be_forgotten_is_refused(
 @pytest.mark.parametrize("text", ["", "1", "3-0", "zzzzzzzz-1-1", "00000000-1", "now", "é" * 500])
 def test_what_is_no_position_is_refused(store: SqlStore, text: str) -> None:
     with pytest.raises(EngineError, match="is not a position") as refused:
-        store.tail(RULE, text)
+        Tail(store, RULE, text)
     assert refused.value.code == "bad-position"
     assert len(str(refused.value)) < 300
 
@@ -177,27 +177,27 @@ def test_purged_firings_are_not_passed_over_in_silence(store: SqlStore, epoch: i
         entry = make.entry("a", state="dead" if number == 1 else "done")
         fired = make.firings("a", 1, number)
         make.commit(store, epoch, make.plan(number), fired=[fired], entries=[entry])
-    tail = store.tail(RULE, EARLIEST)
+    tail = Tail(store, RULE, EARLIEST)
     ((first, _),) = tail.take(1)
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         age = tails.server_now(connection) - make.plan(3).now
     days = -(-age // tails.MICROS_PER_DAY)
     make.purge(store, epoch, firings=make.plan(3).now)  # bucket 1 stays: its entry is dead
-    assert [f["bucket"] for f in store.firings("bank", rule="a")] == [1, 3]
+    assert [f["bucket"] for f in store.of("bank").firings.listed(rule="a")] == [1, 3]
     with pytest.raises(EngineError) as refused:
-        store.tail(replace(RULE, retention_days=days - 1), first)
+        Tail(store, replace(RULE, retention_days=days - 1), first)
     assert refused.value.code == "position-gone"
 
 
 def gone(store: SqlStore, heard: Heard, position: str, said: str) -> None:
     with pytest.raises(EngineError, match=said) as refused:
-        store.tail(heard, position)
+        Tail(store, heard, position)
     assert (refused.value.code, "earliest" in refused.value.hint) == ("position-gone", True)
 
 
 def set_now(store: SqlStore, number: int, now: int) -> None:
     """As if the bucket had been planned then."""
-    with store._database.write() as connection:
+    with store.database.write() as connection:
         one = (t.buckets.c.rulebook == "bank") & (t.buckets.c.bucket == number)
         connection.execute(sa.update(t.buckets).where(one).values(now=now))
 
@@ -206,7 +206,7 @@ def set_now(store: SqlStore, number: int, now: int) -> None:
 def _few_left(store: SqlStore) -> Iterator[None]:
     """No test leaves a transaction open."""
     yield
-    with store._database.write() as connection:
+    with store.database.write() as connection:
         connection.execute(sa.select(1))
 
 
@@ -217,17 +217,17 @@ def test_g28_an_id_in_both_namespaces_is_two_signals_told_apart(
     bodies: list[dict[str, Any]] = [{"id": 4}, {"atm_id": 4}]
     own = [make.signal(f"f{n}-0", fields=b, namespace=ENGINE) for n, b in enumerate(bodies)]
     given = [replace(signal, namespace=CLIENT) for signal in own]
-    store.tell("bank", epoch, own)
-    assert [store.raise_signal("bank", signal) for signal in given] == [True, True]
-    store.tell("bank", epoch, own)
-    assert [store.raise_signal("bank", signal) for signal in given] == [False, False]
+    store.of("bank", epoch).signals.tell(own)
+    assert [store.of("bank").signals.raise_signal(signal) for signal in given] == [True, True]
+    store.of("bank", epoch).signals.tell(own)
+    assert [store.of("bank").signals.raise_signal(signal) for signal in given] == [False, False]
     waiting = make.unplaced(store)
     assert waiting == (given[0], own[0], given[1], own[1])
     placed = tuple(replace(signal, instant=make.BEGIN + 7) for signal in waiting)
     make.commit(store, epoch, make.plan(signals=placed[:3]))
     assert make.unplaced(store) == (own[1],)
     make.commit(store, epoch, make.plan(2, signals=placed[3:]))
-    told = [item for _, item in store.tail(SIGNAL, EARLIEST).take(9)]
+    told = [item for _, item in Tail(store, SIGNAL, EARLIEST).take(9)]
     engine = {"$namespace": "engine"}
     head = {"event": "atm_empty", "time": "2026-03-02T09:00:00.000007Z"}
     assert told == [

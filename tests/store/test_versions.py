@@ -17,6 +17,7 @@ from tidegate.engine.app.reload import Changes, RulebookFile
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, the_rulebooks
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.versions import Versions
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rulebook
 
@@ -24,25 +25,28 @@ TEXT = "rulebook: bank\nevents: {a: {signal: {k: bigint}}}\nrules: {r: {on: a, p
 
 
 def test_g24_a_text_is_a_version_and_buckets_and_entries_name_theirs(store: SqlStore) -> None:
-    assert [store.register("bank", text, None) for text in ("x: 1", "x: 1", "x: 2")] == [1, 1, 2]
-    epoch = store.acquire("bank", "one", 60)
+    assert [
+        store.of("bank").versions.register(text, None) for text in ("x: 1", "x: 1", "x: 2")
+    ] == [1, 1, 2]
+    epoch = store.of("bank").lease.acquire("one", 60)
     make.commit(store, epoch, make.plan(1), entries=[make.entry()])
-    assert store.propose("bank", KeptRulebook("x: 3", None)) == 3
+    assert store.of("bank").versions.propose(KeptRulebook("x: 3", None)) == 3
     make.commit(store, epoch, make.plan(2), entries=[make.entry()])  # 2 still runs
-    assert store.register("bank", "x: 3", None) == 3
+    assert store.of("bank").versions.register("x: 3", None) == 3
     make.commit(store, epoch, make.plan(3), entries=[make.entry()])
-    with store._database.read() as connection:
+    with store.database.read() as connection:
         for table in (t.buckets, t.outbox):
             found = connection.execute(sa.select(table.c.version).order_by(table.c.bucket))
             assert [*found.scalars()] == [2, 2, 3]
-    assert store.register("bank", "x: 1", None) == 4  # not the first again: it is newer
-    assert [(store.version("bank", n) or KeptRulebook("", None)).text for n in (1, 3, 5)] == [
+    assert store.of("bank").versions.register("x: 1", None) == 4  # not the first again: it is newer
+    version = store.of("bank").versions.version
+    assert [(version(n) or KeptRulebook("", None)).text for n in (1, 3, 5)] == [
         "x: 1", "x: 3", "",
     ]  # fmt: skip
 
 
 def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> None:
-    store.register("bank", TEXT, None)
+    store.of("bank").versions.register(TEXT, None)
     data = Rules(store, "bank")
     assert data.put("s", "{on: r ; a}") == 2
     assert data.put("q", "{on: a}") == 3
@@ -50,37 +54,40 @@ def test_g24_rules_as_data_build_on_what_was_asked_for_last(store: SqlStore) -> 
     assert [(r["rule"], r["put"]) for r in data.list()] == [
         ("r", None), ("q", "{on: a}"), ("s", "{on: r ; a}"),
     ]  # fmt: skip
-    assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "7"},)
+    assert store.of("bank").versions.newest().load().rules["r"].disabled_for == ({"k": "7"},)
     assert [r["disabled_for"] for r in data.list()] == [[{"k": "7"}], [], []]
     assert store.rulebooks()["bank"].added == {}  # nothing of it runs yet
     assert data.enable_for("r", {"k": "7"}) == 5
     assert data.drop("s") == 6
-    book = store.newest("bank").load()
+    book = store.of("bank").versions.newest().load()
     assert ([*book.rules], book.rules["r"].disabled_for) == (["r", "q"], ())
     assert ask_to_reload(store, book, TEXT + "# more\n") == 7
-    assert [*store.newest("bank").load().rules] == ["r", "q"]  # what was put stays
+    assert [*store.of("bank").versions.newest().load().rules] == ["r", "q"]  # what was put stays
     with pytest.raises(InputError, match="unknown event 'q'"):
         ask_to_reload(store, book, TEXT.replace("{on: a,", "{on: q ; a,"))  # q is put
-    asked = [c for c in store.pending_controls("bank") if c.kind == "reload"]
+    asked = [c for c in store.of("bank").controls.pending() if c.kind == "reload"]
     assert [c.subject for c in asked] == ["2", "3", "4", "5", "6", "7"]
-    status = store.status("bank")
+    status = store.of("bank").status.shown()
     assert (status["version"], len(status["asked_for"])) == (1, 6)
 
 
 def test_g24_what_two_operators_put_at_once_is_both_there(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    store.register("bank", TEXT, None)
-    ask, others = store.newest, ["s", "t"]
+    store.of("bank").versions.register(TEXT, None)
+    newest, others = Versions.newest, ["s", "t"]
 
-    def asked(rulebook: str) -> KeptRulebook:
-        found = ask(rulebook)
+    def ask(rulebook: str) -> KeptRulebook:
+        return newest(store.of(rulebook).versions)
+
+    def asked(kept: Versions) -> KeptRulebook:
+        found = newest(kept)
         if others:  # somebody else, between the look and what comes of it
             name = others.pop()
-            store.propose(rulebook, replace(found, added={**found.added, name: "{on: a}"}))
+            kept.propose(replace(found, added={**found.added, name: "{on: a}"}))
         return found
 
-    monkeypatch.setattr(store, "newest", asked)
+    monkeypatch.setattr(Versions, "newest", asked)
     Rules(store, "bank").put("u", "{on: a}")
     assert [*ask("bank").load().rules] == ["r", "s", "t", "u"]
     others.append("w")
@@ -89,7 +96,7 @@ def test_g24_what_two_operators_put_at_once_is_both_there(
 
 
 def test_a_rule_of_the_file_is_not_changed_by_putting_a_part_of_it(store: SqlStore) -> None:
-    store.register("bank", TEXT, None)
+    store.of("bank").versions.register(TEXT, None)
     with pytest.raises(InputError, match="'r/x' is not a name"):
         Rules(store, "bank").put("r/x", "{do: []}")
 
@@ -98,9 +105,9 @@ def test_keys_are_enabled_in_the_words_that_a_command_has_for_them(store: SqlSto
     flags = TEXT.replace("k: bigint", "k: boolean").replace(
         "per: k", "per: k, disabled_for: [true, false]"
     )
-    store.register("bank", flags, None)
+    store.of("bank").versions.register(flags, None)
     Rules(store, "bank").enable_for("r", {"k": "true"})
-    assert store.newest("bank").load().rules["r"].disabled_for == ({"k": "false"},)
+    assert store.of("bank").versions.newest().load().rules["r"].disabled_for == ({"k": "false"},)
 
 
 @pytest.mark.parametrize(
@@ -152,13 +159,13 @@ rules:
 
 def test_keys_that_were_disabled_of_a_rule_that_is_gone_can_be_dropped(store: SqlStore) -> None:
     switch = {"s/disabled_for": '{"disabled_for": [{"k": 7}]}'}
-    store.register("bank", TEXT, None, switch)
+    store.of("bank").versions.register(TEXT, None, switch)
     back = TEXT.replace("r: {on: a, per: k}", "r: {on: a}, s: {on: a}")
     with pytest.raises(InputError, match="disabled_for lists keys"):
         ask_to_reload(store, load(TEXT), back)
     Rules(store, "bank").drop("s")
     ask_to_reload(store, load(TEXT), back)
-    assert store.newest("bank").added == {}
+    assert store.of("bank").versions.newest().added == {}
     for name, said in (("s", "own text"), ("t", "`t`")):
         with pytest.raises(InputError, match=said):
             Rules(store, "bank").drop(name)
@@ -168,12 +175,12 @@ def test_a_file_that_is_registered_for_its_signals_keeps_what_was_put_beside_it(
     store: SqlStore,
 ) -> None:
     text = TEXT.replace("r: {on: a, per: k}", "r: {on: s}")  # of the file, and uses what was put
-    store.register("bank", text, None, {"s": "{on: a}"})
-    store.register("shop", "rulebook: shop\n", None)
+    store.of("bank").versions.register(text, None, {"s": "{on: a}"})
+    store.of("shop").versions.register("rulebook: shop\n", None)
     assert [*the_rulebooks(store, None)["bank"].rules] == ["r", "s"]
-    store.register("bank", TEXT, None)
+    store.of("bank").versions.register(TEXT, None)
     assert store.rulebooks()["bank"].added == {"s": "{on: a}"}
-    store.register("bank", TEXT, None, {})
+    store.of("bank").versions.register(TEXT, None, {})
     assert store.rulebooks()["bank"].added == {}
 
 
@@ -181,10 +188,10 @@ def test_an_inbox_follows_the_rules_that_are_put(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(rulebooks, "FRESH_SECONDS", 0)
-    store.register("bank", TEXT, None)
+    store.of("bank").versions.register(TEXT, None)
     known = rulebooks.Source(store)
     for added in ({"s": "{on: a}"}, {}):
-        store.register("bank", TEXT, None, added)
+        store.of("bank").versions.register(TEXT, None, added)
         assert [*asyncio.run(known.books())["bank"].rules] == ["r", *added]
 
 
@@ -208,14 +215,16 @@ def test_g24_what_an_operator_asked_for_comes_first_and_a_changed_file_then(
     path, taken = tmp_path / "bank.yaml", []
     path.write_text(TEXT)
     book = load(path)
-    epoch = store.acquire("bank", "one", 60)
-    store.register("bank", TEXT, str(path))
+    epoch = store.of("bank").lease.acquire("one", 60)
+    store.of("bank").versions.register(TEXT, str(path))
 
     def take_over(changed: Rulebook) -> int:
         taken.append((changed.text, [*changed.added]))
-        return store.register("bank", changed.text, changed.file, changed.added)
+        return store.of("bank").versions.register(changed.text, changed.file, changed.added)
 
-    changes = Changes(store, "bank", epoch, RulebookFile(book, watched=True), {}, take_over)
+    changes = Changes(
+        store.of("bank", epoch), "bank", RulebookFile(book, watched=True), {}, take_over
+    )
     Rules(store, "bank").put("s", "{on: a}")
     path.write_text(TEXT + "# more\n")
     os.utime(path, (0, 0))  # it is written to its end
@@ -223,17 +232,17 @@ def test_g24_what_an_operator_asked_for_comes_first_and_a_changed_file_then(
     for _ in range(2):
         changes.make({"s": "{on: a}"}, asked=False)
     assert taken == [(TEXT, ["s"]), (TEXT + "# more\n", ["s"])]
-    assert store.pending_controls("bank") == ()
+    assert store.of("bank").controls.pending() == ()
 
 
 def test_what_came_of_a_watched_file_is_in_the_status(store: SqlStore, tmp_path: Path) -> None:
     path = tmp_path / "bank.yaml"
     path.write_text(TEXT)
     book = load(path)
-    epoch = store.acquire("bank", "one", 60)
-    store.register("bank", TEXT, str(path))
+    epoch = store.of("bank").lease.acquire("one", 60)
+    store.of("bank").versions.register(TEXT, str(path))
     file = RulebookFile(book, watched=True)
-    changes = Changes(store, "bank", epoch, file, {}, lambda _: 2)
+    changes = Changes(store.of("bank", epoch), "bank", file, {}, lambda _: 2)
     for text in (TEXT.replace("{on: a,", "{on: q,"), None, TEXT + "# more\n"):
         if text is None:
             path.unlink()
@@ -241,7 +250,7 @@ def test_what_came_of_a_watched_file_is_in_the_status(store: SqlStore, tmp_path:
             path.write_text(text)
             os.utime(path, (0, 0))
         changes.make({}, asked=False)
-    answers = [one["answer"] for one in store.status("bank")["answered"]]
+    answers = [one["answer"] for one in store.of("bank").status.shown()["answered"]]
     assert "refused: " in answers[0]
     assert "unknown event 'q'" in answers[0]
     assert "there is no such file" in answers[1]
@@ -257,7 +266,7 @@ def test_g24_a_registered_rulebook_stands_by_itself(
     path.write_text("rulebook: bank\nscripts: {s: {file: a.es}}\nrules: {r: {on: z}}\n")
     script.write_text("in long a out long z\na(x) {!> z(x);}")
     book = load(path)
-    number = store.register("bank", book.text, str(path), files=book.files)
+    number = store.of("bank").versions.register(book.text, str(path), files=book.files)
     if gone:
         script.unlink()
     else:
@@ -267,9 +276,9 @@ def test_g24_a_registered_rulebook_stands_by_itself(
         asyncio.run(rulebooks.Source(store).books())["bank"],
     ):
         assert [*found.scripts["s"].inputs] == ["a"]
-    assert store.register("bank", found.text, str(path), files=found.files) == number
+    assert store.of("bank").versions.register(found.text, str(path), files=found.files) == number
     Rules(store, "bank").put("t", "{on: a}")
-    assert [*store.newest("bank").load().scripts["s"].inputs] == ["a"]
+    assert [*store.of("bank").versions.newest().load().scripts["s"].inputs] == ["a"]
     if gone:
         with pytest.raises(InputError, match=r"there is no file .*a\.es"):
             ask_to_reload(store, book)
@@ -279,4 +288,4 @@ def test_g24_a_registered_rulebook_stands_by_itself(
         Rules(store, "bank").drop("t")
         assert ask_to_reload(store, book) > number
         script.unlink()
-        assert [*store.newest("bank").load().scripts["s"].inputs] == ["b"]
+        assert [*store.of("bank").versions.newest().load().scripts["s"].inputs] == ["b"]

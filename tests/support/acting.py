@@ -80,10 +80,11 @@ class FakeSink:
         return pa.Table.from_pylist(rows[::-1])
 
 
-class FakeOutbox:
+class FakeLedger:
     """What was settled, in order. Every entry is for `firings`."""
 
     def __init__(self, firings: Firings) -> None:
+        self.outbox = self.signals = self.controls = self
         self.outcomes: list[Outcome] = []
         self._firings = firings
 
@@ -103,7 +104,7 @@ class FakeOutbox:
     def entry(self, number: int) -> Entry | None:
         raise AssertionError
 
-    def firings(self, entry: Entry) -> Firings:
+    def firings(self, bucket: int, rule: str) -> Firings:
         return self._firings
 
     def dead_in_a_row(self, entry: Entry, limit: int) -> int:

@@ -27,7 +27,7 @@ from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.sink import WatchedSink
-from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.store import SqlStore
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
 
@@ -66,21 +66,21 @@ class Bench:
         book = with_action_events(self.book, {t: arrow_schema(s) for t, s in schemas.items()})
         store = self.store
         self.sink.app_ids = store.app_ids
-        epoch = store.acquire(book.name, "one", 600)
-        self.ledger = Ledger(store, book.name, epoch)
-        self.quarantine = quarantine(store, book.name, epoch, most=book.settings.strikes_max)
+        self.epoch = store.of(book.name).lease.acquire("one", 600)
+        self.ledger = ledger = store.of(book.name, self.epoch)
+        self.quarantine = quarantine(ledger.suspects, most=book.settings.strikes_max)
         asked = WatchedConditions(self.conditions, self.quarantine)
         self.prepared: list[Mapping[str, str]] = []
-        state = store.load(book.name)
+        state = ledger.buckets.load()
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
         digests |= script_digests(book)
         self.running = book
         self.loop = Loop(
             basis=make_basis(book, digests, schemas, state.activations, self.prepare),
             prepare=self.prepare,
-            store=store,
-            epoch=epoch,
-            check_lease=lambda: store.check_lease(book.name, epoch),
+            ledger=ledger,
+            store_id=store.id,
+            check_lease=ledger.lease.check,
             feed=WatchedFeed(self.feed, self.quarantine, book),
             conditions=asked,
             asked_later=asked,
@@ -125,4 +125,8 @@ class Bench:
 
     def states(self) -> list[tuple[int, str]]:
         """The entries that are not finished."""
-        return [(e.number, e.state) for e in self.store.obstacles("loop") if isinstance(e, Entry)]
+        return [
+            (e.number, e.state)
+            for e in self.store.of("loop").rule_states.obstacles()
+            if isinstance(e, Entry)
+        ]

@@ -14,7 +14,8 @@ from tidegate.engine.capture.instants import Instants
 from tidegate.engine.capture.plan import Listing, list_sources, make_plan, pin
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.ports import Feed, Unplaced
+from tidegate.engine.core.ledger import Unplaced
+from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan, Signal
 from tidegate.rules.model import Rulebook

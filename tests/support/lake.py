@@ -87,7 +87,7 @@ class Shop(Lake):
 
     def status(self) -> dict[str, Any]:
         with open_store(self.store, create=False) as store:
-            return store.status("shop")
+            return store.of("shop").status.shown()
 
     def edit(self, before: str, after: str) -> None:
         text = self.book.read_text()

@@ -34,7 +34,7 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import make_basis, script_digests
 from tidegate.engine.loop.loop import Loop
-from tidegate.engine.store import Ledger, SqlStore
+from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook, Table
 
 TIMED = schema("id", "v")[:-2] + (
@@ -121,7 +121,7 @@ class Live:
         slack = replace(book.settings, commit_slack_ms=0)
         self.book = replace(book, name=name, rules=rules, settings=slack)
         self.store, self.at = store, begin - BEFORE_ACTIVATION
-        store.register(name, "", None)
+        store.of(name).versions.register("", None)
         self.reads: frozenset[str] | None = None  # by conditions; None: everything
         self.restart()
         assert self.drain(self.at) == 1  # the first bucket, which activates the rules
@@ -137,8 +137,8 @@ class Live:
         """Another engine on the same store."""
         book = with_action_events(self.book, dict.fromkeys(self.book.tables, arrow_schema(TIMED)))
         store, analyst, sink = self.store, All(self.reads), MemorySink()
-        epoch = store.acquire(book.name, "one", 600)
-        state = store.load(book.name)
+        ledger = store.of(book.name, store.of(book.name).lease.acquire("one", 600))
+        state = ledger.buckets.load()
 
         def prepared(*_: Any) -> Prepared:
             return prepare(book, dict.fromkeys(book.tables, arrow_schema(TIMED)), analyst)
@@ -152,17 +152,17 @@ class Live:
                 prepared,
             ),
             prepare=prepared,
-            store=store,
-            epoch=epoch,
+            ledger=ledger,
+            store_id=store.id,
             check_lease=lambda: None,
             feed=self.feed,
             conditions=analyst,
             asked_later=analyst,
-            quarantine=quarantine(store, book.name, epoch),
+            quarantine=quarantine(ledger.suspects),
             runner=Runner(
                 book,
                 executors(sink, self.now),
-                Ledger(store, book.name, epoch),
+                ledger,
                 lambda: None,
                 self.now,
                 Alone(),
@@ -180,7 +180,9 @@ class Live:
         """Raise signals, received at their times."""
         for event, time, fields in lines:
             self.raised += 1
-            self.store.raise_signal(self.book.name, Signal(f"s{self.raised}", event, fields, time))
+            self.store.of(self.book.name).signals.raise_signal(
+                Signal(f"s{self.raised}", event, fields, time)
+            )
 
     def drain(self, now: int) -> int:
         """Buckets until there is nothing left at `now`; how many."""
@@ -197,4 +199,4 @@ class Live:
     def found(self) -> list[dict[str, Any]]:
         """All firings, of which `simulate` would print the same."""
         shown = ("rule", "key", "start", "end", "constituents")
-        return [{k: f[k] for k in shown} for f in self.store.firings(self.book.name)]
+        return [{k: f[k] for k in shown} for f in self.store.of(self.book.name).firings.listed()]

@@ -12,7 +12,7 @@ from tidegate.engine.core.columns.ids import as_binary, as_hex
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.state import Taken
 from tidegate.engine.core.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
-from tidegate.engine.store import SqlStore
+from tidegate.engine.store import SqlStore, id_runs, signals
 
 SECOND = 1_000_000
 HOUR = 3_600 * SECOND
@@ -103,8 +103,7 @@ def commit(
     digests: Mapping[str, str] | None = None,
     **more: Any,
 ) -> tuple[Entry, ...]:
-    return store.commit(
-        epoch,
+    return store.of(made.rulebook, epoch).buckets.commit(
         Taken(
             made,
             carried or Carried(),
@@ -121,7 +120,7 @@ def purge(
     store: SqlStore, epoch: int, firings: int = 0, history: int = 0, rows_max: int = 1_000
 ) -> int:
     """Forget what is older than these instants."""
-    return store.purge("bank", epoch, firings, history, rows_max)
+    return store.of("bank", epoch).retention.purge(firings, history, rows_max)
 
 
 def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
@@ -129,6 +128,18 @@ def signal(id: str = "s1", at: int = BEGIN, **changes: Any) -> Signal:
     return Signal(**{**values, **changes})
 
 
+def unplaced_by_event(store: SqlStore, rulebook: str) -> Mapping[str, int]:
+    """How many signals no bucket has claimed."""
+    with store.database.read() as connection:
+        return signals.unplaced_by_event(connection, rulebook)
+
+
+def find_firing(store: SqlStore, rulebook: str, firing_id: str) -> tuple[int, str] | None:
+    """The (bucket, rule) of a firing by its hexadecimal id."""
+    with store.database.read() as connection:
+        return id_runs.find(connection, rulebook, firing_id)
+
+
 def unplaced(store: SqlStore) -> tuple[Signal, ...]:
     """All that no bucket has claimed."""
-    return store.unplaced_signals("bank", ("atm_empty",), BEGIN, 99).signals
+    return store.of("bank").signals.unplaced(("atm_empty",), BEGIN, 99).signals

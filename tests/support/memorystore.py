@@ -16,7 +16,7 @@ from typing import ParamSpec, TypeVar
 from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.failpoints import COMMITTED, failpoint
 from tidegate.engine.core.instants import ceil_watermark
-from tidegate.engine.core.ports import Arrivals, Unplaced
+from tidegate.engine.core.ledger import Arrivals, Unplaced
 from tidegate.engine.core.state import State, Taken
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Carried, Firings, Namespace, Signal
@@ -56,7 +56,8 @@ class Asked:
 
 
 class MemoryStore:
-    """Implements what a loop asks of `engine.core.ports.Store`."""
+    """Implements what a loop asks of `engine.core.ledger.Store`; its ledger is each of its
+    parts."""
 
     id = "memory"
 
@@ -71,33 +72,52 @@ class MemoryStore:
         self.running: tuple[Suspect, ...] = ()
         self.struck: dict[tuple[str, ...], Strikes] = {}
 
-    @transaction
-    def acquire(self, rulebook: str, holder: str, seconds: int) -> int:
-        self.epoch += 1
-        return self.epoch
+    def of(self, rulebook: str, epoch: int = 0) -> MemoryLedger:
+        return MemoryLedger(self, epoch)
 
-    def check_lease(self, rulebook: str, epoch: int) -> None:
-        if epoch != self.epoch:
+    def last_entry(self) -> int:
+        return max(self.entries, default=0)
+
+    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
+        some = {n: self.entries[n] for n in numbers if n in self.entries}
+        return {n: "" if e.fate == "passed" else e.app_id for n, e in some.items()}
+
+
+class MemoryLedger:
+    """All parts of a ledger in one."""
+
+    def __init__(self, store: MemoryStore, epoch: int) -> None:
+        self.store, self.epoch = store, epoch
+        self.lease = self.buckets = self.signals = self.controls = self
+        self.outbox = self.damping = self.suspects = self
+
+    @transaction
+    def acquire(self, holder: str, seconds: int) -> int:
+        self.store.epoch += 1
+        return self.store.epoch
+
+    def check(self) -> None:
+        if self.epoch != self.store.epoch:
             raise EngineError("lease-lost", "another engine has it")
 
-    def load(self, rulebook: str) -> State:
-        carried = Carried(dict(self.state.carried.tables))
-        return replace(self.state, carried=carried)
+    def load(self) -> State:
+        carried = Carried(dict(self.store.state.carried.tables))
+        return replace(self.store.state, carried=carried)
 
     @transaction
-    def commit(self, epoch: int, taken: Taken) -> tuple[Entry, ...]:
-        self.check_lease("", epoch)
-        plan, before = taken.plan, self.state
+    def commit(self, taken: Taken) -> tuple[Entry, ...]:
+        self.check()
+        plan, before = taken.plan, self.store.state
         if plan.bucket != before.bucket + 1:
             raise EngineError("bucket-order", f"bucket {plan.bucket} after {before.bucket}")
         for signal in plan.signals:
-            if self.signals[signal.key].bucket is not None:
+            if self.store.signals[signal.key].bucket is not None:
                 raise EngineError("signal-placed", signal.id)
         active = {**before.activations, **plan.activations}
         new = {one.rule for one in taken.parked}
         tables = {**before.carried.tables, **taken.carried.tables}
         gone = taken.carried.changed - taken.carried.tables.keys()
-        self.state = State(
+        self.store.state = State(
             bucket=plan.bucket,
             watermark=plan.watermark,
             now=plan.now,
@@ -110,37 +130,37 @@ class MemoryStore:
             fired=taken.fired,
         )
         for signal in plan.signals:
-            self.signals[signal.key].bucket = plan.bucket
-        for asked in self.asked:
+            self.store.signals[signal.key].bucket = plan.bucket
+        for asked in self.store.asked:
             if asked.control.id in plan.controls:
                 asked.bucket = plan.bucket
         for span in plan.ranges:
-            self.versions += [(span.table, at, version) for version, at in span.instants.items()]
-        self.stored |= {(plan.bucket, one.rule): one for one in taken.firings if len(one)}
+            self.store.versions += [
+                (span.table, at, version) for version, at in span.instants.items()
+            ]
+        self.store.stored |= {(plan.bucket, one.rule): one for one in taken.firings if len(one)}
         return self._number(plan.bucket, taken.entries)
 
     def _number(self, bucket: int, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        last = self.last_entry()
+        last = self.store.last_entry()
         numbered = tuple(
             replace(entry, number=number, bucket=bucket, place=entry.place or number)
             for number, entry in enumerate(sorted(made, key=lambda e: e.order), last + 1)
         )
-        self.entries |= {entry.number: entry for entry in numbered}
+        self.store.entries |= {entry.number: entry for entry in numbered}
         return numbered
 
-    def arrivals(self, rulebook: str, epoch: int, events: Collection[str]) -> Arrivals:
-        self.check_lease(rulebook, epoch)
+    def arrivals(self, events: Collection[str]) -> Arrivals:
+        self.check()
         at = [one.received_at for one in self._waiting(events)]
-        return Arrivals(bool(self.pending_controls(rulebook)), *((min(at), max(at)) if at else ()))
+        return Arrivals(bool(self.pending()), *((min(at), max(at)) if at else ()))
 
     def _waiting(self, events: Collection[str]) -> list[Signal]:
-        kept = self.signals.values()
+        kept = self.store.signals.values()
         found = [k.signal for k in kept if k.bucket is None and k.signal.event in events]
         return sorted(found, key=lambda s: (s.received_at, s.key))
 
-    def unplaced_signals(
-        self, rulebook: str, events: Collection[str], watermark: int, limit: int
-    ) -> Unplaced:
+    def unplaced(self, events: Collection[str], watermark: int, limit: int) -> Unplaced:
         waiting = self._waiting(events)
         if len(waiting) < limit:
             return Unplaced(tuple(waiting))
@@ -150,58 +170,53 @@ class MemoryStore:
         return Unplaced(taken, left[0] if left else None)
 
     @transaction
-    def raise_signal(self, rulebook: str, signal: Signal) -> bool:
-        known = self.signals.setdefault(signal.key, kept := Kept(signal))
+    def raise_signal(self, signal: Signal) -> bool:
+        known = self.store.signals.setdefault(signal.key, kept := Kept(signal))
         return known is kept
 
-    def ask(self, rulebook: str, kind: str, subject: str) -> None:
-        self.asked.append(Asked(Control(len(self.asked) + 1, kind, subject)))
+    def ask(self, kind: str, subject: str) -> None:
+        self.store.asked.append(Asked(Control(len(self.store.asked) + 1, kind, subject)))
 
-    def pending_controls(self, rulebook: str) -> tuple[Control, ...]:
-        return tuple(a.control for a in self.asked if a.answer is None and a.bucket is None)
+    def pending(self) -> tuple[Control, ...]:
+        return tuple(a.control for a in self.store.asked if a.answer is None and a.bucket is None)
 
     @transaction
-    def answer(self, rulebook: str, epoch: int, control: int, text: str) -> None:
-        self.check_lease(rulebook, epoch)
-        self.asked[control - 1].answer = text
+    def answer(self, control: int, text: str) -> None:
+        self.check()
+        self.store.asked[control - 1].answer = text
 
-    def open_entries(self, rulebook: str) -> tuple[Entry, ...]:
+    def open_entries(self) -> tuple[Entry, ...]:
         found = [
             e
-            for e in self.entries.values()
+            for e in self.store.entries.values()
             if e.state in ("pending", "held") or (e.state == "dead" and e.otherwise_at is not None)
         ]
         return tuple(sorted(found, key=lambda e: (e.place, e.number)))
 
-    def one_entry(self, rulebook: str, number: int) -> Entry | None:
-        return self.entries.get(number)
+    def entry(self, number: int) -> Entry | None:
+        return self.store.entries.get(number)
 
-    def last_entry(self) -> int:
-        return max(self.entries, default=0)
-
-    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        some = {n: self.entries[n] for n in numbers if n in self.entries}
-        return {n: "" if e.fate == "passed" else e.app_id for n, e in some.items()}
-
-    def entry_firings(self, rulebook: str, bucket: int, rule: str) -> Firings:
-        return self.stored[bucket, rule]
+    def firings(self, bucket: int, rule: str) -> Firings:
+        return self.store.stored[bucket, rule]
 
     @transaction
-    def settle(self, rulebook: str, epoch: int, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        self.check_lease(rulebook, epoch)
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        self.check()
         for outcome in outcomes:
-            if not self._finished(outcome) and any(s.key in self.signals for s in outcome.signals):
+            if not self._finished(outcome) and any(
+                s.key in self.store.signals for s in outcome.signals
+            ):
                 raise EngineError("signal-conflict", "an id is taken")
         return tuple(new for outcome in outcomes for new in self._settle(outcome))
 
     def _finished(self, outcome: Outcome) -> bool:
-        return self.entries[outcome.entry.number].state in FINISHED
+        return self.store.entries[outcome.entry.number].state in FINISHED
 
     def _settle(self, outcome: Outcome) -> tuple[Entry, ...]:
         if self._finished(outcome):
             return ()
-        entry = self.entries[outcome.entry.number]
-        self.entries[entry.number] = replace(
+        entry = self.store.entries[outcome.entry.number]
+        self.store.entries[entry.number] = replace(
             entry,
             state=outcome.state,
             attempts=outcome.attempts,
@@ -211,69 +226,67 @@ class MemoryStore:
             firing_ids=outcome.firing_ids or entry.firing_ids,
         )
         if outcome.state == "done":
-            self.signals |= {signal.key: Kept(signal) for signal in outcome.signals}
+            self.store.signals |= {signal.key: Kept(signal) for signal in outcome.signals}
         if outcome.firings is not None:
-            whole = self.stored[entry.bucket, entry.rule]
-            self.stored[entry.bucket, entry.rule] = whole.with_outcomes(outcome.firings)
+            whole = self.store.stored[entry.bucket, entry.rule]
+            self.store.stored[entry.bucket, entry.rule] = whole.with_outcomes(outcome.firings)
         if outcome.control is not None:
-            self.asked[outcome.control - 1].answer = outcome.state
+            self.store.asked[outcome.control - 1].answer = outcome.state
         return self._number(entry.bucket, outcome.successors)
 
     @transaction
-    def tell(self, rulebook: str, epoch: int, told: Sequence[Signal]) -> None:
-        self.check_lease(rulebook, epoch)
+    def tell(self, told: Sequence[Signal]) -> None:
+        self.check()
         for signal in told:
-            self.signals.setdefault(signal.key, Kept(signal))
+            self.store.signals.setdefault(signal.key, Kept(signal))
 
     @transaction
-    def do_otherwise(
-        self, rulebook: str, epoch: int, entry: Entry, made: Sequence[Entry]
-    ) -> tuple[Entry, ...]:
+    def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
         """As if the statements of a rule were all for the same firings."""
-        self.check_lease(rulebook, epoch)
-        timed = [e for e in self.entries.values() if e.same_set(entry) and e.otherwise_at]
-        self.entries |= {e.number: replace(e, otherwise_at=None) for e in timed}
+        self.check()
+        timed = [e for e in self.store.entries.values() if e.same_set(entry) and e.otherwise_at]
+        self.store.entries |= {e.number: replace(e, otherwise_at=None) for e in timed}
         some = [replace(one, firing_ids=entry.firing_ids) for one in made]
-        done = any(e.alternative and e.same_set(some[0]) for e in self.entries.values() if some)
+        done = any(
+            e.alternative and e.same_set(some[0]) for e in self.store.entries.values() if some
+        )
         return self._number(entry.bucket, some if timed and not done else ())
 
-    def dead_in_a_row(self, rulebook: str, entry: Entry, limit: int) -> int:
+    def dead_in_a_row(self, entry: Entry, limit: int) -> int:
         tried = [
             e.state
-            for _, e in sorted(self.entries.items(), reverse=True)
+            for _, e in sorted(self.store.entries.items(), reverse=True)
             if e.rule == entry.rule and e.kind != "condition" and e.state in ("done", "dead")
         ][:limit]
         return tried.index("done") if "done" in tried else len(tried)
 
     @transaction
-    def acted(self, rulebook: str, epoch: int, bucket: int, seconds: float) -> None:
-        self.check_lease(rulebook, epoch)
+    def acted(self, bucket: int, seconds: float) -> None:
+        self.check()
 
     @transaction
-    def begin(self, rulebook: str, epoch: int, running: Sequence[Suspect]) -> None:
-        self.check_lease(rulebook, epoch)
-        self.running = tuple(running)
+    def begin(self, running: Sequence[Suspect]) -> None:
+        self.check()
+        self.store.running = tuple(running)
 
-    def begun(self, rulebook: str) -> tuple[Suspect, ...]:
-        return self.running
-
-    @transaction
-    def strike(
-        self, rulebook: str, epoch: int, strikes: Sequence[Strikes], running: Sequence[Suspect]
-    ) -> None:
-        self.check_lease(rulebook, epoch)
-        self.struck |= {one.suspect.key: one for one in strikes}
-        self.running = tuple(running)
-
-    def strikes(self, rulebook: str) -> tuple[Strikes, ...]:
-        return tuple(self.struck.values())
+    def begun(self) -> tuple[Suspect, ...]:
+        return self.store.running
 
     @transaction
-    def forgive(self, rulebook: str, epoch: int, known: Collection[Suspect]) -> None:
-        self.check_lease(rulebook, epoch)
+    def strike(self, strikes: Sequence[Strikes], running: Sequence[Suspect]) -> None:
+        self.check()
+        self.store.struck |= {one.suspect.key: one for one in strikes}
+        self.store.running = tuple(running)
+
+    def strikes(self) -> tuple[Strikes, ...]:
+        return tuple(self.store.struck.values())
+
+    @transaction
+    def forgive(self, known: Collection[Suspect]) -> None:
+        self.check()
         for one in known:
-            self.struck.pop(one.key, None)
+            self.store.struck.pop(one.key, None)
 
-    def version_at(self, rulebook: str, table: str, instant: int) -> int | None:
-        found = [(at, v) for name, at, v in self.versions if name == table and at <= instant]
+    def version_at(self, table: str, instant: int) -> int | None:
+        found = [(at, v) for name, at, v in self.store.versions if name == table and at <= instant]
         return max(found)[1] if found else None

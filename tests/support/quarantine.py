@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tidegate.engine.quarantine.quarantine import Health, Quarantine, Records
+from tidegate.engine.core.ledger import Suspects
+from tidegate.engine.quarantine.quarantine import Health, Quarantine
 from tidegate.engine.quarantine.turns import Gate
 from tidegate.rules.errors import EngineError
 
@@ -21,12 +22,10 @@ class Healthy:
 
 
 def quarantine(
-    records: Records,
-    rulebook: str,
-    epoch: int,
+    records: Suspects,
     health: Health | None = None,
     most: int = 10,
     stopped: Callable[[], bool] = lambda: False,
 ) -> Quarantine:
     """With a gate of its own."""
-    return Quarantine(records, rulebook, epoch, Gate(), health or Healthy(), most, stopped)
+    return Quarantine(records, Gate(), health or Healthy(), most, stopped)

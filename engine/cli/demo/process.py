@@ -8,7 +8,6 @@ import sys
 import tempfile
 import threading
 from pathlib import Path
-from types import TracebackType
 from typing import IO
 
 from tidegate.rules.errors import EngineError
@@ -37,12 +36,7 @@ class OtherProcess:
     def __enter__(self) -> OtherProcess:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self._process.terminate()
         try:
             self._process.wait(timeout=20)

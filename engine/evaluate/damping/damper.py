@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import kind_names
-from tidegate.engine.core.ports import Store
+from tidegate.engine.core.ledger import Damping
 from tidegate.engine.core.state import ParkingReason
 from tidegate.engine.core.values import DAMPED, Answers, Firings, Int64
 from tidegate.engine.evaluate.damping.judge import Asked, judge
@@ -40,8 +40,7 @@ class Damper:
     and types; else it begins anew. So does dedupe where its columns are others.
     """
 
-    rulebook: str
-    store: Store
+    store: Damping
     _kept: dict[str, int] = field(default_factory=dict, init=False)  # of dedupe, or a few more
     _fresh: dict[str, int] = field(default_factory=dict, init=False)  # of them, not stored yet
 
@@ -70,7 +69,7 @@ class Damper:
         if rule.damping is None or not let.any():
             return firings, None
         asked = _asked(firings, rule, answers, np.flatnonzero(let))
-        recall = partial(self.store.remembered, self.rulebook, rule.name)
+        recall = partial(self.store.remembered, rule.name)
         judged = judge(rule.damping, asked, recall)
         self._count(rule, judged.fresh)
         kinds = np.zeros(len(firings), np.uint8)
@@ -89,7 +88,7 @@ class Damper:
         self._fresh[rule.name] = fresh
 
     def _stored(self, rule: str, instant: int) -> int:
-        return self.store.count_remembered(self.rulebook, rule, DEDUPE, instant)
+        return self.store.count(rule, DEDUPE, instant)
 
     def overfull(
         self, limit: int, instant: int, parked: Collection[str]

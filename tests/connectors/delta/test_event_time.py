@@ -62,8 +62,8 @@ def test_g05_rows_stand_at_their_times_and_late_ones_are_rejected(lake: Lake) ->
         ("table", 5, None, None),
     ]
     with open_store(f"sqlite:///{lake.folder}/late.db", create=False) as store:
-        rejected = store.rejected("late", 10, whole=True)
-        status = store.status("late")
+        rejected = store.of("late").rejections.newest(10, whole=True)
+        status = store.of("late").status.shown()
     assert sorted(row["reason"] for row in rejected) == [
         "`time: at` is more than 1 min after its commit",
         "`time: at` is null",

@@ -57,7 +57,7 @@ def url(tmp_path: Path) -> str:
 @pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
     with open_store(url, create=True) as opened:
-        opened.register("shop", BOOK, None)
+        opened.of("shop").versions.register(BOOK, None)
         yield opened
 
 

@@ -136,7 +136,7 @@ def test_g28_the_same_body_and_signature_are_not_taken_for_another_signal(
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
     text = "rulebook: shop\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules: {r: {on: a or b}}\n"
-    store.register("shop", text, None)
+    store.of("shop").versions.register(text, None)
     address = live(Policy(inbox_keys={"till": frozenset({"a", "b"})}))
     headers = signed(TILL, RUNG, int(time.time()), "/signals/a?x=%20y")
     statuses = []
@@ -146,7 +146,7 @@ def test_g28_the_same_body_and_signature_are_not_taken_for_another_signal(
         statuses.append(connection.getresponse().status)
         connection.close()
     assert statuses == [401, 401, 202]
-    found = store.unplaced_signals("shop", ["a", "b"], 0, 9).signals
+    found = store.of("shop").signals.unplaced(["a", "b"], 0, 9).signals
     assert [(s.event, s.id) for s in found] == [("a", "r1")]
 
 
@@ -156,12 +156,12 @@ def test_g28_the_example_of_the_page_is_taken(
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
     text = "rulebook: shop\nevents: {reported: {signal: {account_id: bigint, by: string}}}\n"
-    store.register("shop", text + "rules: {r: {on: reported}}\n", None)
+    store.of("shop").versions.register(text + "rules: {r: {on: reported}}\n", None)
     address = live(Policy(inbox_keys={"till": frozenset({"reported"})}))
     blocks = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
     (code,) = (block for block in blocks if "X-Tidegate-Signature" in block)
     exec(code.replace("127.0.0.1:8080", str(address)), {})
-    found = store.unplaced_signals("shop", ["reported"], 0, 9).signals
+    found = store.of("shop").signals.unplaced(["reported"], 0, 9).signals
     assert [s.id for s in found] == ["report-2"]
 
 

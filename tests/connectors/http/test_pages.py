@@ -97,9 +97,9 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
 ) -> None:
     for body, status in (([{"id": "a"}, {}], 202), ({"id": "a"}, 202), ({"x": 1}, 400)):
         assert client.post("/signals/rung", json=body).status_code == status
-    epoch = store.acquire("shop", "one", 60)
+    epoch = store.of("shop").lease.acquire("one", 60)
     assert figures(client)["tidegate_running", "shop"] == 0  # it starts
-    store.say("shop", epoch, Activity("idle"))
+    store.of("shop", epoch).lease.say(Activity("idle"))
     span = replace(make.a_range("orders", 1, 3), logged={1: make.BEGIN, 3: make.BEGIN})
     plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN}, ranges=(span,))
     entry = make.entry("noticed")
@@ -130,7 +130,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_unplaced_signals", "shop"] == 2
     assert found["tidegate_stage_seconds", "shop,detect"] == 0.5
     assert found["tidegate_misfires_total", "evening,shop"] == 3
-    assert found["tidegate_store_bytes", ""] == store.status("shop")["store_bytes"]
+    assert found["tidegate_store_bytes", ""] == store.of("shop").status.shown()["store_bytes"]
     assert found["tidegate_watermark_seconds", "shop"] == (make.BEGIN + make.HOUR) / 1e6
 
 
@@ -142,8 +142,8 @@ def test_a_parked_script_is_among_the_figures(serve: Serve, store: SqlStore) -> 
   two: {text: "in {} rung (rung())*"}
 """
     )
-    store.register("shop", text, None)
-    epoch = store.acquire("shop", "one", 60)
+    store.of("shop").versions.register(text, None)
+    epoch = store.of("shop").lease.acquire("one", 60)
     plan = make.plan(rulebook="shop", activations=dict.fromkeys(("one", "two"), make.BEGIN))
     parked = (Parked("one", "too many steps", "mend the script", make.BEGIN),)
     make.commit(store, epoch, plan, digests={"one": "d", "two": "d"}, parked=parked)

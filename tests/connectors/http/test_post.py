@@ -14,12 +14,13 @@ from tidegate.connectors.http import limits, requests, writer
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.status import Status
 
 EVENTS = ("atm_empty", "moved", "ordered", "rung")
 
 
 def waiting(store: SqlStore) -> list[Signal]:
-    return [*store.unplaced_signals("shop", EVENTS, BEGIN, 100_000).signals]
+    return [*store.of("shop").signals.unplaced(EVENTS, BEGIN, 100_000).signals]
 
 
 def error(client: TestClient, event: str, body: Any, status: int) -> dict[str, Any]:
@@ -54,7 +55,7 @@ def test_g04_receipt_goes_on_though_the_clock_goes_back(
     for number, second in enumerate((60, 50, 50, 61)):
         monkeypatch.setattr(store, "wall", lambda at=BEGIN + second * SECOND: at)
         assert client.post("/signals/ordered", json={"id": number}).is_success
-    found = store.unplaced_signals("shop", EVENTS, BEGIN + 99 * SECOND, 99).signals
+    found = store.of("shop").signals.unplaced(EVENTS, BEGIN + 99 * SECOND, 99).signals
     assert [signal.fields["id"] for signal in found] == [0, 1, 2, 3]
     received = [signal.received_at - BEGIN for signal in found]
     assert received == [60 * SECOND, 60 * SECOND + 1, 60 * SECOND + 2, 61 * SECOND]
@@ -213,7 +214,7 @@ def test_a_store_that_is_away_is_told_and_nothing_is_answered_as_done(
 
     with monkeypatch.context() as patched:
         patched.setattr(store, "raise_posted", away)
-        patched.setattr(store, "status", away)
+        patched.setattr(Status, "shown", away)
         told = error(client, "rung", {}, 503)
         assert "secret" not in json.dumps(told)
         assert client.get("/readyz").status_code == 503

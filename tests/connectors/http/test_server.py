@@ -195,11 +195,13 @@ def test_what_is_written_wakes_who_waits_for_it(url: str, store: SqlStore) -> No
 def test_an_inbox_alone_follows_the_rulebook_that_is_registered(url: str, store: SqlStore) -> None:
     with Inbox(parse_address("127.0.0.1:0"), Policy()) as inbox:
         address = inbox.begin(url, "shop").address
-        store.register("shop", "rulebook: [broken", None)
+        store.of("shop").versions.register("rulebook: [broken", None)
         post(address, {"id": "a"})
-        store.register("shop", BOOK.replace("rung: {signal: {}}", "rung: {signal: {n: int}}"), None)
+        store.of("shop").versions.register(
+            BOOK.replace("rung: {signal: {}}", "rung: {signal: {n: int}}"), None
+        )
         until(lambda: post(address, {"id": "b", "n": 1}, 202, 400))
-        assert store.unplaced_signals("shop", ["rung"], 0, 9).signals[-1].fields == {"n": 1}
+        assert store.of("shop").signals.unplaced(["rung"], 0, 9).signals[-1].fields == {"n": 1}
 
 
 def test_what_cannot_be_written_before_the_end_is_told_so(
@@ -233,7 +235,7 @@ def test_a_store_that_is_removed_takes_nothing_more(
     for file in tmp_path.glob("away-*"):
         file.rename(tmp_path / file.name.removeprefix("away-"))
     assert post(address, {"id": "b"})
-    assert [s.id for s in store.unplaced_signals("shop", ["rung"], 0, 9).signals] == ["a", "b"]
+    assert [s.id for s in store.of("shop").signals.unplaced(["rung"], 0, 9).signals] == ["a", "b"]
 
 
 def post(address: Address, body: Any, *statuses: int) -> bool:
@@ -304,7 +306,7 @@ def test_g28_what_was_answered_is_in_the_store_once_however_it_ends(
     if number == signal.SIGTERM:
         assert code == 0
     with open_store(f"sqlite:///{tmp_path / 'shop.db'}", create=False) as store:
-        stored = [s.id for s in store.unplaced_signals("shop", ["rung"], 0, 10**6).signals]
+        stored = [s.id for s in store.of("shop").signals.unplaced(["rung"], 0, 10**6).signals]
     taken = {one for found in ids for one in found}
     assert len(stored) == len(set(stored))
     assert taken <= set(stored)

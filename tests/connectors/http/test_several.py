@@ -10,6 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import BOOK, until
 from tests.connectors.http.test_pages import figures
+from tests.support.make import unplaced_by_event
 from tidegate.connectors.http.app import App
 from tidegate.connectors.http.credentials import Guard
 from tidegate.connectors.http.rulebooks import Source
@@ -31,8 +32,8 @@ rules:
 @pytest.fixture
 def store(slow_store_url: str) -> Iterator[SqlStore]:
     with open_store(slow_store_url, create=True) as opened:
-        opened.register("shop", BOOK, None)
-        opened.register("cash", CASH, None)
+        opened.of("shop").versions.register(BOOK, None)
+        opened.of("cash").versions.register(CASH, None)
         yield opened
 
 
@@ -77,7 +78,7 @@ def test_g04_a_signal_goes_to_every_rulebook_that_declares_it_or_to_none(
 
 
 def unplaced(store: SqlStore) -> dict[str, int]:
-    return {name: sum(store.unplaced_by_event(name).values()) for name in ("cash", "shop")}
+    return {name: sum(unplaced_by_event(store, name).values()) for name in ("cash", "shop")}
 
 
 def test_a_rule_is_waited_for_by_its_name_and_where_two_have_it_by_its_rulebook(
@@ -107,7 +108,7 @@ def test_pages_tell_of_all_rulebooks_and_of_one_that_comes_later(
     found = figures(client)
     assert found["tidegate_store_up", "shop"] == found["tidegate_store_up", "cash"] == 1
     assert found["tidegate_firings_total", "noticed,cash"] == 0
-    store.register("late", CASH.replace("rulebook: cash", "rulebook: late"), None)
+    store.of("late").versions.register(CASH.replace("rulebook: cash", "rulebook: late"), None)
     until(lambda: "late" in client.post("/signals/counted", json={}).json()["rulebooks"])
 
 

@@ -28,7 +28,7 @@ class Shop:
 
     def __init__(self, store: SqlStore) -> None:
         self.store = store
-        self.epoch = store.acquire("shop", "one", 60)
+        self.epoch = store.of("shop").lease.acquire("one", 60)
         self.bucket = 0
 
     def fire(self, count: int) -> list[str]:
@@ -95,7 +95,7 @@ def test_what_is_detected_is_sent_and_gone_on_from_after_a_restart(
         block = stream.block()
         while "data" not in block:
             block = stream.block()
-        shown = next(iter(store.firings("shop", since=make.BEGIN + make.HOUR)))
+        shown = next(iter(store.of("shop").firings.listed(since=make.BEGIN + make.HOUR)))
         assert json.loads(block["data"]) == json.loads(json.dumps(shown))
         assert stream.items(1) == told[1:]
         position = stream.position
@@ -221,7 +221,7 @@ def test_listen_prints_a_line_for_each_and_goes_on_behind_its_position(
     told = shop.fire(3)
     lines = listen("noticed", "--since", "earliest")
     assert [line["firing_id"] for line in lines] == told
-    shown = [{**firing, "position": None} for firing in store.firings("shop")]
+    shown = [{**firing, "position": None} for firing in store.of("shop").firings.listed()]
     assert [{**line, "position": None} for line in lines] == json.loads(json.dumps(shown))
     for n, line in enumerate(lines):
         assert listen("noticed", "--since", line["position"]) == lines[n + 1 :]
@@ -242,7 +242,7 @@ def test_listen_tells_people_where_to_go_on(url: str, shop: Shop) -> None:
 
 def test_a_signal_can_be_waited_for(url: str, shop: Shop, store: SqlStore) -> None:
     raised = make.signal("s1", fields={"atm_id": 4, "amount": "1.00"})
-    store.raise_signal("shop", raised)
+    store.of("shop").signals.raise_signal(raised)
     plan = make.plan(rulebook="shop", signals=(make.signal("s1", instant=make.BEGIN + 7),))
     make.commit(store, shop.epoch, plan)
     words = ["listen", "atm_empty", "--since", "earliest", "--once", "--store", url]

@@ -1,0 +1,82 @@
+"""Rules that do not run: those that a limit has parked (G13), those that are switched off (G24)."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.state import Parked, Taken
+from tidegate.engine.store import outbox
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import upsert
+from tidegate.engine.store.tables import disabled, parked
+
+
+class RuleStates(Bound):
+    """Of the rules of one rulebook."""
+
+    def parked(self) -> frozenset[str]:
+        """The rules that are parked."""
+        with self.database.read() as connection:
+            return parked_rules(connection, self.rulebook)
+
+    def disabled(self) -> frozenset[str]:
+        """The rules that are switched off."""
+        with self.database.read() as connection:
+            return disabled_rules(connection, self.rulebook)
+
+    def obstacles(self) -> tuple[Entry | Parked, ...]:
+        """What stands in the way of rules: those that are parked, and the first entries that are
+        pending, held or dead."""
+        c = parked.c
+        query = sa.select(c.rule, c.reason, c.hint, c.instant).where(c.rulebook == self.rulebook)
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(c.rule)).all()
+            return (*(Parked(*row) for row in rows), *outbox.unfinished(connection, self.rulebook))
+
+
+def parked_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
+    """The names of the rules that are parked."""
+    return _names(connection, parked, rulebook)
+
+
+def disabled_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
+    """The names of the rules that are switched off."""
+    return _names(connection, disabled, rulebook)
+
+
+def _names(connection: sa.Connection, table: sa.Table, rulebook: str) -> frozenset[str]:
+    query = sa.select(table.c.rule).where(table.c.rulebook == rulebook)
+    return frozenset(connection.execute(query).scalars())
+
+
+def save(connection: sa.Connection, taken: Taken) -> None:
+    """The rules that a bucket parks and switches, and what the parked ones did not see of it. A
+    rule that is not active any more is forgotten."""
+    plan, name, active = taken.plan, taken.plan.rulebook, taken.digests.keys()
+    for table in (parked, disabled):
+        over = plan.enabled | (_names(connection, table, name) - active)
+        if over:
+            these = (table.c.rulebook == name) & table.c.rule.in_(over)
+            connection.execute(sa.delete(table).where(these))
+    of_bucket = {"rulebook": name, "bucket": plan.bucket}
+    stopped = [
+        {
+            **of_bucket,
+            "rule": rule.rule,
+            "reason": rule.reason,
+            "hint": rule.hint,
+            "instant": rule.instant,
+            "passed_over": 0,
+        }
+        for rule in taken.parked
+    ]
+    upsert(connection, parked, stopped)
+    instant = plan.watermark_before + 1
+    off = sorted(plan.disabled & active)
+    upsert(connection, disabled, [{**of_bucket, "rule": r, "instant": instant} for r in off])
+    counts = [{"named": rule, "more": n} for rule, n in taken.passed_over.items() if n]
+    if counts:
+        one = (parked.c.rulebook == name) & (parked.c.rule == sa.bindparam("named"))
+        more = parked.c.passed_over + sa.bindparam("more")
+        connection.execute(sa.update(parked).where(one).values(passed_over=more), counts)
