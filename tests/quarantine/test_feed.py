@@ -260,7 +260,7 @@ def test_g07_a_store_that_is_away_while_rows_are_asked_about_rejects_none(away_a
         (pa.map_(pa.string(), pa.float64()), lambda x: [("y", x)]),
         (pa.map_(pa.float32(), pa.string()), lambda x: [(x, "y")]),
     ],
-    ids=str,
+    ids=["double", "float", "list of structs", "value of a map", "key of a map"],
 )
 def test_a_negative_zero_is_not_taken_for_the_other_one(
     kind: pa.DataType, holding: Callable[[float], Any]
