@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from tests.simulate.judge import AllHold, Analyst, every_entry, fields_of, ids_of, out_of_order
 from tests.support.bench import Bench
+from tests.support import make
 from tests.support.make import BEGIN, SECOND
 from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
 from tidegate.engine.app.adopt import check_store
@@ -314,7 +315,7 @@ class Scenario(Bench):
             },
             "samples": sampled(firings),
             "answers": answers,
-            "unplaced": self.real.unplaced_by_event("loop"),
+            "unplaced": make.unplaced_by_event(self.real, "loop"),
             "parked": state.parked,
             "effects": self.landed.effects,
             "out of order": out_of_order(self.landed, entries),

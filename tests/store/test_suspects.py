@@ -52,24 +52,24 @@ def test_g13_the_store_keeps_suspects_and_shows_them(store: SqlStore) -> None:
 
 
 def test_forgiving_is_for_a_suspect_and_not_for_the_other_slices(store: SqlStore) -> None:
-    epoch = store.acquire("bank", "one", 600)
+    epoch = store.of("bank").lease.acquire("one", 600)
     slices = [Suspect("where", "t", "text", "version 3", f"version 3:{n}") for n in "12"]
-    store.strike("bank", epoch, [Strikes(one, deaths=1) for one in slices], [])
-    store.forgive("bank", epoch, slices[:1])
-    assert [one.suspect for one in store.strikes("bank")] == slices[1:]
+    store.of("bank", epoch).suspects.strike([Strikes(one, deaths=1) for one in slices], [])
+    store.of("bank", epoch).suspects.forgive(slices[:1])
+    assert [one.suspect for one in store.of("bank").suspects.strikes()] == slices[1:]
 
 
 def test_of_what_has_struck_twice_status_shows_present_texts_and_reads(store: SqlStore) -> None:
-    epoch = store.acquire("bank", "one", 600)
+    epoch = store.of("bank").lease.acquire("one", 600)
     read = Suspect("read", "t", "", "1-2", part="1-2", told="reading versions 1 to 2 of table `t`")
     struck = [Strikes(ONE, deaths=2), Strikes(read, deaths=1, overruns=1)]
-    store.strike("bank", epoch, struck, [])
+    store.of("bank", epoch).suspects.strike(struck, [])
     for texts, kinds in (
         (None, ["action", "read"]),
         ([ONE.key[:3]], ["action", "read"]),
         ([], ["read"]),
     ):
-        shown = store.status("bank", texts=texts)["quarantined"]
+        shown = store.of("bank").status.shown(texts=texts)["quarantined"]
         assert [row["kind"] for row in shown] == kinds
 
 

@@ -145,15 +145,15 @@ rules:
   both: {on: a or d, per: k}
   stored: {on: e, per: k}
 """
-    store.register("bank", text, None)
+    store.of("bank").versions.register(text, None)
     if not said:
         assert Rules(store, "bank").disable_for(rule, {"k": value}) == 2
         return
     with pytest.raises(InputError) as caught:
         Rules(store, "bank").disable_for(rule, {"k": value})
     assert said in str(caught.value)
-    assert not store.pending_controls("bank")
-    store.register("bank", text, None, {"r/disabled_for": '{"disabled_for": ["x"]}'})
+    assert not store.of("bank").controls.pending()
+    store.of("bank").versions.register(text, None, {"r/disabled_for": '{"disabled_for": ["x"]}'})
     Rules(store, "bank").enable_for("r", {"k": "x"})  # what got there otherwise can be taken out
 
 
