@@ -14,8 +14,8 @@ import pyarrow as pa
 import sqlalchemy as sa
 
 from tests.simulate.judge import AllHold, Analyst, every_entry, fields_of, ids_of, out_of_order
-from tests.support.bench import Bench
 from tests.support import make
+from tests.support.bench import Bench
 from tests.support.make import BEGIN, SECOND
 from tests.support.memory import WIDER, Clock, MemoryFeed, MemorySink
 from tidegate.engine.app.adopt import check_store
