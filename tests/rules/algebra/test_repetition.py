@@ -252,7 +252,7 @@ def test_what_is_said_to_count_in_several_detections_does(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(300, suppress_health_check=list(HealthCheck))
+@example_count(300, least=300, suppress_health_check=list(HealthCheck))
 def test_recent_fires_once_where_it_is_advised(on: Expression, data: st.DataObject) -> None:
     """Where timers begin it, once they are rules of their own. Counted is what fires again in
     `restricted`."""
