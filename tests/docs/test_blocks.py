@@ -30,8 +30,7 @@ SHELL = [
     (f"{page.name}: {line.strip()}", line.strip())
     for page in PAGES
     for line in page.read_text(encoding="utf-8").splitlines()
-    if line.startswith("    ") and " tidegate " in f" {line.replace('.venv/bin/', '')}"
-    if re.match(r" {4}(\S+ ){0,5}(\.venv/bin/)?tidegate \w", line)
+    if re.match(r" {4}(\S+ +){0,6}(\.venv/bin/)?tidegate +\w", line)
 ]
 
 
