@@ -45,7 +45,7 @@ def settled_before_it_ran(patch: pytest.MonkeyPatch) -> None:
     def begun(runner: Runner, entry: Entry, firings: Firings, present: Present) -> None:
         begin(runner, entry, firings, present)
         if entry.kind == "sql":
-            runner.outbox.settle([Outcome(entry, "done", entry.attempts + 1)])
+            runner.ledger.outbox.settle([Outcome(entry, "done", entry.attempts + 1)])
 
     patch.setattr(Runner, "_begin", begun)
 
