@@ -15,6 +15,8 @@ from typing import Any
 
 import orjson
 
+from tidegate.engine.core.markers import parse_marker
+
 _ROWS_OF_ADD = re.compile(r'\\"numRecords\\":([0-9]{1,15})(?![0-9])')
 _COUNT = re.compile(r"[0-9]{1,15}")
 # Other writers than Spark may put blanks between the signs.
@@ -125,18 +127,31 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         features=parse_features(_fields(actions, "protocol")),
         note=note,
         shown=_shown(version, info, changes_rows=changes_data),
-        seal=note.get("sealed") is True and _is_bare(text),
+        seal=note.get("sealed") is True and _is_marker(text, note),
         written=_written(_metrics(info)),
         writer=_writer(note, own_stores),
         digest=_digest(text),
     )
 
 
-def _is_bare(text: str) -> bool:
-    """Whether a commit is a note and a marker, as a seal is: nobody hides anything else by a
-    seal's note."""
-    lines = (line for line in text.split("\n") if line.strip())
-    return all(_SEAL_ACTION.match(n) and _json(n).keys() <= {"commitInfo", "txn"} for n in lines)
+def _is_marker(text: str, note: Mapping[str, Any]) -> bool:
+    """Whether a commit is a note and the marker of the entry that it names, as a seal is: nobody
+    hides anything else by a seal's note, be it a marker of another program."""
+    markers = []
+    for line in text.split("\n"):
+        if not line.strip():
+            continue
+        action = _json(line) if _SEAL_ACTION.match(line) else {}
+        if len(action) != 1 or not action.keys() <= {"commitInfo", "txn"}:
+            return False
+        markers += [_fields(action, "txn")] if "txn" in action else []
+    if len(markers) != 1:
+        return False
+    app_id, number = (markers[0].get(name) for name in ("appId", "version"))
+    if not isinstance(app_id, str) or type(number) is not int:
+        return False
+    named = (app_id, number) == (note.get("app_id"), note.get("entry"))
+    return named and parse_marker(app_id, number, None) is not None
 
 
 def _digest(text: str) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import reduce
 
 import pyarrow as pa
@@ -17,6 +17,7 @@ from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.plans import expression
 from tidegate.connectors.delta.stops import is_gone
 from tidegate.engine.core.columns.transitions import transition_table
+from tidegate.engine.core.ports import check_going_on
 from tidegate.engine.core.text.logs import ASKING, go_on
 from tidegate.engine.core.values import Answers, Failure, Question
 
@@ -25,9 +26,13 @@ EXPRESSIONS_PER_JOB = 50
 
 class DeltaConditions:
     """The conditions of one rulebook, asked in a session in which temporary views over the pinned
-    versions hide the declared tables. A job that takes longer than `seconds_max` is ended."""
+    versions hide the declared tables. A job that takes longer than `seconds_max` is ended; where
+    the engine was asked to stop, none is begun: StoppedError."""
 
-    def __init__(self, catalog: Catalog, seconds_max: int) -> None:
+    def __init__(
+        self, catalog: Catalog, seconds_max: int, stopped: Callable[[], bool] = lambda: False
+    ) -> None:
+        self._stopped = stopped
         self._jobs = catalog.jobs
         self._seconds_max = seconds_max
         with catalog.session() as session:
@@ -46,6 +51,7 @@ class DeltaConditions:
                 found.append(self._expressions(job))
             for question in questions:
                 if question.condition.query:
+                    check_going_on(self._stopped)
                     go_on(ASKING)
                     found.append(self._query(question))
         return _together(found)
@@ -68,6 +74,7 @@ class DeltaConditions:
     def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
         """One job for all; where it fails, one for each, to know whose fault it is. A job that
         outlasts its deadline is not made again here: each of its rules may be the cause."""
+        check_going_on(self._stopped)
         try:
             return self._jobs.run(self._seconds_max, lambda: self._said(asked))
         except OverrunError as error:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Mapping
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,10 +26,11 @@ from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.stream import Streams
 from tidegate.connectors.http.writer import FullError, Writer
 from tidegate.engine.control.signals import declared_signals
+from tidegate.engine.core.lifecycle import STARTING, STOPPING, Activity
 from tidegate.engine.core.signing import SIGNATURE
 from tidegate.engine.store.posts import Posted, Taken
 from tidegate.rules.errors import EngineError, InputError, TidegateError
-from tidegate.rules.model import Settings
+from tidegate.rules.model import Rulebook, Settings, SignalEvent
 
 BYTES_IN_LOOP = 16_384  # larger bodies are read in a thread, for others not to wait
 READERS = 2
@@ -36,9 +38,22 @@ READERS = 2
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
+@dataclass(frozen=True, slots=True)
+class Beside:
+    """The engines of the process, as its inbox tells of them. `waits`: whether all of them wait for
+    others; `activities`: what each of them does, by rulebook; `checking`: rulebooks that are yet to
+    be registered, for their tables and SQL are not checked."""
+
+    waits: Callable[[], bool] = lambda: False
+    activities: Callable[[], Mapping[str, Activity]] = dict
+    checking: Callable[[], Iterable[Rulebook]] = tuple
+
+
+ALONE = Beside()
+
+
 class App:
-    """Requests in, answers out. `waits`: whether the engines of this process wait for others;
-    `starting`: its rulebooks that no engine has taken a first look for."""
+    """Requests in, answers out."""
 
     def __init__(
         self,
@@ -46,11 +61,9 @@ class App:
         writer: Writer,
         guard: Guard,
         settings: Settings,
-        waits: Callable[[], bool] = lambda: False,
-        starting: Callable[[], Sequence[str]] = tuple,
+        beside: Beside = ALONE,
     ) -> None:
-        self._waits = waits
-        self._starting = starting
+        self._beside = beside
         self._source = source
         self._writer = writer
         self._guard = guard
@@ -144,6 +157,8 @@ class App:
         """The signal of that name, which the key may raise."""
         books = await self._source.books()
         allowed = None if key is None else key.raises
+        if key is not None and (allowed is None or event in allowed):
+            self._check_known(books, event)
         try:
             declared = declared_signals(books, event, allowed)
         except InputError as error:
@@ -154,6 +169,15 @@ class App:
             hint = "the operator's policy lists what it may: inbox_keys"
             raise Refusal(403, "not-allowed", message, hint, close=True)
         return declared
+
+    def _check_known(self, books: Mapping[str, Rulebook], event: str) -> None:
+        """Raises Refusal for a signal of which a rulebook says something else than the store, while
+        it is being checked: nobody knows yet which of the two will run."""
+        for book in self._beside.checking():
+            if _fields(book, event) != _fields(books.get(book.name), event):
+                message = f"rulebook {book.name} is being checked, and declares `{event}` anew"
+                hint, headers = "send it again in a few seconds", {"retry-after": "5"}
+                raise Refusal(503, STARTING, message, hint, headers=headers, close=True)
 
     async def _read(self, declared: Declared, body: bytes, *, ids_needed: bool) -> Posted:
         most = self._settings.inbox_batch_max
@@ -200,23 +224,48 @@ class App:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _healthy(self, _: Request) -> Response:
-        return answer({"status": "ok"})
+        """That the process answers, and what its engines do."""
+        found = {name: _shown(one) for name, one in self._beside.activities().items()}
+        return answer({"status": "ok", **({"rulebooks": found} if found else {})})
 
     async def _ready(self, _: Request) -> Response:
+        activities = self._beside.activities()
+        if stopping := _telling(activities, STOPPING):
+            message = f"the engine was asked to stop: {stopping}"
+            raise Refusal(503, STOPPING, message, "signals are taken until it ends")
+        if self._beside.waits():
+            message = "another engine runs the rulebook; this one takes over when that ends"
+            raise Refusal(503, "standby", message, "its signals are taken here, too")
+        if starting := _telling(activities, STARTING):
+            message = f"no first look was taken yet for: {starting}"
+            raise Refusal(503, STARTING, message, "`tidegate status` says what is done")
         if await self._asked() is None:
             message = "the store cannot be asked, or does not know the rulebook"
             raise Refusal(503, "not-ready", message, "its log says more")
-        if self._waits():
-            message = "another engine runs the rulebook; this one takes over when that ends"
-            raise Refusal(503, "standby", message, "its signals are taken here, too")
-        if names := self._starting():
-            message = f"no first look was taken yet for: {', '.join(names)}"
-            raise Refusal(503, "starting", message, "`tidegate status` says what is done")
         return answer({"status": "ready"})
 
     async def _asked(self) -> dict[str, dict[str, Any]] | None:
         """The rulebooks' status, None while it cannot be had."""
         try:
+            await self._source.books()  # one may be new
             return await self._source.status.get()
         except TidegateError:
             return None
+
+
+def _fields(book: Rulebook | None, event: str) -> Mapping[str, str] | None:
+    """What a rulebook says of a signal; None where it has none of that name."""
+    declared = None if book is None else book.events.get(event)
+    return declared.fields if isinstance(declared, SignalEvent) else None
+
+
+def _shown(activity: Activity) -> dict[str, str]:
+    """An activity without what may hold a path or an address: anybody may ask."""
+    safe = activity.doing if activity.state in (STARTING, STOPPING) else ""
+    return {"state": activity.state, **({"doing": safe} if safe else {})}
+
+
+def _telling(activities: Mapping[str, Activity], state: str) -> str:
+    """Whose engines are in a state, and what they do: `bank (starting Spark), stock`."""
+    found = {name: one.doing for name, one in activities.items() if one.state == state}
+    return ", ".join(f"{name} ({doing})" if doing else name for name, doing in found.items())

@@ -73,7 +73,7 @@ class Metrics:
         """In Prometheus' text format; without a status, `tidegate_store_up` is 0."""
         registry = CollectorRegistry()
         merged: dict[str, Metric] = {}
-        for name in self._source.known:
+        for name in self._source.known if of_books is None else of_books:
             for figure in _figures(name, None if of_books is None else of_books.get(name)):
                 merged.setdefault(figure.name, figure)
                 if merged[figure.name] is not figure:
@@ -118,7 +118,8 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
             at = {(): datetime.fromisoformat(status[key]).timestamp()}
             yield _level(name, said, at, book)
     for name, said in _LAGS.items():
-        yield _level(f"lag_{name}", said, {(): status["lag"][name]}, book)
+        lag = status["lag"][name]
+        yield _level(f"lag_{name}", said, {} if lag is None else {(): lag}, book)
     for name, (key, said) in _DETECTIONS.items():
         rules = {(row["rule"],): row[key] for row in status["rules"]}
         yield _count(name, said, rules, book, "rule")

@@ -42,12 +42,18 @@ class Kept(Generic[Value]):
 
 class Source:
     """The rulebooks that the inbox answers for, as the store keeps them: the one of a `name`, or
-    all. Raises EngineError `no-rulebook` where there is none."""
+    all. Raises EngineError `no-rulebook` where there is none, unless that `may_be_empty`."""
 
-    def __init__(self, store: SqlStore, name: str | None = None) -> None:
+    def __init__(
+        self, store: SqlStore, name: str | None = None, *, may_be_empty: bool = False
+    ) -> None:
         self.store = store
         self._name = name
-        self.known: dict[str, Rulebook] = the_rulebooks(store, name)
+        self.known: dict[str, Rulebook] = {}
+        if may_be_empty:
+            self._load()
+        else:
+            self.known = the_rulebooks(store, name)
         self._registered = Kept(self._load, FRESH_SECONDS)
         self._last: dict[str, Kept[int]] = {}
         self.status: Kept[dict[str, dict[str, Any]]] = Kept(self._status, FRESH_SECONDS)
@@ -74,7 +80,7 @@ class Source:
         except TidegateError as error:
             log.warning("the inbox goes on with the rulebooks that it has: %s", error)
             return self.known
-        for name, row in kept.items():
+        for name, row in sorted(kept.items()):
             known = self.known.get(name)
             same = known is not None and row.says(known) and row.added == known.added
             if self._name in (None, name) and not same:

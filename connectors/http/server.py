@@ -14,7 +14,7 @@ from typing import Self
 
 import uvicorn
 
-from tidegate.connectors.http.app import App
+from tidegate.connectors.http.app import ALONE, App, Beside
 from tidegate.connectors.http.credentials import Guard, Key, load_keys
 from tidegate.connectors.http.protocol import connections
 from tidegate.connectors.http.rulebooks import Source
@@ -78,19 +78,19 @@ class Inbox:
         rulebook: str | None = None,
         limits: Settings | None = None,
         on_written: Callable[[], None] = lambda: None,
-        waits: Callable[[], bool] = lambda: False,
-        starting: Callable[[], Sequence[str]] = tuple,
+        beside: Beside | None = None,
     ) -> Self:
         """Answer from now on, in a thread: for the rulebook that the store keeps under that name,
-        or for all of them; within `limits`, by default theirs."""
+        or for all of them; within `limits`, by default theirs. `beside` engines that start the
+        store may have none yet."""
         store: SqlStore = self._stack.enter_context(open_store(store_url, create=False))
-        source = Source(store, rulebook)
+        source = Source(store, rulebook, may_be_empty=beside is not None)
         limits = limits or source.limits
         _check_window(limits)
         writer = Writer(store, on_written)
         self._stack.callback(writer.close)
         guard = Guard(self._keys, limits.inbox_window_seconds)
-        app = App(source, writer, guard, limits, waits, starting)
+        app = App(source, writer, guard, limits, beside or ALONE)
         server = _server(app, limits)
         thread = threading.Thread(
             target=server.run, args=([self._socket],), name="inbox", daemon=True
@@ -101,7 +101,8 @@ class Inbox:
             time.sleep(_BEGIN_SECONDS)
         if not thread.is_alive():
             raise EngineError("inbox-failed", f"the inbox at {self.address} does not begin")
-        log.info("inbox of %s at http://%s", ", ".join(source.known), self.address)
+        names = dict.fromkeys((*source.known, *(beside.activities() if beside else ())))
+        log.info("inbox of %s at http://%s", ", ".join(names), self.address)
         return self
 
     def __enter__(self) -> Self:

@@ -11,7 +11,7 @@ import socket
 import ssl
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import CancelledError
 from contextlib import suppress
 from datetime import UTC, datetime
@@ -29,6 +29,7 @@ from tidegate.rules.analysis.webhooks import host_of
 
 ANSWER_BYTES_MAX = 65_536  # are read, so that the connection can be used again
 RETRY_AFTER_SECONDS_MAX = 3_600.0
+UNSENT = Answer("not sent before the engine was stopped", sent=False)
 _LATER = frozenset({408, 425, 429})  # of the statuses below 500
 
 
@@ -42,7 +43,8 @@ class _PrivateError(OSError):
 class WebhookPoster:
     """`hosts`: those that may be called, see `engine.core.policy.Policy`. At most `in_flight_max`
     requests at a time, all callers' together; an answer is waited for `seconds_max`. `tls`: by
-    default the system's certificates are trusted."""
+    default the system's certificates are trusted. `stopped`: whether the engine was asked to
+    stop."""
 
     def __init__(
         self,
@@ -50,10 +52,13 @@ class WebhookPoster:
         in_flight_max: int,
         seconds_max: float,
         tls: ssl.SSLContext | None = None,
+        *,
+        stopped: Callable[[], bool] = lambda: False,
     ) -> None:
         self._hosts = hosts
         self._in_flight_max = in_flight_max
         self._seconds_max = seconds_max
+        self._stopped = stopped
         self._tls = tls
         self._begin = threading.Lock()
         self._closed = False
@@ -63,7 +68,8 @@ class WebhookPoster:
 
     def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
         """See `engine.core.policy.Poster`. Once so many requests have failed in a row as may be
-        in flight, the rest is not sent: a host that is away would keep others waiting for long."""
+        in flight, the rest is not sent: a host that is away would keep others waiting for long.
+        Neither is it once the engine was asked to stop."""
         loop = self._running()
         try:
             return asyncio.run_coroutine_threadsafe(self._all(posts), loop).result()
@@ -128,6 +134,9 @@ class WebhookPoster:
                     answers[n] = Answer("not sent, after so many failures in a row")
                     continue
                 async with self._slots:
+                    if self._stopped():
+                        answers[n] = UNSENT
+                        continue
                     answers[n] = answer = await self._send(posts[n])
                 failed = answer.error is not None and not answer.lasting
                 in_a_row = in_a_row + 1 if failed else 0

@@ -95,7 +95,10 @@ class Attempts:
         why = error.passing if again else error.lasting
         if again and never and self._rule_holds(entry):
             again, never, why = again + never, (), str(error)
-        failed = self.failed(entry, Failure(why, lasting=not again))
+        if error.cut_short:
+            failed = Outcome(entry, "pending", entry.attempts, entry.error)
+        else:
+            failed = self.failed(entry, Failure(why, lasting=not again))
         due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
         failed = replace(failed, next_attempt_at=due)
         left = again or never

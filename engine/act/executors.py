@@ -31,7 +31,7 @@ class NoEffectError(Exception):
 class SomeFailedError(SinkError):
     """Some of an entry's firings, by their hex ids, could not be acted on: `again` are to be tried
     again, not before `after_seconds`; `never` would fail again. `passing` and `lasting` say why of
-    each alone. The others are done."""
+    each alone. The others are done. `cut_short`: by a stop, which is no attempt."""
 
     def __init__(
         self,
@@ -41,8 +41,11 @@ class SomeFailedError(SinkError):
         passing: str = "",
         lasting: str = "",
         after_seconds: float = 0,
+        *,
+        cut_short: bool = False,
     ) -> None:
         super().__init__(message)
+        self.cut_short = cut_short
         self.again = tuple(again)
         self.never = tuple(never)
         self.passing = passing or message

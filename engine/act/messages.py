@@ -24,8 +24,8 @@ def tell(taken: Taken) -> None:
     for parked in taken.parked:
         log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
     _tell_moved(taken.plan.moved)
-    for clock, until in taken.plan.passed_over.items():
-        missed = counted(taken.misfires[clock], "occurrence")
+    for clock, count in taken.misfires.items():
+        missed, until = counted(count, "occurrence"), taken.plan.passed_over[clock]
         said = "clock %s: %s missed up to %sZ, passed over (misfire)"
         log.warning(said, clock, missed, micros_text(until))
     for entry in taken.entries:

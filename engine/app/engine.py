@@ -26,9 +26,10 @@ from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
 from tidegate.engine.app.starting import allowed, check_clock, load_allowed, told_of_failure
 from tidegate.engine.core.ledger import Retention
-from tidegate.engine.core.lifecycle import LOOKED, STARTING, WAITING, Activity
+from tidegate.engine.core.lifecycle import STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages
 from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.ports import StoppedError, check_going_on
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text.logs import Quiet, Stage, doing, telling, watching_text
 from tidegate.engine.detect.table import detect
@@ -100,7 +101,6 @@ class Engine(Requests):
         self._lease_wait_seconds = lease_wait_seconds
         self._standby = standby
         self.waiting = threading.Event()  # a standby is prepared, and another engine runs
-        self.looks = False  # it has looked at all of its sources since it began
         self._open = False
         self._told_ready = False
         self._first: BucketReport | None = None  # of the first look, until a run has told it
@@ -109,6 +109,7 @@ class Engine(Requests):
         self._ended = False  # no run is to begin any more
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
+        self._lease: LeaseKeeper | None = None
         self._parts: Parts | None = None
         self._quarantine: Quarantine | None = None
 
@@ -149,7 +150,7 @@ class Engine(Requests):
             if on_bucket:
                 on_bucket(report)
 
-        with self._alone("run_once"), self._stopping_cause(), telling(self._stage, self._lease.at):
+        with self._alone("run_once"), self._stopping_cause(), telling(self._stage, self._held.at):
             through = self._through
             self._tell_first(done)
             self._tell_ready()
@@ -188,7 +189,7 @@ class Engine(Requests):
             self._alone("run"),
             Wakeup(poll_seconds) as self._wakeup,
             self._stopping_cause(),
-            telling(self._stage, self._lease.at),
+            telling(self._stage, self._held.at),
         ):
             if self._stop.is_set():
                 return
@@ -217,11 +218,17 @@ class Engine(Requests):
             through(Loop.finish)
 
     def stop(self) -> None:
-        """End the run that is going on, after the bucket in hand; a later one goes on from there.
-        May be called from any thread."""
+        """End the run that is going on, after the statements in hand: a bucket is given up before
+        its transaction, entries stay open after that. A later run takes both up. May be called from
+        any thread."""
         self._stop.set()
         if self._wakeup is not None:
             self._wakeup.stop()
+        lease = self._lease
+        if lease is not None and self._at_work():
+            lease.ends(str(self._stage() or ""))
+            if not self._at_work():  # by now
+                lease.goes_on()
 
     def end(self) -> None:
         """`stop`, and let no other run begin: a process that is to end may be between two."""
@@ -233,10 +240,21 @@ class Engine(Requests):
         """Whether no other run begins."""
         return self._ended
 
+    @property
+    def activity(self) -> Activity:
+        """What it does just now. For any thread."""
+        return Activity(STARTING) if self._lease is None else self._lease.activity
+
+    def _at_work(self) -> bool:
+        """Whether there is something that a stop ends."""
+        return self._ended or not self._open or self._running.locked()
+
     def _go_on(self) -> None:
         """What was stopped before does not stop what begins now."""
         if not self._ended:
             self._stop.clear()
+            if self._lease is not None:
+                self._lease.goes_on()
 
     @contextmanager
     def _alone(self, method: str) -> Iterator[None]:
@@ -253,6 +271,8 @@ class Engine(Requests):
             yield
         finally:
             self._running.release()
+            if not self._ended and self._lease is not None:
+                self._lease.goes_on()
 
     def _first_look(self) -> None:
         """Give every table of a new store its place: what is committed from here on is seen."""
@@ -266,8 +286,13 @@ class Engine(Requests):
 
     def _say(self, activity: Activity) -> None:
         """Say what the engine does, from now on."""
-        self.looks = activity.state in LOOKED
-        self._lease.say(activity)
+        self._held.say(activity)
+
+    @property
+    def _held(self) -> LeaseKeeper:
+        if self._lease is None:
+            raise ValueError("an engine that is not open has no lease")
+        return self._lease
 
     @property
     def _loop(self) -> Loop:
@@ -339,6 +364,7 @@ class Engine(Requests):
             if not waits:
                 self._say(Activity(STARTING, "starting Spark"))
                 self._spark = self._session(stack)
+            check_going_on(lambda: self._ended)
             self._changes = Changes(
                 self._ledger, book.name, self._file, self._settings, self._take_over
             )
@@ -384,7 +410,7 @@ class Engine(Requests):
         parts = self._opened_parts(book)
         self._file.runs(book)
         before, self._parts, self.rulebook = self._parts, parts, book
-        self._lease.seconds = book.settings.lease_seconds
+        self._held.seconds = book.settings.lease_seconds
         if before is not None:
             before.close(parts)
         return parts.version
@@ -400,7 +426,7 @@ class Engine(Requests):
             book,
             self._store,
             self._spark,
-            self._lease,
+            self._held,
             self._say,
             self._policy,
             self.wake,
@@ -481,8 +507,10 @@ class Engine(Requests):
         except Exception as error:
             self._interrupted = True
             code = getattr(error, "code", "")
-            if code == "stopped":
-                return
+            if isinstance(error, StoppedError):
+                if self._open:
+                    return
+                raise  # it is being entered, and there is to be no run
             if self._open and self._stop.is_set() and code == "spark-lost":
                 return  # whoever asked for the stop has ended Java, too
             known = isinstance(error, TidegateError)

@@ -20,6 +20,7 @@ from tidegate.engine.app.engine import Engine
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.control.rulebooks import the_rulebooks
 from tidegate.engine.control.signals import given_once, make_signals
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text.logs import speak_for
 from tidegate.engine.store import open_store
@@ -53,12 +54,6 @@ class Member:
         return self.engine.waiting.is_set()
 
     @property
-    def starts(self) -> bool:
-        """Whether it has not looked at its sources, and is to."""
-        left = self._ended or self.waits
-        return not (self.engine.looks or left)
-
-    @property
     def is_over(self) -> bool:
         return self._ended or self.error is not None
 
@@ -79,7 +74,7 @@ class Member:
         return self._submit(done)
 
     def close(self) -> None:
-        """End the engine after the bucket in hand, and its thread."""
+        """End the engine after the statements in hand, and its thread."""
         self.engine.end()
         self._pool.submit(self._close).result()
         self._pool.shutdown()
@@ -104,7 +99,8 @@ class Member:
         code = getattr(error, "code", "")
         with suppress(Exception):  # the reason is known
             self._close()
-        if code == "standby-ended" or (code == "lease-held" and self._skip_held):
+        asked = code in ("standby-ended", "stopped")
+        if asked or (code == "lease-held" and self._skip_held):
             if code == "lease-held":
                 log.info("left alone: %s", getattr(error, "message", error))
             self._ended = True
@@ -230,10 +226,17 @@ class Engines:
         return bool(going) and all(member.waits for member in going)
 
     @property
-    def starting(self) -> tuple[str, ...]:
-        """The rulebooks that have not looked at their sources yet; those that wait for, or are left
-        to, another engine are none of them."""
-        return tuple(name for name, member in self._members.items() if member.starts)
+    def activities(self) -> dict[str, Activity]:
+        """What the engines do, by rulebook; those that wait for, or are left to, another engine are
+        none of them."""
+        going = {name: m for name, m in self._members.items() if not (m.is_over or m.waits)}
+        return {name: member.engine.activity for name, member in going.items()}
+
+    @property
+    def checking(self) -> tuple[Rulebook, ...]:
+        """The rulebooks that are yet to be registered, once their tables and SQL are checked."""
+        members = self._members.values()
+        return tuple(m.engine.rulebook for m in members if not (m.is_open or m.is_over or m.waits))
 
     def signal(
         self,
@@ -293,8 +296,8 @@ class Engines:
         return {n: m.engine.obstacles() for n, m in self._members.items() if m.is_open}
 
     def stop(self) -> None:
-        """End the runs that are going on, after the buckets in hand; later ones go on from there.
-        May be called from any thread."""
+        """End the runs that are going on, after the statements in hand; later ones go on from
+        there. May be called from any thread."""
         for member in self._members.values():
             member.engine.stop()
 
@@ -358,11 +361,11 @@ def _checked(made: Callable[[Given], Engine], rulebooks: Sequence[Given]) -> lis
 
 
 def stop_on_signals(engine: Engine | Engines) -> None:
-    """SIGTERM and Ctrl-C end engines after the buckets in hand; a second one at once. SIGHUP has
+    """SIGTERM and Ctrl-C end engines after the statements in hand; a second one at once. SIGHUP has
     them read their files again."""
 
     def end() -> None:
-        log.info("stopping after the bucket in hand; a second signal ends it at once")
+        log.info("stopping after the statements in hand; a second signal ends them at once")
         engine.end()
 
     def handler(number: int, frame: FrameType | None) -> None:  # noqa: ARG001

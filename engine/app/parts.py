@@ -122,7 +122,10 @@ def open_parts(
             lake = open_lake(given, kept, spark, (store.id, lease.epoch), policy, fresh)
         book, catalog = lake.book, lake.catalog
         poster = WebhookPoster(
-            policy.webhook_hosts, settings.webhooks_in_flight_max, settings.webhook_seconds_max
+            policy.webhook_hosts,
+            settings.webhooks_in_flight_max,
+            settings.webhook_seconds_max,
+            stopped=stopped,
         )
         now = Now(SystemClock(), state.now)
         digests = digests_of(book)
@@ -137,9 +140,9 @@ def open_parts(
             seconds_max=settings.statement_seconds_max,
         )
 
-        def conditions() -> WatchedConditions:
-            asked = DeltaConditions(catalog, settings.statement_seconds_max)
-            return WatchedConditions(asked, quarantine)
+        def conditions(ends: Callable[[], bool]) -> WatchedConditions:
+            asked = DeltaConditions(catalog, settings.statement_seconds_max, ends)
+            return WatchedConditions(asked, quarantine, ends)
 
         proven = proven_rules(given, ran)
         basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
@@ -152,9 +155,9 @@ def open_parts(
             ledger=ledger,
             store_id=store.id,
             check_lease=lease.raise_lost,
-            feed=WatchedFeed(feed, quarantine, book),
-            conditions=conditions(),
-            asked_later=conditions(),
+            feed=WatchedFeed(feed, quarantine, book, stopped),
+            conditions=conditions(stopped),
+            asked_later=conditions(lambda: False),  # by entries: what is begun is done
             quarantine=quarantine,
             targets=Targets(sink),
             runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),

@@ -6,7 +6,7 @@ import threading
 from pathlib import Path
 
 from tidegate import rules
-from tidegate.connectors.http import Address, Inbox, parse_address, strictest
+from tidegate.connectors.http import Address, Beside, Inbox, parse_address, strictest
 from tidegate.engine.app.engines import Engines
 from tidegate.engine.control.rulebooks import keep_given
 from tidegate.engine.core.policy import load_policy
@@ -21,13 +21,18 @@ def inbox_at(address: Address, policy: Path | None) -> Inbox:
 
 
 def answer_beside(engines: Engines, inbox: Inbox) -> None:
-    """Answer for the rulebooks of the store while engines run: what comes in wakes them."""
+    """Answer for the rulebooks of the store while engines start, run and stop: what comes in wakes
+    them."""
+    open_store(engines.store_url, create=True).close()
     inbox.begin(
         engines.store_url,
         limits=strictest(book.settings for book in engines.rulebooks),
         on_written=engines.wake,
-        waits=lambda: engines.waiting,
-        starting=lambda: engines.starting,
+        beside=Beside(
+            waits=lambda: engines.waiting,
+            activities=lambda: engines.activities,
+            checking=lambda: engines.checking,
+        ),
     )
 
 

@@ -23,6 +23,7 @@ from tidegate.engine.core.ledger import Unplaced
 from tidegate.engine.core.lifecycle import CATCHING_UP, Activity
 from tidegate.engine.core.ports import Feed, TableHead
 from tidegate.engine.core.state import State
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import LOOKING, begin, go_on
 from tidegate.engine.core.types.schemas import check_schema
 from tidegate.engine.core.values import Commit, Cursor, Plan, Signal, TableRange
@@ -208,14 +209,17 @@ def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None = N
     return ceil_watermark(max(first, before + 1)) + listing.slack
 
 
-def behind(listing: Listing, unplaced: Unplaced) -> Activity:
-    """What is visible and not taken yet, as the engine catches up with it."""
-    heads = listing.heads.values()
+def behind(listing: Listing, unplaced: Unplaced, taken: Plan | None = None) -> Activity:
+    """What is visible and not taken yet, as the engine catches up with it; or once a plan is
+    `taken`."""
+    read = {r.table: r.cursor.version for r in taken.ranges} if taken else {}
+    ahead = (head.head - read.get(t, head.cursor.version) for t, head in listing.heads.items())
+    left = (*_listed(listing), *_received(unplaced))
     return Activity(
         CATCHING_UP,
-        commits=sum(max(0, head.head - head.cursor.version) for head in heads),
-        signals=len(unplaced.signals),
-        oldest=min((*_listed(listing), *_received(unplaced)), default=None),
+        commits=sum(max(0, count) for count in ahead),
+        signals=len(unplaced.signals) - (len(taken.signals) if taken else 0),
+        oldest=min((at for at in left if not (taken and at <= taken.watermark)), default=None),
         looked_at=listing.now,
     )
 
@@ -243,6 +247,18 @@ def stuck(plan: Plan, error: Exception) -> EngineError:
         f"{type(error).__name__}: {error}",
         "the cursors stay before it; remove the cause and run again"
         + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
+    )
+
+
+def given_up_text(plan: Plan | None) -> str:
+    """What of a plan the next start takes up, where a stop has cut it short."""
+    if plan is None:
+        return "stopped before a bucket was planned; the next start goes on from here"
+    commits = sum(len(span.instants) for span in plan.ranges)
+    held = f"{counted(commits, 'commit')}, {counted(len(plan.signals), 'signal')}"
+    return (
+        f"bucket {plan.bucket:,} is given up before its transaction: the next start takes what it "
+        f"would have held ({held}) anew"
     )
 
 

@@ -49,17 +49,19 @@ class Clocks:
                     found[clock.name] = until
         return found
 
-    def missed(self, plan: Plan) -> dict[str, int]:
-        """How many occurrences of each clock a plan passes over."""
-        return {
-            clock.name: sum(
+    def missed(self, plan: Plan, begun_at: int) -> dict[str, int]:
+        """How many occurrences of each clock a plan passes over. What is older than the engine's
+        first start, as the commits of `start: earliest` are, nobody could have missed."""
+        before = max(plan.watermark_before, begun_at)
+        counts = {
+            clock: sum(
                 len(clock.instants(begin + 1, min(begin + _DAY, until)))
-                for begin in range(plan.watermark_before, until, _DAY)
+                for begin in range(before, until, _DAY)
             )
             for clock in self._clocks
-            for until in [plan.passed_over.get(clock.name, plan.watermark_before)]
-            if until > plan.watermark_before
+            for until in [plan.passed_over.get(clock.name, before)]
         }
+        return {clock.name: count for clock, count in counts.items() if count}
 
     def cut(self, before: int, watermark: int, now: int) -> int:
         """The latest watermark up to which no more than the limit of occurrences are to be held;

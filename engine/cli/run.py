@@ -37,10 +37,11 @@ def run_engines(
     try:
         with ExitStack() as stack:
             inbox = stack.enter_context(inbox_made()) if inbox_made is not None else None
+            if inbox is not None:
+                answer_beside(engines, inbox)
             stack.enter_context(engines)
             if inbox is not None:
-                stack.callback(inbox.close)
-                answer_beside(engines, inbox)
+                stack.callback(inbox.close)  # before the engines
             stop_on_signals(engines)  # again: a Spark that was started may have set its own
             try:
                 if once:

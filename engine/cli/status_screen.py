@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from tidegate.engine.core.lifecycle import CATCHING_UP, WAITING
+from tidegate.engine.core.lifecycle import CATCHING_UP, LOOKED, WAITING
 from tidegate.engine.core.text.layout import (
     age_text,
     bytes_text,
@@ -22,6 +22,8 @@ from tidegate.engine.core.text.layout import (
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     """The lines; none is wider than `width`."""
     yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
+    if lag := _behind(status):
+        yield from wrapped(lag, width, "  ")
     yield from wrapped(_progress(status), width, "  ")
     yield f"  store of {bytes_text(status['store_bytes'])}"
     yield from _tables(status["tables"], width)
@@ -54,9 +56,9 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
 
 def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     """Several rulebooks, a line each; then what each does, or why it stopped."""
-    names = ("rulebook", "state", "behind", "fired", "failed", "damped", "dead", "parked")
+    names = ("rulebook", "state", "behind", "fired", "if failed", "damped", "dead", "parked")
     rows = [
-        (s["rulebook"], s["state"], age_text(s["lag"]["seconds"]), s["fired"],
+        (s["rulebook"], s["state"], _age(s["lag"]["seconds"]), s["fired"],
          s["condition_failed"], s["damped"], s["dead"], len(s["parked_rules"]))
         for s in found
     ]  # fmt: skip
@@ -101,15 +103,34 @@ def _activity(status: Mapping[str, Any]) -> str:
     return f"{state}: {'; '.join(said)}"
 
 
+def _behind(status: Mapping[str, Any]) -> str | None:
+    """What nobody has taken yet where the state does not say so."""
+    lag = status["lag"]
+    if status["state"] in LOOKED or not (status["lease_holder"] or status["bucket"]):
+        return None
+    if lag["commits"] is None:
+        return "behind: not known yet"
+    some = [counted(lag[f"{noun}s"], noun) for noun in ("commit", "signal") if lag[f"{noun}s"]]
+    if not some and not lag["seconds"]:
+        return None
+    said = f"behind: {', '.join(some) or 'what was due'}, the oldest of {_age(lag['seconds'])} ago"
+    return f"{said}, as of {time_text(lag['as_of'])} UTC" if lag["as_of"] else said
+
+
+def _age(seconds: float | None) -> str:
+    return "not known" if seconds is None else age_text(seconds)
+
+
 def _process(holder: str) -> str:
     machine, _, process = holder.rpartition("/")[0].rpartition("/")
     return f"process {process} on {machine}" if process else holder
 
 
 def _progress(status: Mapping[str, Any]) -> str:
+    seen = status["seen_until"]
     parts = [
         f"bucket {status['bucket']:,}",
-        f"everything up to {time_text(status['seen_until'])} UTC",
+        f"everything up to {time_text(seen)} UTC" if seen else "nothing seen yet",
         fates_text(status),
         f"{status['rejected_rows']:,} rejected",
         f"{counted(status['unplaced_signals'], 'signal')} waiting",
@@ -134,7 +155,7 @@ def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
 
 def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
     if rules:
-        names = ("rule", "state", "last fired", "fired", "failed", "damped", "dead", "open")
+        names = ("rule", "state", "last fired", "fired", "if failed", "damped", "dead", "open")
         rows = [
             (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
              r["damped"], r["dead"], r["pending"] + r["held"])

@@ -7,6 +7,7 @@ import os
 import re
 import time
 from collections.abc import Iterator, Mapping
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -25,6 +26,7 @@ from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.status import CARRIED
 from tidegate.engine.store.totals import Total
 from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.model import ClockEvent, Rulebook, Table
@@ -184,7 +186,7 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         idle = status["state"] == IDLE  # the engine has seen what this machine cannot
         row["commits_behind"] = seen.commits if seen else 0 if idle else None
         row["seconds_behind"] = seen.seconds if seen else 0.0 if idle else None
-    status["lag"] = _lag(status)
+    status["lag"] = _lag(status, {event.table for event in table_events(book)})
     for row in status["rules"]:
         rule = book.rules.get(row["rule"])
         if rule is not None and rule.dry and row["state"] == "active":
@@ -210,14 +212,29 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     return status
 
 
-def _lag(status: Mapping[str, Any]) -> dict[str, Any]:
-    """What is visible and not taken, as far as it is known: commits, signals; and for how long the
-    oldest of it, a timer that is due included, has been so."""
-    commits = [row["commits_behind"] for row in status["tables"]]
-    seconds = [row["seconds_behind"] or 0.0 for row in status["tables"]]
-    seconds += [status["behind"]["seconds"], status["oldest_signal_seconds"]]
+def _lag(status: Mapping[str, Any], tables: AbstractSet[str]) -> dict[str, Any]:
+    """What is visible and not taken: commits, signals; and for how long the oldest of it, a timer
+    that is due included, has been so. None where it is not known.
+
+    Where this machine does not see all of the `tables`, it is what an engine has said last: what
+    was so when it looked, `as_of`.
+    """
+    seen = {row["table"]: row for row in status["tables"] if row["commits_behind"] is not None}
+    here, behind = seen.keys() >= tables, status["behind"]
+    commits: int | None = sum(row["commits_behind"] for row in seen.values())
+    seconds: float | None = max(
+        status["oldest_signal_seconds"],
+        status["next_timer_late_seconds"],
+        *(row["seconds_behind"] for row in seen.values()),
+        0.0 if here else behind["seconds"] or 0.0,
+    )
+    if not here:
+        known = behind["commits"]
+        commits = None if known is None else max(known, commits or 0)
+        seconds = seconds or (None if known is None else 0.0)
     return {
-        "commits": max(sum(filter(None, commits)), status["behind"]["commits"]),
+        "commits": commits,
         "signals": status["unplaced_signals"],
-        "seconds": max(*seconds, status["next_timer_late_seconds"]),
+        "seconds": seconds,
+        "as_of": None if here else status["looked_at"],
     }

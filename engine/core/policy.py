@@ -142,11 +142,12 @@ class Post:
 class Answer:
     """What came of a request: `error` says why it is not done, without a secret or a value of the
     user's tables; `lasting`: it would fail again; `after_seconds`: when it may be sent again, as
-    the other side asked."""
+    the other side asked; `sent`: False where the engine was asked to stop before that."""
 
     error: str | None = None
     lasting: bool = False
     after_seconds: float = 0
+    sent: bool = True
 
 
 class Poster(Protocol):

@@ -225,6 +225,20 @@ LOST = frozenset({"lease-lost", "spark-lost", "stopped"})
 """The codes of errors that end a run, whatever it was at."""
 
 
+class StoppedError(EngineError):
+    """The engine was asked to stop, and gives up what it was at. Nothing of that is lost."""
+
+    def __init__(self, when: str) -> None:
+        super().__init__("stopped", f"the engine was stopped {when}", "nothing is lost: run again")
+
+
+def check_going_on(stopped: Callable[[], bool]) -> None:
+    """Raise StoppedError where the engine was asked to stop: between two statements, of which the
+    transaction that is to hold what they say has not begun."""
+    if stopped():
+        raise StoppedError("between two statements")
+
+
 class OutageError(EngineError):
     """Something that may pass by itself: the store or a table cannot be reached just now."""
 

@@ -37,6 +37,7 @@ class State:
     parked: frozenset[str] = frozenset()  # rules that a limit has stopped (G13)
     disabled: frozenset[str] = frozenset()  # rules that are switched off (G24)
     fired: tuple[Fired, ...] = ()  # within the last minute (G22)
+    begun_at: int | None = None  # `now` of the first bucket that is known
 
     @property
     def stopped(self) -> frozenset[str]:

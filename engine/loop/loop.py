@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
@@ -15,6 +16,7 @@ from tidegate.engine.capture.plan import (
     Listing,
     behind,
     due,
+    given_up_text,
     half,
     list_sources,
     make_plan,
@@ -30,10 +32,11 @@ from tidegate.engine.core.clocks import running_clocks
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Arrivals, Ledger, Unplaced
-from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
+from tidegate.engine.core.lifecycle import IDLE, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import check_room, looking_at_tables
-from tidegate.engine.core.ports import Conditions, Feed
+from tidegate.engine.core.ports import Conditions, Feed, StoppedError
 from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
 from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.events.graph.timers import FloodError
@@ -50,7 +53,9 @@ from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
+log = logging.getLogger(__name__)
 FAILURES_BEFORE_HALVING = 3  # G8
+FIRST_BUCKET = "taking its first bucket"
 WAIT_SECONDS_MIN = 0.001
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
@@ -83,6 +88,8 @@ class Loop:
     due: int | None = field(default=None, init=False)  # when what is visible can be planned
     stage: Stage | None = field(default=None, init=False)  # what is being done
     _pace: Pace = field(default_factory=Pace, init=False)
+    _planned: Plan | None = field(default=None, init=False)  # the bucket in hand
+    _left: Activity = field(default=Activity(STARTING), init=False)  # by the plan made last
     _sources: Sources = field(init=False)
     _clocks: Clocks = field(init=False)
     _damper: Damper = field(init=False)
@@ -104,7 +111,7 @@ class Loop:
         head: what is committed to that from now on is seen. The rows of a snapshot belong to the
         first bucket themselves (G5): where there is one, it is left to the first run. Raises as
         `bucket` does."""
-        if self.state.watermark is not None:
+        if self.state.watermark is not None or self.stopped():
             return None
         heads = self._list(self.basis.rulebook, self.state, self.now(), ()).heads.values()
         if any(head.snapshot for head in heads):
@@ -117,9 +124,19 @@ class Loop:
 
         A plan binds only with its transaction: when what comes after it fails, it is made again,
         from the third time on with half of its span, down to one instant (G8).
+        A stop cuts it short between two statements: before its transaction all of it is given up,
+        after that the entries stay open.
         Raises EngineError; cursors and entries stay as the last transaction left them. After an
         OutageError `recover` goes on from there.
         """
+        self._planned = None
+        try:
+            return self._bucket(until)
+        except StoppedError:
+            log.info("%s", given_up_text(self._planned))
+            return None
+
+    def _bucket(self, until: int | None) -> BucketReport | None:
         failures = 0
         while True:
             self._seconds = {}
@@ -127,11 +144,13 @@ class Loop:
             now, arrived = self._look()
             if self._carry_out(arrived) + self._run():
                 now, arrived = self._look()
-            if self.stopped() or self.full:
+            if self.stopped():
+                return None
+            if self.full:
                 self._rest(now)
                 return None
             with self._timed("plan"):
-                plan = self._plan(now, arrived, until)
+                plan = self._planned = self._plan(now, arrived, until)
             self.targets.make_ready()
             if plan is None:
                 return None
@@ -159,6 +178,9 @@ class Loop:
     def work(self) -> None:
         """Do what operators asked for about entries, and run those that are due, the detached ones
         to their end."""
+        if self.stopped():
+            self.finish()
+            return
         self._seconds = {}  # those there were are the last report's
         self.check_lease()
         _, arrived = self._look()
@@ -166,8 +188,13 @@ class Loop:
         self._run(patient=True)
 
     def finish(self) -> None:
-        """Wait for the detached entries that run already, and settle them."""
+        """Wait for the detached entries that run already, and settle them. Where the engine stops,
+        say what is left."""
         self.runner.work(self._present(), lambda: True, patient=True)
+        left = sum(waiting.entry.state == "pending" for waiting in self.runner.queues)
+        if left and self.stopped():
+            is_open = f"{counted(left, 'entry', 'entries')} {'is' if left == 1 else 'are'} open"
+            log.info("stopped; %s, which the next start takes up", is_open)
 
     @property
     def full(self) -> bool:
@@ -277,6 +304,8 @@ class Loop:
         quarantined = self.quarantine.rules(book.rules)
         answers = switched(controls, self.state, book, quarantined).answers
         for control in controls:
+            if self.stopped():
+                break
             if control.kind == "reload":
                 self.reload_asked = True
                 continue
@@ -319,7 +348,9 @@ class Loop:
             return None
         said = behind(listing, unplaced)
         losing_since = self._pace.planned(plan, said.oldest)
-        self.say(replace(said, losing_since=losing_since))
+        said = replace(said, losing_since=losing_since)
+        self._left = replace(behind(listing, unplaced, plan), losing_since=losing_since)
+        self.say(said if self.state.bucket else replace(said, state=STARTING, doing=FIRST_BUCKET))
         failpoint("plan.chosen")
         with looking_at_tables():
             plan = pin(plan, rulebook, self.feed)
@@ -328,11 +359,13 @@ class Loop:
         return replace(plan, controls=tuple(sorted(carried_out - switches.answers.keys())))
 
     def _rest(self, now: int, seen_until: int | None = None, timer: int | None = None) -> None:
-        """Say that nothing is taken, and why."""
-        state, doing = IDLE, awaited_text(self.runner.queues)
+        """Say that nothing is taken, and why. A full outbox keeps it from looking."""
         if self.full:
             open_now = f"{len(self.runner.queues):,}"
-            doing = f"some of the {open_now} open entries to end (outbox_entries_max)"
+            some = f"some of the {open_now} open entries to end (outbox_entries_max)"
+            self.say(Activity(WAITING, some, next_timer=timer))
+            return
+        state, doing = IDLE, awaited_text(self.runner.queues)
         if doing is not None:
             state = WAITING
         self.say(
@@ -401,7 +434,7 @@ class Loop:
             fired,
             damped.memory,
             _of(basis).loads(detected.carried),
-            self._clocks.missed(plan),
+            self._clocks.missed(plan, self._begun_at(plan)),
         )
 
     def _commit(self, basis: Basis, taken: Taken) -> Taken:
@@ -422,6 +455,8 @@ class Loop:
             self.instants.forget(span.cursor.table_id, span.cursor.version)
         self.runner.add(taken.entries, taken.firings)
         failpoint("queue.added")
+        if taken.entries or plan.bucket == 1:  # else the next look says it at once
+            self.say(self._left)
         tell(taken)
         self._run()  # 9. marked statements, 10. each settled
         self.targets.wrote({entry.target for entry in taken.entries if entry.target})
@@ -455,7 +490,12 @@ class Loop:
             parked=self._parked_after(plan, taken.parked),
             disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
             fired=taken.fired,
+            begun_at=self._begun_at(plan),
         )
+
+    def _begun_at(self, plan: Plan) -> int:
+        """When the rulebook was first looked at: nothing was missed before."""
+        return plan.now if self.state.begun_at is None else self.state.begun_at
 
     def _present(self) -> Present:
         return Present(

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
 
-from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.ports import Conditions, check_going_on
 from tidegate.engine.core.suspect import STRIKES_MAX, Suspect, text_digest
 from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -18,11 +18,13 @@ class WatchedConditions:
     """Implements `engine.core.ports.Conditions` by others.
 
     Expressions that no strike stands against are asked together, the others alone. Where they
-    outlast their deadline together, each of them has a strike and is asked alone.
+    outlast their deadline together, each of them has a strike and is asked alone. Raises
+    StoppedError before the next one where the engine was asked to stop.
     """
 
     conditions: Conditions
     quarantine: Quarantine
+    stopped: Callable[[], bool] = lambda: False
 
     def hold(self, questions: Sequence[Question]) -> Answers:
         """See `engine.core.ports.Conditions`."""
@@ -42,6 +44,7 @@ class WatchedConditions:
         digest = text_digest(text)
         suspect = Suspect("sample", digest, digest, item, told=f"the sample `{text}`")
         while (refused := self._refused(suspect)) is None:
+            check_going_on(self.stopped)
             with self.quarantine.run(suspect):
                 found = self.conditions.sample(text, pinned)
             if not (isinstance(found, Failure) and found.overrun):
@@ -51,6 +54,7 @@ class WatchedConditions:
         return refused
 
     def _together(self, questions: Sequence[Question]) -> Answers:
+        check_going_on(self.stopped)
         suspects = [*dict.fromkeys(map(_suspect, questions))]
         with self.quarantine.run(*suspects):
             said = self.conditions.hold(questions)
@@ -70,6 +74,7 @@ class WatchedConditions:
         """Asked until it says something, or is refused."""
         suspect = _suspect(question)
         while (refused := self._refused(suspect)) is None:
+            check_going_on(self.stopped)
             with self.quarantine.run(suspect):
                 said = self.conditions.hold([question])
             why = said.failed.get(question.asked)

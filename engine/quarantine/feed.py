@@ -21,6 +21,7 @@ from tidegate.engine.core.ports import (
     OutageError,
     ReadRequest,
     TableHead,
+    check_going_on,
 )
 from tidegate.engine.core.suspect import STRIKES_MAX, Suspect, text_digest
 from tidegate.engine.core.text.printable import shortened
@@ -49,6 +50,8 @@ class WatchedFeed:
     slices, down to one row; its answer is null then, and a column `WHY` says the reason. Rows are
     ordered by their hash, so that a slice is the same after Spark was started again.
 
+    Where the engine was asked to stop, nothing more is looked at or read: StoppedError.
+
     Example: one row of 10,000 ends Java. The read dies (1), its one `where` dies over all rows of
     the version (2), then over 157 rows (3), over 3 rows (4), and over the row (5).
     """
@@ -56,6 +59,7 @@ class WatchedFeed:
     feed: Feed
     quarantine: Quarantine
     book: Rulebook
+    stopped: Callable[[], bool] = lambda: False
     _events: dict[tuple[str, str], list[str]] = field(init=False)  # by `where` and source
 
     def __post_init__(self) -> None:
@@ -66,6 +70,7 @@ class WatchedFeed:
             self._events.setdefault(key, []).append(event.name)
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
+        check_going_on(self.stopped)
         return self.feed.head(table, after)
 
     def version(self, table: Table) -> int:
@@ -103,6 +108,7 @@ class WatchedFeed:
 
     def _tried(self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]) -> pa.Table | None:
         """What is read with all texts at once; None where one of them is suspected, or fails."""
+        check_going_on(self.stopped)
         if any(self.quarantine.of(one).suspected for one in suspects):
             return None
         try:
@@ -120,6 +126,7 @@ class WatchedFeed:
         that it reads, and stops the rulebook as a table that cannot be read (G7, G8). One that is
         only late is an outage of its storage, or of the machine: it is waited for."""
         item = f"{span.first}-{span.last}"
+        check_going_on(self.stopped)
         told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
         suspect = Suspect("read", table.name, "", item, part=item, told=told)
         while (why := self.quarantine.refuses(suspect)) is None:
@@ -246,6 +253,7 @@ class _Asking:
 
     def ask(self, first: int, last: int) -> None:
         """Ask of the rows [first, last) in their order."""
+        check_going_on(self.watched.stopped)
         quarantine = self.watched.quarantine
         part = f"{self.item}:{first}-{last}"
         suspect = self.watched._where(self.text, self.source, self.item, part)

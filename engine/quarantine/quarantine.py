@@ -110,12 +110,13 @@ class Quarantine:
         self._gate.clean()
 
     def _died(self, suspects: Sequence[Suspect], lost: EngineError) -> None:
-        """Count that Java ended while texts ran. A service manager that stops the engine stops its
-        Java with it: that says as little as an end of the whole process."""
+        """Count that Java ended while texts ran, unless the engine was asked to stop: a service
+        manager that stops it stops its Java with it, and kills both where that takes long."""
         self._gate.died()
-        kind = END if self._stopped() else DEATH
+        if self._stopped():
+            return
         with suppress(OutageError):  # it is known here, and stored with the next
-            self._strike(suspects, kind, lost.message)
+            self._strike(suspects, DEATH, lost.message)
 
     def overran(self, suspects: Sequence[Suspect], reason: str) -> None:
         """Count that texts outlasted their deadline. Raises `spark-lost` where what is left running

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from tidegate.rules.errors import EngineError
+from tidegate.engine.core.ports import StoppedError
 
 DEATHS_IN_A_ROW_MAX = 10
 """After so many deaths, and nothing that ran cleanly between them, it is the machine's fault."""
@@ -52,13 +52,12 @@ class Gate:
         self, *, alone: bool, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[Callable[[], bool]]:
         """A turn; alone, or beside others. Gives whether Spark was ended on purpose meanwhile: that
-        is no fault of what ran. Raises EngineError `stopped` where it would still have to wait."""
+        is no fault of what ran. Raises StoppedError where it would still have to wait."""
         with self._changed:
             with self._ticket(self._suspects if alone else self._others) as ticket:
                 while not self._free(ticket, alone=alone):
                     if stopped():
-                        message = "the engine was stopped while a text waited for its turn in Spark"
-                        raise EngineError("stopped", message, "nothing is lost: run again")
+                        raise StoppedError("while a text waited for its turn in Spark")
                     self._changed.wait(LOOK_SECONDS)
             self._running += 1
             self._alone = alone

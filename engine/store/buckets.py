@@ -100,6 +100,7 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
         .order_by(t.buckets.c.bucket.desc())
         .limit(1)
     ).one_or_none()
+    first = sa.select(sa.func.min(t.buckets.c.now)).where(t.buckets.c.rulebook == rulebook)
     active = _rows(connection, t.activations, rulebook)
     return State(
         bucket=last.bucket if last else 0,
@@ -122,6 +123,7 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
         parked=parked_rules(connection, rulebook),
         disabled=disabled_rules(connection, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
+        begun_at=connection.execute(first).scalar_one(),
     )
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.lifecycle import STARTING, Activity
+from tidegate.engine.core.lifecycle import STARTING, STOPPING, Activity
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import insert_new, server_now
 from tidegate.engine.store.holder import is_alive, is_dead
@@ -24,7 +24,8 @@ class Lease(Bound):
         """Take the lease if it is free, expired, or its holder's process has ended; its new epoch.
 
         What Spark ran of an engine that gave the lease back, or that has lost it and goes on, did
-        not end that engine's process (G13). Of one on another machine nobody knows.
+        not end that engine's process (G13); of one that was stopping, whoever had stopped it may
+        have. Of one on another machine nobody knows.
         """
         empty = {"holder": "", "epoch": 0, "expires_at": 0, "alive_at": 0}
         with self.database.write() as connection:
@@ -41,7 +42,7 @@ class Lease(Bound):
                 **_said(Activity(STARTING), now),
             }
             connection.execute(sa.update(leases).where(self._mine).values(values))
-            if not held.expires_at or is_alive(held.holder):
+            if not held.expires_at or held.state == STOPPING or is_alive(held.holder):
                 forget_begun(connection, self.rulebook)
             _leave_out(connection, self.rulebook, now - held.alive_at)
             failpoint("lease.acquired")
@@ -91,7 +92,7 @@ class Lease(Bound):
         return self._mine & (leases.c.epoch == self.epoch)
 
 
-def _held(rulebook: str, held: sa.Row[str, int, int, int]) -> EngineError:
+def _held(rulebook: str, held: sa.Row[str, int, int, int, str]) -> EngineError:
     until = datetime.fromtimestamp(held.expires_at // 1_000_000, UTC)
     return EngineError(
         "lease-held",
@@ -110,7 +111,9 @@ def _leave_out(connection: sa.Connection, rulebook: str, micros: int) -> None:
 
 
 def _said(activity: Activity, now: int) -> dict[str, Any]:
-    names = ("state", "doing", "commits", "signals", "oldest", "losing_since")
+    """What is not taken stays as it was said last, by whatever engine, until one knows."""
+    names = ["state", "doing", "losing_since"]
+    names += ["commits", "signals", "oldest"] if activity.knows else []
     said = {name: getattr(activity, name) for name in names}
     return {**said, "state_at": now, **_looked(activity)}
 
@@ -134,7 +137,7 @@ def holder_of(connection: sa.Connection, rulebook: str) -> str | None:
     return str(found.holder)
 
 
-def _row(rulebook: str) -> sa.Select[str, int, int, int]:
+def _row(rulebook: str) -> sa.Select[str, int, int, int, str]:
     where = leases.c.rulebook == rulebook
     c = leases.c
-    return sa.select(c.holder, c.epoch, c.expires_at, c.alive_at).where(where)
+    return sa.select(c.holder, c.epoch, c.expires_at, c.alive_at, c.state).where(where)

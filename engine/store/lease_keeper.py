@@ -9,7 +9,7 @@ from collections.abc import Callable
 from typing import Self
 
 from tidegate.engine.core.ledger import Store
-from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.lifecycle import STARTING, Activity
 from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError
@@ -55,6 +55,7 @@ class LeaseKeeper:
         self._saying = threading.Lock()
         self._activity: Activity | None = None  # as it was said last
         self._told: Activity | None = None  # to the store, as far as that is known
+        self._ending: str | None = None  # what is still done; None where no end was asked for
         self.lost: EngineError | None = None
 
     def __enter__(self) -> Self:
@@ -88,16 +89,41 @@ class LeaseKeeper:
         is told with the next call."""
         with self._saying:
             self._activity = activity
-            self._tell(activity)
+            if self._ending is not None:
+                self._ending = self._started_by()
+            self._tell(self.activity)
 
     def at(self, doing: str) -> None:
         """The same while it is at something that takes long; empty: no more. For any thread."""
         with self._saying:
-            if self._activity is not None:
-                self._tell(self._activity.at(doing) if doing else self._activity)
+            self._tell(self.activity.at(doing) if doing else self.activity)
+
+    def ends(self, doing: str = "") -> None:
+        """Whatever is said from now on, the engine was asked to stop, and still does this, or what
+        it is started with. For any thread."""
+        with self._saying:
+            self._ending = doing or self._started_by()
+            self._tell(self.activity)
+
+    def goes_on(self) -> None:
+        """It is not to stop any more."""
+        with self._saying:
+            if self._ending is not None:
+                self._ending = None
+                self._tell(self.activity)
+
+    @property
+    def activity(self) -> Activity:
+        """What the engine does, as far as it was said. For any thread; it never waits."""
+        said, ending = self._activity or Activity(STARTING), self._ending
+        return said if ending is None else said.ending(ending)
+
+    def _started_by(self) -> str:
+        said = self._activity
+        return said.doing if said is not None and said.state == STARTING else ""
 
     def _tell(self, activity: Activity) -> None:
-        if activity != self._told:
+        if activity != self._told and not self._ended.is_set():
             try:
                 self._lease.say(activity)
                 self._told = activity

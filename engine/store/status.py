@@ -51,8 +51,9 @@ class Status(Bound):
         8601, UTC; lists hold mappings or names.
 
         `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
-        `behind` is what it catches up with. It `looked_at` its sources last then; up to
-        `seen_until` nothing visible is left to take, though the last bucket ended at `watermark`.
+        `behind` is what was visible and not taken, as an engine has said it last: this one, or one
+        before it; None where none has. It `looked_at` its sources last then; up to `seen_until`
+        nothing visible is left to take, though the last bucket ended at `watermark`.
         `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a
         lease that ended without a word; `standby` waits for the lease. `adjusted_commits` are those
         whose instant had to be moved (G1); they, the counts of detections and `rejected_rows` count
@@ -148,10 +149,10 @@ def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> d
         "doing": said.doing,
         "state_since": json_text.instant(row.state_at) if row is not None and held else None,
         "behind": {
-            "commits": said.commits,
-            "signals": said.signals,
-            "oldest": json_text.instant(said.oldest),
-            "seconds": seconds_since(said.oldest, now),
+            "commits": looked.commits if looked.knows else None,
+            "signals": looked.signals if looked.knows else None,
+            "oldest": json_text.instant(looked.oldest),
+            "seconds": seconds_since(looked.oldest, now) if looked.knows else None,
         },
         "losing_ground_since": json_text.instant(said.losing_since),
         "looked_at": json_text.instant(looked.looked_at),

@@ -194,6 +194,34 @@ def test_g29_only_what_failed_is_tried_again_by_the_same_key(
     assert [[e["state"] for e in shown[one]] for one in IDS] == [["done"]] * 4
 
 
+def test_a_stop_sends_no_more_of_an_entry_and_counts_as_no_attempt(
+    receiver: Receiver, bench_of: Any
+) -> None:
+    """The last attempt that it has is cut short three times."""
+    bench = bench_of(receiver)
+    bench.add(bench.hook())
+
+    def run() -> int:
+        """Another engine, which is stopped as soon as one request came."""
+        before = len(receiver.received)
+
+        def stopped() -> bool:
+            return len(receiver.received) > before
+
+        bench.poster.close()
+        bench.poster = WebhookPoster(receiver.hosts, 1, 2, stopped=stopped)
+        bench.begin()
+        done: int = bench.runner.work(Unasked(), stopped, patient=True)
+        return done
+
+    assert [run() for _ in IDS] == [0, 0, 0, 1]
+    assert sorted(receiver.keys) == sorted(f"{one}/0" for one in IDS)  # each once
+    outbox = bench.store.of("bank").outbox
+    entries = [outbox.entry(n) for n in range(1, bench.store.last_entry() + 1)]
+    assert {e.state for e in entries if e} == {"done"}
+    assert max(e.attempts for e in entries if e) == 1
+
+
 def test_g29_what_the_receiver_refuses_is_dead_at_once_and_the_rest_goes_on(
     receiver: Receiver, bench_of: Any, caplog: pytest.LogCaptureFixture
 ) -> None:

@@ -31,5 +31,5 @@ def test_what_is_passed_over_is_after_the_last_bucket_and_up_to_its_end(
 ) -> None:
     clocks = [RunningClock(name, Cron("* * * * *"), "UTC") for name in ("minutely", "fired")]
     plan = Plan("b", 2, before, until + DAY, until + DAY, passed_over={"minutely": until})
-    missed = Clocks(clocks, Settings()).missed(plan)
+    missed = Clocks(clocks, Settings()).missed(plan, plan.watermark_before)
     assert missed == ({"minutely": count} if count else {})

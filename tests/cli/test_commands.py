@@ -362,7 +362,6 @@ class StartingEngine:
         self.rulebook, self.store_url = rules.load(file), store
         self.stopped, self.waiting = threading.Event(), threading.Event()
         self.stop = self.end = self.stopped.set
-        self.looks = False
 
     def __enter__(self) -> StartingEngine:
         os.kill(os.getpid(), signal.SIGTERM)

@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from tests.support.bench import Bench
+from tests.support.bench import BOOK, Bench
 from tidegate.engine.control.status import status_of
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import OutageError, SinkError
 from tidegate.engine.store import LeaseKeeper, SqlStore
@@ -27,10 +28,12 @@ def test_it_catches_up_with_what_it_counts_then_it_is_idle(store: SqlStore) -> N
     bench.loop.say = said = Said()
     bench.drain()
     first, *_, last = said
-    assert (first.state, first.commits, last.state) == ("catching up", 4, "idle")
+    assert (first.state, first.doing, first.commits) == ("starting", "taking its first bucket", 4)
+    assert last.state == "idle"
     assert first.oldest is not None
     assert first.looked_at is not None
     assert first.oldest < first.looked_at
+    assert not first.ready  # what is committed from here on is seen once the bucket is there
     number = len(said)
     for _ in range(3):
         bench.clock.later(60)
@@ -51,7 +54,38 @@ def test_an_idle_engine_has_seen_all_up_to_its_last_look(store: SqlStore) -> Non
     assert status["seen_until"] > watermark
     assert status["looked_at"] >= status["seen_until"]
     assert status["lag"]["commits"] == 0
-    assert keeper.writes == ["catching up", "idle"]  # no bucket, and no write, of the look
+    assert keeper.writes == ["starting", "catching up", "idle"]  # no bucket, no write, of the look
+
+
+def test_what_a_bucket_has_taken_is_no_backlog_while_its_actions_run(store: SqlStore) -> None:
+    """Of four commits, two in each bucket: it says so with each of its actions."""
+    bench = Bench(store, 4, BOOK + "settings: {bucket_rows_max: 2}\n")
+    keeper = Keeper(store, bench)
+    found: list[tuple[str, int]] = []
+
+    def look(_: Entry) -> None:
+        status = status_of(store, bench.book)
+        found.append((status["state"], status["behind"]["commits"]))
+
+    bench.sink.fails = look
+    bench.loop.bucket()
+    assert found == [("catching up", 2)] * 2
+    bench.loop.bucket()
+    assert found[2:] == [("catching up", 0)] * 2
+    assert keeper.activity is not None
+    assert keeper.activity.oldest is None
+
+
+def test_an_outage_and_a_full_outbox_leave_what_is_known(store: SqlStore) -> None:
+    bench = Bench(store, 4, BOOK + "settings: {bucket_rows_max: 2, outbox_entries_max: 1}\n")
+    keeper = Keeper(store, bench)
+    bench.sink.fails = lambda _: SinkError("no answer")
+    bench.loop.bucket()
+    assert bench.loop.bucket() is None
+    status = status_of(store, bench.book)
+    assert (status["state"], status["behind"]["commits"]) == ("waiting", 2)
+    keeper.say(Activity("waiting", "an outage to end"))
+    assert status_of(store, bench.book)["behind"]["commits"] == 2
 
 
 def test_it_says_which_entry_it_waits_for(store: SqlStore) -> None:

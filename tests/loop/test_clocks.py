@@ -9,7 +9,10 @@ import pytest
 
 from tests.golden.load import micros
 from tests.reference.strategies import SECOND
+from tests.support.bench import BOOK as BENCH
+from tests.support.bench import Bench
 from tests.support.live import Live
+from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.capture.instants import Now
 from tidegate.engine.cli.status_screen import status_lines
@@ -88,6 +91,25 @@ def test_g03_what_is_passed_over_is_counted_by_clock(
     lines = status_lines({**status, "next_timers": [], "held_back": []}, 100)
     said = f"clock hourly: {count} occurrences missed and passed over (misfire)"
     assert (said in lines) == bool(count)
+
+
+def test_g09_nothing_was_missed_before_the_first_start(
+    store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A bucket for each of three commits, the last of them twenty minutes before the start."""
+    minutely = "minutely: {cron: '* * * * *', misfire: skip}"
+    text = BENCH.replace("events: {", f"events: {{{minutely}, ").replace("{on: row", "{on: ON", 1)
+    text = text.replace("ON", "minutely").replace("SELECT id", "SELECT 1 AS id")
+    bench = Bench(store, 3, text + "settings: {bucket_rows_max: 1}\n")
+    bench.feed.instants = {n: BEGIN + n * 20 * 60 * SECOND for n in range(3)}
+    bench.drain()
+    assert store.of("loop").buckets.load().bucket >= 3
+    assert status_of(store, bench.book)["misfires"] == {"minutely": 0}
+    bench.restart()
+    bench.clock.later(3 * 60 + 30)  # the first of three is earlier than the grace
+    bench.drain()
+    assert status_of(store, bench.book)["misfires"] == {"minutely": 2}
+    assert len([r for r in caplog.records if "passed over" in r.msg]) == 1
 
 
 @pytest.mark.parametrize("policy", ["fire_all", pytest.param("skip", marks=pytest.mark.long)])

@@ -76,7 +76,7 @@ def test_screen_and_monitor_show_the_four_numbers(store: SqlStore) -> None:
     bench.drain()
     status = {**status_of(store, bench.book), "next_timers": [], "held_back": []}
     lines = list(status_lines(status, 100))
-    assert "4 fired, 4 whose condition failed, " in lines[1]
+    assert "4 fired, 4 whose condition failed, " in lines[2]
     (row,) = (line.split() for line in lines if line.startswith("a "))
     assert row == ["a", "active", "-", "0", "4", "0", "0", "0"]
     figures = Metrics(Source(store)).text({"loop": {**status, "stage_seconds": {}}}).decode()

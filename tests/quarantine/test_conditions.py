@@ -9,6 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.quarantine.poison import Engine, PoisonConditions, Spark
+from tidegate.engine.core.ports import StoppedError
 from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.rules.errors import Place
@@ -44,6 +45,21 @@ def test_healthy_conditions_are_asked_in_one_job() -> None:
     conditions = PoisonConditions(Spark(), {})
     assert hold(Engine(), conditions, questions("abc")).held == {"a1", "b1", "c1"}
     assert conditions.jobs == [("a", "b", "c")]
+
+
+def test_a_stop_asks_no_further_condition() -> None:
+    """Queries are asked one after the other."""
+    conditions, asked = PoisonConditions(Spark(), {}), questions("abcd")
+    queries = [replace(q, condition=replace(q.condition, query=True)) for q in asked]
+    watched = WatchedConditions(conditions, Engine().quarantine, lambda: len(conditions.jobs) >= 2)
+    with pytest.raises(StoppedError):
+        watched.hold(queries)
+    assert conditions.jobs == [("a",), ("b",)]
+    with pytest.raises(StoppedError):
+        watched.hold(asked)
+    with pytest.raises(StoppedError):
+        watched.sample("SELECT 1", {})
+    assert len(conditions.jobs) == 2
 
 
 @pytest.mark.parametrize("kind", ["death", "overrun"])

@@ -8,6 +8,7 @@ import sqlalchemy as sa
 from tests.quarantine.poison import LOST
 from tests.support.holders import ended_holder, reused_holder
 from tests.support.quarantine import quarantine
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
@@ -114,6 +115,19 @@ def test_g13_only_an_end_of_the_process_counts_against_what_ran(
         store.of("bank", 1).lease.release()
     made = quarantine(store.of("bank", store.of("bank").lease.acquire(this_holder(), 600)).suspects)
     assert made.of(ONE).ends == ends
+    assert store.of("bank").suspects.begun() == ()
+
+
+@pytest.mark.parametrize("holder", [ended_holder(), "elsewhere/7/x"], ids=["gone", "elsewhere"])
+def test_g13_a_kill_of_one_that_was_asked_to_stop_counts_against_nobody(
+    store: SqlStore, holder: str
+) -> None:
+    ledger = store.of("bank", store.of("bank").lease.acquire(holder, 0))
+    ledger.suspects.begin([ONE])
+    ledger.lease.say(Activity("catching up").ending("running actions"))
+    epoch = store.of("bank").lease.acquire(this_holder(), 600)
+    made = quarantine(store.of("bank", epoch).suspects)
+    assert not made.of(ONE).suspected
     assert store.of("bank").suspects.begun() == ()
 
 

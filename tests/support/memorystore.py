@@ -128,6 +128,7 @@ class MemoryLedger:
             parked=(before.parked - plan.enabled) | new,
             disabled=(before.disabled - plan.enabled) | plan.disabled,
             fired=taken.fired,
+            begun_at=plan.now if before.begun_at is None else before.begun_at,
         )
         for signal in plan.signals:
             self.store.signals[signal.key].bucket = plan.bucket

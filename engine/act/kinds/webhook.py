@@ -100,6 +100,7 @@ def _failed(ids: Sequence[str], answers: Sequence[Answer]) -> SomeFailedError:
         passing=_said(again),
         lasting=_said(never),
         after_seconds=max(answer.after_seconds for _, answer in failed),
+        cut_short=not all(answer.sent for _, answer in failed),
     )
 
 

@@ -17,9 +17,9 @@ WIDTH_MIN = 40
 WIDTH_OF_NO_TERMINAL = 100
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things: `1 firing`, `2,000 firings`."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+def counted(number: int, noun: str, several: str = "") -> str:
+    """A number of things: `1 firing`, `2,000 firings`; `3 entries` where it is not made by an s."""
+    return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
 def age_text(seconds: float) -> str:

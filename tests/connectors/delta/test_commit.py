@@ -63,9 +63,11 @@ def test_g10_what_a_commit_shows_of_itself() -> None:
 
 
 def test_g18_a_seal_is_one_of_any_store_and_hides_nothing_else() -> None:
-    def sealed(*more: dict[str, Any], sealed: object = True) -> bool:
-        note = json.dumps({"tidegate": {"store": "theirs", "sealed": sealed}})
-        return parse_commit(1, commit(info(userMetadata=note), *more), 0).seal
+    def sealed(*more: dict[str, Any], sealed: object = True, **named: Any) -> bool:
+        entry = {"app_id": "tidegate/theirs/bank/r", "entry": 7}
+        note = {"store": "theirs", "sealed": sealed, **entry, **named}
+        said = json.dumps({"tidegate": note})
+        return parse_commit(1, commit(info(userMetadata=said), *more), 0).seal
 
     marker = {"txn": {"appId": "tidegate/theirs/bank/r", "version": 7}}
     moved = {"add": {**ADD["add"], "dataChange": False}}
@@ -80,6 +82,14 @@ def test_g18_a_seal_is_one_of_any_store_and_hides_nothing_else() -> None:
     ):
         assert not sealed(marker, action)
         assert not sealed({**marker, **action})  # which Delta takes for the other action
+    assert not sealed()  # no marker
+    assert not sealed(marker, {"txn": {"appId": "stream", "version": 1}})
+    for app_id, number in (("tidegate/theirs/bank/s", 7), ("tidegate/theirs/bank/r", 8)):
+        assert not sealed({"txn": {"appId": app_id, "version": number}})
+    for app_id in ("stream", "tidegate/theirs", "tidegates/theirs/bank/r"):  # of other programs
+        assert not sealed({"txn": {"appId": app_id, "version": 7}}, app_id=app_id)
+    for forged in ({"app_id": None}, {"app_id": ["x"]}, {"entry": "7"}):
+        assert not sealed(marker, **forged)
 
 
 def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import ExitStack
+from dataclasses import dataclass, field
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,11 +12,14 @@ from starlette.testclient import TestClient
 from tests.connectors.http.conftest import BOOK, until
 from tests.connectors.http.test_pages import figures
 from tests.support.make import unplaced_by_event
-from tidegate.connectors.http.app import App
+from tidegate import rules
+from tidegate.connectors.http.app import App, Beside
 from tidegate.connectors.http.credentials import Guard
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.writer import Writer
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.model import Rulebook, Settings
 
 CASH = """\
 rulebook: cash
@@ -30,24 +34,37 @@ rules:
 
 
 @pytest.fixture
-def store(slow_store_url: str) -> Iterator[SqlStore]:
+def store(slow_store_url: str, request: pytest.FixtureRequest) -> Iterator[SqlStore]:
     with open_store(slow_store_url, create=True) as opened:
+        if "without_a_rulebook" in request.node.name:
+            yield opened
+            return
         opened.of("shop").versions.register(BOOK, None)
         opened.of("cash").versions.register(CASH, None)
         yield opened
 
 
-@pytest.fixture
-def waits() -> list[bool]:
-    """Whether its engines wait for others; whether one has not looked yet."""
-    return [False, False]
+@dataclass
+class Process:
+    """What the engines beside the inbox do."""
+
+    waits: bool = False
+    activities: dict[str, Activity] = field(default_factory=dict)
+    checking: list[Rulebook] = field(default_factory=list)
 
 
 @pytest.fixture
-def client(store: SqlStore, waits: list[bool]) -> Iterator[TestClient]:
-    source, writer = Source(store), Writer(store, lambda: None)
-    starting = lambda: ("cash",) * waits[1]  # noqa: E731
-    app = App(source, writer, Guard((), 300), source.limits, lambda: waits[0], starting)
+def process() -> Process:
+    return Process()
+
+
+@pytest.fixture
+def client(store: SqlStore, process: Process) -> Iterator[TestClient]:
+    source, writer = Source(store, may_be_empty=True), Writer(store, lambda: None)
+    beside = Beside(
+        lambda: process.waits, lambda: process.activities, lambda: tuple(process.checking)
+    )
+    app = App(source, writer, Guard((), 300), Settings(), beside)
     with ExitStack() as stack:
         stack.callback(writer.close)
         yield stack.enter_context(TestClient(app.asgi, base_url="http://127.0.0.1"))
@@ -113,20 +130,70 @@ def test_pages_tell_of_all_rulebooks_and_of_one_that_comes_later(
 
 
 def test_it_is_not_ready_before_every_rulebook_has_had_its_first_look(
-    client: TestClient, waits: list[bool]
+    client: TestClient, process: Process
 ) -> None:
-    waits[1] = True
+    process.activities = {"shop": Activity("idle"), "cash": Activity("starting", "starting Spark")}
     found = client.get("/readyz")
     assert (found.status_code, found.json()["error"]["code"]) == (503, "starting")
-    assert "cash" in found.json()["error"]["message"]
-    waits[1] = False
+    assert "cash (starting Spark)" in found.json()["error"]["message"]
+    assert client.get("/healthz").json() == {
+        "status": "ok",
+        "rulebooks": {
+            "shop": {"state": "idle"},
+            "cash": {"state": "starting", "doing": "starting Spark"},
+        },
+    }
+    process.activities["cash"] = Activity("waiting", "an outage to end: /secret/path")
     assert client.get("/readyz").json() == {"status": "ready"}
+    assert "secret" not in client.get("/healthz").text
 
 
-def test_a_standby_takes_signals_and_is_not_ready(client: TestClient, waits: list[bool]) -> None:
+def test_one_that_was_asked_to_stop_is_not_ready_and_takes_signals(
+    client: TestClient, process: Process
+) -> None:
+    process.activities = {
+        name: Activity("idle").ending("asking conditions, 12 of 200") for name in ("shop", "cash")
+    }
+    found = client.get("/readyz")
+    assert (found.status_code, found.json()["error"]["code"]) == (503, "stopping")
+    assert "shop (asking conditions, 12 of 200)" in found.json()["error"]["message"]
+    assert client.get("/healthz").json()["rulebooks"]["shop"]["state"] == "stopping"
+    assert client.post("/signals/counted", json={}).status_code == 202
+
+
+def test_a_standby_takes_signals_and_is_not_ready(client: TestClient, process: Process) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
-    waits[0] = True
+    process.waits = True
     found = client.get("/readyz")
     assert (found.status_code, found.json()["error"]["code"]) == (503, "standby")
     assert client.get("/healthz").is_success
     assert client.post("/signals/counted", json={}).status_code == 202
+
+
+def test_while_a_rulebook_is_checked_only_signals_that_stay_as_they_are_are_taken(
+    client: TestClient, process: Process
+) -> None:
+    text = CASH.replace("ordered: {signal: {id: bigint}}", "ordered: {signal: {id: string}}")
+    process.checking = [rules.load(text.replace("counted: {", "fresh: {signal: {}}\n  counted: {"))]
+    assert client.post("/signals/counted", json={}).status_code == 202
+    for event in ("ordered", "fresh"):
+        found = client.post(f"/signals/{event}", json={"id": 7})
+        assert (found.status_code, found.json()["error"]["code"]) == (503, "starting")
+        assert int(found.headers["retry-after"]) > 0
+    assert client.post("/signals/unknown", json={}).status_code == 404
+    process.checking.clear()
+    assert client.post("/signals/ordered", json={"id": 7}).status_code == 202
+
+
+def test_a_store_without_a_rulebook_answers_while_its_first_engine_starts(
+    client: TestClient, store: SqlStore, process: Process
+) -> None:
+    """The rulebook is in the store before Spark is asked for; its signals are taken from then."""
+    late = rules.load(CASH.replace("rulebook: cash", "rulebook: late"))
+    process.checking, process.activities = [late], {"late": Activity("starting", "starting Spark")}
+    assert client.get("/metrics").is_success
+    assert client.get("/openapi.json").is_success
+    assert client.get("/readyz").json()["error"]["code"] == "starting"
+    assert client.post("/signals/counted", json={}).status_code == 503
+    store.of("late").versions.register(late.text, None)
+    until(lambda: client.post("/signals/counted", json={}).status_code == 202)
