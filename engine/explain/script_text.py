@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 
-from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.layout import columns, counted
 from tidegate.engine.explain.model import Script, ScriptInput
 
 STATES_MAX = 40
 """States of a table; JSON has more."""
+_UNFOLDED = 1 << 30  # columns of a table whose lines are folded later
 
 
 def script_text(script: Script) -> Iterator[str]:
@@ -57,25 +58,20 @@ def _done(actions: Sequence[str]) -> str:
 
 def _table(script: Script) -> Iterator[str]:
     shown = script.table[:STATES_MAX]
-    rows = [("state", "event", "next", "actions")]
-    rows += [
+    rows = [
         ("" if number else str(state.number), move.event, str(move.next), ", ".join(move.actions))
         for state in shown
         for number, move in enumerate(state.moves)
     ]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    lines = (
-        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    )
+    lines = iter(columns(("state", "event", "next", "actions"), rows, _UNFOLDED, left=4))
     yield f"  {next(lines)}"
     for state in shown:
         yield from (f"  {next(lines)}" for _ in state.moves)
         number = "" if state.moves else str(state.number)
         if state.unexpected:
-            yield f"  {number:<{widths[0]}}  unexpected: {', '.join(state.unexpected)}"
+            yield f"  {number:<5}  unexpected: {', '.join(state.unexpected)}"
         elif not state.moves:
-            yield f"  {number:<{widths[0]}}  the end"
+            yield f"  {number:<5}  the end"
     more = len(script.table) - len(shown) + script.states_more
     if more:
         yield f"  .. and {counted(more, 'state')} more"

@@ -5,15 +5,15 @@ from __future__ import annotations
 import re
 import textwrap
 from collections.abc import Iterator, Sequence
-from itertools import zip_longest
 
+from tidegate.engine.core.text.layout import columns
 from tidegate.engine.explain.amounts import kept, length
 from tidegate.engine.explain.model import Explained, Node, Rule, Stores, Warned
 from tidegate.engine.explain.script_text import script_text
 from tidegate.rules.analysis.triggers import Trigger
 
-_SHRINKS = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
-"""Of the graph's table: which column is made smaller where lines are too wide, and to what."""
+_FOLDED = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
+"""Which columns of the graph's table are folded first, and to what width."""
 
 
 def text(explained: Explained, width: int) -> str:
@@ -83,23 +83,14 @@ def _fitting(line: str, width: int) -> list[str]:
 
 
 def _nodes(nodes: Sequence[Node], width: int) -> Iterator[str]:
-    rows = [("node", "operator", "operands", "rules", "stores", "expression")]
+    names = ("node", "operator", "operands", "rules", "stores", "expression")
+    rows = []
     for node in nodes:
         operands, rules = " ".join(node.operands) or "-", " ".join(node.rules)
         operator = f"searched, {node.operator}" if node.searched else node.operator
         rows.append((node.id, operator, operands, rules, kept(node), node.expression))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    for n, least in _SHRINKS.items():
-        over = 2 * len(widths) + sum(widths) - width
-        widths[n] -= max(0, min(over, widths[n] - least))
-    for row in rows:
-        cells = [
-            [cell] if len(cell) <= columns else textwrap.wrap(cell, columns, break_on_hyphens=False)
-            for cell, columns in zip(row, widths, strict=True)
-        ]
-        for parts in zip_longest(*cells, fillvalue=""):
-            line = "  ".join(part.ljust(n) for part, n in zip(parts, widths, strict=True))
-            yield f"  {line.rstrip()}"
+    lines = columns(names, rows, width - 2, left=6, folded=_FOLDED)
+    yield from (f"  {line}" for line in lines)
 
 
 def _triggers(explained: Explained) -> Iterator[str]:

@@ -25,8 +25,8 @@ BUCKET = (
 )
 RULES = """\
 
-rule      state            last fired  fired  if failed  damped  dead  open
-passed    active  2026-03-02 09:02:00      2          0       0     0     0"""
+rule    state            last fired  fired  if failed  damped  dead  open
+passed  active  2026-03-02 09:02:00      2          0       0     0     0"""
 ALL = """\
 rulebook  state        behind  fired  if failed  damped  dead  parked
 doors     idle            0 s      2          0       0     0       0

@@ -15,6 +15,7 @@ from tidegate.engine.core.text.printable import in_line
 
 WIDTH_MIN = 40
 WIDTH_OF_NO_TERMINAL = 100
+_FIRST = {0: 8}
 
 
 def counted(number: int, noun: str, several: str = "") -> str:
@@ -103,24 +104,35 @@ def wrapped(text: str, width: int, indent: str = "") -> list[str]:
 
 
 def columns(
-    names: Sequence[str], rows: Iterable[Sequence[Any]], width: int, *, left: int = 1
+    names: Sequence[str],
+    rows: Iterable[Sequence[Any]],
+    width: int,
+    *,
+    left: int = 1,
+    folded: Mapping[int, int] = _FIRST,
 ) -> list[str]:
-    """A table in lines: the first `left` columns flush left, numbers flush right. The first column
-    is cut where a line would be wider than the screen."""
-    cells = [list(names)]
-    cells += [["-" if v is None else _cell(v) for v in row] for row in rows]
-    widths = [max(cell_len(row[n]) for row in cells) for n in range(len(names))]
-    rest = sum(widths[1:]) + 2 * (len(names) - 1)
-    widths[0] = max(8, min(widths[0], width - rest))
-    lines = []
+    """A table in lines: the first `left` columns flush left, the others flush right. Where a line
+    would be wider than `width`, these columns are `folded`, each to the width named at the least.
+    """
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    cells = [["-" if value is None else _cell(value) for value in row] for row in rows]
+    widths = [max(map(cell_len, column)) for column in zip(names, *cells, strict=True)]
+    for n, least in folded.items():
+        over = sum(widths) + 2 * (len(names) - 1) - width
+        widths[n] -= max(0, min(over, widths[n] - least))
+    made = Table(*names, box=None, pad_edge=False)
+    for n, column in enumerate(made.columns):
+        column.justify, column.overflow = "left" if n < left else "right", "fold"
+        column.width = widths[n]
     for row in cells:
-        shown = [set_cell_size(cut(row[0], widths[0]), widths[0])]
-        shown += [
-            set_cell_size(cell, widths[n]) if n < left else cell.rjust(widths[n])
-            for n, cell in enumerate(row[1:], 1)
-        ]
-        lines.append(cut("  ".join(shown).rstrip(), width))
-    return lines
+        made.add_row(*map(Text, row))
+    console = Console(width=width, color_system=None)
+    with console.capture() as lines:
+        console.print(made)
+    return [line.rstrip() for line in lines.get().rstrip("\n").split("\n")]
 
 
 def _cell(value: Any) -> str:
