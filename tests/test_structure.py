@@ -63,11 +63,10 @@ LINES_MIN = 40
 FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
     connectors.clock connectors.http.limits engine.capture.resets engine.core.columns.user_cache
-    engine.core.instants engine.core.signing
-    engine.detect.events.kernels.prefetch engine.explain.amounts engine.explain.damping
+    engine.core.instants engine.core.signing engine.detect.events.kernels.prefetch
     engine.store.misfires engine.store.plans engine.store.timers rules.analysis.samples
     rules.analysis.table_events rules.checks.damping rules.checks.scripts rules.checks.selection
-    rules.expressions.holidays rules.form.schema rules.sql.deletes rules.yaml.files
+    rules.sql.deletes rules.yaml.files
 """
 
 

@@ -17,8 +17,12 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 import orjson
 
-from tidegate.engine.cli.firings_screen import entry_lines, firing_lines
-from tidegate.engine.cli.status_screen import overview_lines, status_lines
+from tidegate.engine.cli.screens import (
+    entry_lines,
+    firing_lines,
+    overview_lines,
+    status_lines,
+)
 from tidegate.engine.core.text.layout import counted, plain, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened

@@ -16,7 +16,7 @@ from tidegate.engine.core.values import Batch, Int64
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import clocks as texts
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.holidays import region
+from tidegate.rules.expressions.clocks import region
 from tidegate.rules.model import ClockEvent, Rulebook
 
 if TYPE_CHECKING:

@@ -12,8 +12,7 @@ from tidegate import rules
 from tidegate.engine.core.text.layout import screen_width
 from tidegate.engine.explain.build import build
 from tidegate.engine.explain.model import Explained
-from tidegate.engine.explain.picture import Picture, mermaid, pictures
-from tidegate.engine.explain.script_picture import script_pictures
+from tidegate.engine.explain.picture import Picture, mermaid, pictures, script_pictures
 from tidegate.engine.explain.svg import svg
 from tidegate.engine.explain.text import text
 from tidegate.rules.checks.gaps import all_features

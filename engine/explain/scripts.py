@@ -13,7 +13,7 @@ from tidegate.engine.detect.scripts.places import Marker
 from tidegate.engine.detect.scripts.programs import in_order
 from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
-from tidegate.engine.explain.script_words import action_text, marker_text, position, symbol_text
+from tidegate.engine.explain.words import action_text, marker_text, position, symbol_text
 from tidegate.rules.errors import Problem
 from tidegate.rules.eventscript import tree
 from tidegate.rules.expressions import nodes as x

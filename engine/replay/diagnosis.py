@@ -12,7 +12,7 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.replay.line_types import declared_signals
-from tidegate.engine.replay.tally import looks_like
+from tidegate.engine.replay.lines import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions import nodes as x

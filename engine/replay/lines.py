@@ -5,8 +5,9 @@ from __future__ import annotations
 import codecs
 import json
 import re
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -25,7 +26,6 @@ from tidegate.engine.replay.line_types import (
     declared_signals,
     has_types,
 )
-from tidegate.engine.replay.tally import Seen, kind_of, looks_like
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, nearest, word_place
 from tidegate.rules.model import Change, ClockEvent, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.sql.operations import ROWLESS
@@ -37,6 +37,8 @@ BLOCK_BYTES = 1 << 20
 LAST = 2**62
 _NO_NUMBER = re.compile(rb":\s*(?:NaN|-?Infinity)\b")
 _DOUBLES_ONLY = 2.0**63  # integers of this size and more may have been read as doubles
+# Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
+_MILLISECONDS = 100_000_000_000
 
 
 class Lines:
@@ -328,3 +330,35 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
         for name in dedupe.by if dedupe else ():
             found.setdefault(name, frozenset({name}))
     return found
+
+
+@dataclass(slots=True)
+class Seen:
+    """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
+    an event type that have no value of a key field; `undeclared`: the fields of events that are not
+    declared, each with its event; `missing`: by event, declared fields that a line has not, each
+    with a field of that line that may be meant, or nothing; `kinds`: by event and key field, one
+    value of each kind."""
+
+    lines: int = 0
+    later: int = 0
+    of: Counter[str] = field(default_factory=Counter)
+    lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
+    undeclared: set[tuple[str, str]] = field(default_factory=set)
+    missing: dict[tuple[str, str], str] = field(default_factory=dict)
+    kinds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
+
+
+def looks_like(seconds: float) -> str:
+    """The unit that a number is probably in, where it is too large for seconds."""
+    powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
+    return next((unit for unit, least in powers if abs(seconds) >= least), "")
+
+
+def kind_of(value: Any) -> str:
+    """What a value is as a key: values of different kinds are never equal."""
+    if isinstance(value, bool):
+        return "boolean"
+    if isinstance(value, int | float):
+        return "number"
+    return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a struct"

@@ -10,9 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.replay.json_values import LINE, common, typed
-from tidegate.engine.replay.lines import LAST, Lines, key_fields
+from tidegate.engine.replay.lines import LAST, Lines, Seen, key_fields
 from tidegate.engine.replay.spool import Spool, times
-from tidegate.engine.replay.tally import Seen
 from tidegate.rules.model import Rulebook
 
 CHUNK_LINES = 200_000

@@ -60,7 +60,7 @@ class Status(Bound):
         what is forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`,
         `damped`, `dead`. `moved` are the last of these commits, from what their logs say to where
         buckets placed them. `rules` count also the entries that are not finished, and what is
-        carried (`engine.detect.load`). `misfires` are, by clock, the occurrences that were missed
+        carried (`engine.detect.stage`). `misfires` are, by clock, the occurrences that were missed
         and passed over. Since `losing_ground_since` buckets take longer than what arrives
         meanwhile; None where they do not. `entries` are, of each state, the first that are not
         finished: a pending one that has an error has failed and will be tried again; `commands` are

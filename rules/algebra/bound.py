@@ -3,7 +3,7 @@
 In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
 whatever arrives. The other contexts choose among occurrences that are not consumed yet, so they
 keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
-detection takes one occurrence of each event type (`rules.algebra.recent`), and so do all contexts
+detection takes one occurrence of each event type (`rules.algebra.forms`), and so do all contexts
 of `any(m, a*)` (`rules.algebra.stages`). Which is the case its form says (`rules.algebra.forms`).
 """
 

@@ -9,8 +9,8 @@ from lark import Token, Tree
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.functions import FORMS
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import RawNames
+from tidegate.rules.eventscript.parser import Mistakes, Parsed
 from tidegate.rules.eventscript.tree import Case, Expression, Field, Function, Input
 from tidegate.rules.eventscript.typenames import TypeNames
 from tidegate.rules.eventscript.types import NOTHING, Basic, Type

@@ -19,8 +19,8 @@ from lark import Token, Tree
 from tidegate.rules.eventscript.conversion import join, storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import Expressions
-from tidegate.rules.eventscript.mistakes import Parsed, Silent
 from tidegate.rules.eventscript.names import BlockNames
+from tidegate.rules.eventscript.parser import Parsed, Silent
 from tidegate.rules.eventscript.types import Array, Basic, Type
 
 _ANY_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")

@@ -9,7 +9,7 @@ from typing import Protocol
 from lark import Token
 
 from tidegate.rules.errors import did_you_mean
-from tidegate.rules.eventscript.mistakes import Mistakes
+from tidegate.rules.eventscript.parser import Mistakes
 from tidegate.rules.eventscript.tree import Expression, Field, Local, Raw, Variable
 from tidegate.rules.eventscript.types import Structure, Type
 

@@ -1,19 +1,24 @@
-"""Text of an event script -> parse tree. The grammar is `grammar.lark` (LALR(1))."""
+"""Text of an event script -> parse tree. The grammar is `grammar.lark` (LALR(1)). What is wrong or
+doubtful is collected until all has been read."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
+from typing import Any
 
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from tidegate.rules.errors import InputError
-from tidegate.rules.eventscript.mistakes import Mistakes
+from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript.syntax import explain
+from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.expressions.nodes import Span
 
 NESTING_MAX = 100  # what stands inside each other; every later stage walks trees recursively
+Locate = Callable[[int], Place]
+Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`
 
 
 def parse(text: str, mistakes: Mistakes) -> Tree[Token]:
@@ -49,3 +54,46 @@ def _too_deep(tree: Tree[Token]) -> Span | None:
             if isinstance(child, Tree):
                 stack.append((child, depth + 1))
     return None
+
+
+def span(parsed: Parsed) -> Span:
+    """The characters of a part of the parsed script, or a span itself."""
+    if isinstance(parsed, Span):
+        return parsed
+    found: Any = parsed if isinstance(parsed, Token) else parsed.meta
+    return Span(found.start_pos, found.end_pos)
+
+
+class Mistakes:
+    """Problems and warnings of one script."""
+
+    def __init__(self, text: str, locate: Locate) -> None:
+        self.text = text
+        self.locate = locate
+        self.problems: list[Problem] = []
+        self.warnings: list[Problem] = []
+
+    def place(self, at: Parsed, /) -> Place:
+        return self.locate(span(at).start)
+
+    def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        self.problems.append(self._problem(code, message, at, hint))
+
+    def warn(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        self.warnings.append(self._problem(code, message, at, hint))
+
+    def _problem(self, code: str, message: str, at: Parsed, hint: str) -> Problem:
+        return Problem(code, message, self.place(at), hint, excerpt(self.text, span(at)))
+
+
+class Silent(Mistakes):
+    """Of a text that is read on trial: what is wrong is said when it is read again, or nowhere."""
+
+    def __init__(self) -> None:
+        super().__init__("", lambda _: Place())
+
+    def place(self, _: Parsed, /) -> Place:
+        return Place()
+
+    def add(self, code: str, message: str, at: Parsed, hint: str = "") -> None:
+        pass

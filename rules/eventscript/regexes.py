@@ -13,7 +13,7 @@ from tidegate.rules.eventscript.conversion import storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import UNITS
 from tidegate.rules.eventscript.inference import event_type, stored_in
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed, Silent
+from tidegate.rules.eventscript.parser import Mistakes, Parsed, Silent
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
 

@@ -10,8 +10,8 @@ from lark import Token, Tree
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.expressions import Expressions
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
 from tidegate.rules.eventscript.names import BlockNames
+from tidegate.rules.eventscript.parser import Mistakes, Parsed
 from tidegate.rules.eventscript.types import NOTHING, Array, Basic, Type
 
 

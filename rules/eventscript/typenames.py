@@ -5,8 +5,7 @@ from __future__ import annotations
 from lark import Token
 
 from tidegate.rules.errors import did_you_mean
-from tidegate.rules.eventscript.mistakes import Mistakes, Parsed
-from tidegate.rules.eventscript.parser import NESTING_MAX
+from tidegate.rules.eventscript.parser import NESTING_MAX, Mistakes, Parsed
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 PARTS_MAX = 1_000  # fields of a type, those of its parts counted; names could make them 2^n

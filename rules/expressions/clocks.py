@@ -1,4 +1,5 @@
-"""Absolute time as text: clock literals (Snoop's absolute events) and Vixie cron lines."""
+"""Absolute time as text: clock literals (Snoop's absolute events) and Vixie cron lines;
+public holidays of a country or a part of it, by the library `holidays`."""
 
 from __future__ import annotations
 
@@ -7,8 +8,15 @@ import datetime
 import re
 from collections.abc import Collection
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
 
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions.nodes import Clock, Cron
+
+if TYPE_CHECKING:
+    from holidays import HolidayBase
+
 
 _CLOCK = re.compile(
     r"<\s*\(\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*:\s*(\d{1,2}|\*)\s*\)"
@@ -19,6 +27,15 @@ _LEAP_YEAR = 2000
 _MONTH_MAX = 31
 _LAST_DAY = re.compile(r"[Ll](?:-(\d{1,4}))?", re.ASCII)
 _WEEKDAY = re.compile(r"(\d{1,4}|[Ll])[Ww]", re.ASCII)
+_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
+_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
+_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
+    ("minute", 0, 59, {}),
+    ("hour", 0, 23, {}),
+    ("day of month", 1, 31, {}),
+    ("month", 1, 12, {name: n + 1 for n, name in enumerate(_MONTHS)}),
+    ("day of week", 0, 7, {name: n for n, name in enumerate(_DAYS)}),
+)
 
 
 def clock(text: str) -> Clock:
@@ -131,17 +148,6 @@ def _nearest_weekday(date: datetime.date, day: int, last: int) -> int:
     return day
 
 
-_MONTHS = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"]
-_DAYS = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"]
-_FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
-    ("minute", 0, 59, {}),
-    ("hour", 0, 23, {}),
-    ("day of month", 1, 31, {}),
-    ("month", 1, 12, {name: n + 1 for n, name in enumerate(_MONTHS)}),
-    ("day of week", 0, 7, {name: n for n, name in enumerate(_DAYS)}),
-)
-
-
 def cron(text: str) -> CronFields:
     """Read a Vixie cron line of five fields (S11). Raises `ValueError` for the user."""
     words = text.split()
@@ -252,3 +258,26 @@ def occurs_never(
     fields = cron(expression.text)
     weekdays = fields.weekdays | {day for day, _ in fields.nth}
     return not fields.either_day and not any((day + 1) % 7 in weekdays for day in fitting)
+
+
+@lru_cache
+def region(code: str) -> HolidayBase:
+    """The holidays of a region: a country (DE) or a part of one (DE-BE), of all years. A date is
+    `in` it or not. Raises `ValueError` with a message for the user."""
+    import holidays  # takes a tenth of a second
+
+    country, _, part = code.partition("-")
+    known = holidays.list_supported_countries(include_aliases=False)
+    if country not in known:
+        hint = did_you_mean(country, known) or "write DE, or DE-BE for a part of it"
+        raise ValueError(f"{code!r} is no country with known holidays; {hint}")
+    if part and part not in known[country]:
+        hint = did_you_mean(part, known[country]) or f"write one of {', '.join(known[country])}"
+        raise ValueError(f"{country} has no part {part!r} with holidays of its own; {hint}")
+    return holidays.country_holidays(country, subdiv=part or None)
+
+
+def region_code(text: str) -> str:
+    """The code of a region that is known. Raises `ValueError` with a message for the user."""
+    region(text)
+    return text

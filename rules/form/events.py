@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.rules.expressions.holidays import region_code
+from tidegate.rules.expressions.clocks import region_code
 from tidegate.rules.form import texts, words
 from tidegate.rules.form.values import (
     COLUMN,

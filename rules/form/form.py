@@ -1,11 +1,14 @@
 """What a rulebook may say: every key, its kind and its meaning. The one source of truth.
 
-`rules.form.shape` reads by it, `rules.form.schema` prints it as JSON Schema.
+`rules.form.shape` reads by it; it is printed as JSON Schema for editors: `rules/schema.json`, which
+`python -m tidegate.rules.form.form` writes; a test fails while that is stale.
 """
 
 from __future__ import annotations
 
+import json
 from dataclasses import fields
+from pathlib import Path
 
 from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
@@ -265,3 +268,20 @@ def read_setting(name: str, text: str, report: Report) -> object:
         hint = did_you_mean(name, keys)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)
+
+
+FILE = Path(__file__).parents[1] / "schema.json"
+
+
+def schema_text() -> str:
+    """The schema as JSON text, as `schema.json` should hold it."""
+    schema = {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "tidegate rulebook",
+        **RULEBOOK.schema,
+    }
+    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+
+
+if __name__ == "__main__":
+    FILE.write_text(schema_text(), encoding="utf-8")

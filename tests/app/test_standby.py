@@ -13,7 +13,7 @@ import pytest
 from tests.connectors.http.conftest import until
 from tidegate import load
 from tidegate.engine.app.standby import own_text, took, wait_for_end
-from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import rulebook_status
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store

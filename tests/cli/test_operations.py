@@ -13,7 +13,7 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate.engine.cli.firings_screen import entry_lines
+from tidegate.engine.cli.screens import entry_lines
 from tidegate.engine.core.entries import Fate, Outcome
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Rejected

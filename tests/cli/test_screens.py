@@ -14,7 +14,7 @@ import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
-from tidegate.engine.cli import status_screen
+from tidegate.engine.cli import screens
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import SqlStore, open_store
 
@@ -52,7 +52,7 @@ def url(tmp_path: Path) -> str:
 def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
     """With a bucket in which rule `passed` fired twice."""
     monkeypatch.setenv("COLUMNS", "100")
-    monkeypatch.setattr(status_screen, "bytes_text", lambda _: "1 MB")
+    monkeypatch.setattr(screens, "bytes_text", lambda _: "1 MB")
     with open_store(url, create=True) as store:
         store.of(NAME).versions.register(SIGNALS, None)
         plan = make.plan(rulebook=NAME, activations={"passed": make.BEGIN})

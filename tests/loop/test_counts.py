@@ -9,7 +9,7 @@ import pytest
 from tests.support.bench import BOOK, Bench
 from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
-from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
 from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.store import SqlStore

@@ -13,7 +13,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate import rules
 from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
-from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
 from tidegate.engine.detect.events.step import partitioned_detector
 from tidegate.engine.detect.events.step.detector import Detector

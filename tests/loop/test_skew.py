@@ -10,7 +10,7 @@ import pytest
 
 from tests.support.bench import BOOK, Bench
 from tests.support.make import SECOND
-from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import whole_status
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.store import SqlStore, open_store

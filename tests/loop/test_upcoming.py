@@ -9,7 +9,7 @@ from tests.golden.load import micros
 from tests.reference.strategies import SECOND
 from tests.support.live import Live
 from tidegate import rules
-from tidegate.engine.cli.status_screen import status_lines
+from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import whole_status
 from tidegate.engine.store import SqlStore
 

@@ -16,7 +16,7 @@ from tests.support.lake import Lake
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
-from tidegate.connectors.delta.files import LogFiles
+from tidegate.connectors.delta.log import LogFiles
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Start
 

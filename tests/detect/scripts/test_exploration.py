@@ -18,7 +18,7 @@ from tidegate.engine.detect.scripts.places import Places
 from tidegate.rules import eventscript
 from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.eventscript.structure import followers
+from tidegate.rules.eventscript.reader import followers
 from tidegate.rules.eventscript.tree import Program
 
 PROGRAMS = Path(__file__).parents[2] / "rules" / "eventscript" / "programs"

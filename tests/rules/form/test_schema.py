@@ -9,7 +9,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from tidegate.rules.form.schema import FILE, schema_text
+from tidegate.rules.form.form import FILE, schema_text
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar, read_yaml
 
 FOLDER = Path(__file__).parents[1]
@@ -39,7 +39,7 @@ def value(node: Node) -> Any:
 
 
 def test_the_file_is_not_stale() -> None:
-    assert FILE.read_text(encoding="utf-8") == schema_text(), "python -m tidegate.rules.form.schema"
+    assert FILE.read_text(encoding="utf-8") == schema_text(), "python -m tidegate.rules.form.form"
 
 
 def test_the_complete_example_is_valid(validator: jsonschema.Draft202012Validator) -> None:

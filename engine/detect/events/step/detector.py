@@ -6,14 +6,16 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.engine.core.event_names import EventKey, tick_type
 from tidegate.engine.core.text.times import python_values
-from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections, Stepped
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections, Int64, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph, Node
 from tidegate.engine.detect.events.graph.limits import LimitError
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.timers import FloodError, Timers
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -21,21 +23,25 @@ from tidegate.engine.detect.events.occurrences.instances import (
     NONE,
     Carry,
     Flow,
+    Instances,
     Moment,
     no_pending,
 )
 from tidegate.engine.detect.events.occurrences.keys import Keys
-from tidegate.engine.detect.events.occurrences.occurrences import Ranking
+from tidegate.engine.detect.events.occurrences.occurrences import Occurrences, Ranking
 from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches
+from tidegate.engine.detect.events.state.held_back import names_for
 from tidegate.engine.detect.events.step import chains
 from tidegate.engine.detect.events.step.carry import carry_on
 from tidegate.engine.detect.events.step.chains import Steps
 from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.engine.detect.events.step.constituents import Shown, every_role, occur, show
-from tidegate.engine.detect.events.step.detections import build
 from tidegate.engine.detect.events.step.frame import Frame, Until, open_frame
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Rule, Rulebook
+
+ABSENT = -(2**63)
+"""The start and end of a label in a detection that has no occurrence under it."""
 
 
 class Detector:
@@ -264,3 +270,48 @@ def _step(node: Node, done: Steps, frame: Frame, moment: Moment) -> tuple[Flow, 
         operands = [frame.detections(node.shape)]
     flow, kept = node.shape.step(operands, frame.carry(node), moment)
     return node.forgetting(flow, kept, moment.watermark)
+
+
+def build(
+    rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences, behind: int | None = None
+) -> Detections:
+    """The detections of a rule that runs so far behind (None: not at all) in order of end, key,
+    start, constituents; each occurrence once."""
+    found = shown.found
+    place, index, batches = occurrences.shown(shown.row)
+    number = (
+        np.cumsum([e not in occurrences.parts for e in occurrences.sources], dtype=np.int16) - 1
+    )
+    names = names_for(behind, batches)
+    batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
+    around = [role.labels for role in roles(rule.on)]
+    labels = tuple(dict.fromkeys(label for inside in around for label in inside))
+    innermost = np.array([labels.index(r[-1]) if r else -1 for r in around], dtype=np.int16)
+    return Detections(
+        rule.name,
+        pa.table(keys.values(found.key), names=list(rule.key_names)),
+        found.start,
+        found.end,
+        shown.offsets,
+        tuple(batches),
+        number[place],
+        index,
+        batches,
+        labels,
+        innermost[shown.role] if labels else None,
+        {label: _span(label, around, found, occurrences) for label in labels},
+    )
+
+
+def _span(
+    label: str, around: list[tuple[str, ...]], found: Instances, occurrences: Occurrences
+) -> tuple[Int64, Int64]:
+    """The interval of the occurrences under a label, in each detection."""
+    labelled = np.array([label in inside for inside in around])[found.role]
+    owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))[labelled]
+    start = np.full(len(found), 2**63 - 1)
+    end = np.full(len(found), ABSENT)
+    np.minimum.at(start, owner, occurrences.start[found.row[labelled]])
+    np.maximum.at(end, owner, occurrences.time[found.row[labelled]])
+    start[end == ABSENT] = ABSENT
+    return start, end

@@ -15,8 +15,7 @@ import pytest
 from tests.support.history import printed, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.values import Batch, Carried, Detections
-from tidegate.engine.detect.events.step.detections import ABSENT
-from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.detector import ABSENT, Detector
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 

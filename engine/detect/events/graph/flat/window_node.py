@@ -22,7 +22,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
     pending_of,
     points,
 )
-from tidegate.rules.algebra.windows import Window
+from tidegate.rules.algebra.forms import Window
 from tidegate.rules.model import Context
 
 

@@ -1,10 +1,12 @@
-"""`tidegate status` for people: running or stopped first, then tables, rules, what stands in the
-way."""
+"""For people: `tidegate status`, running or stopped first, then tables, rules, what stands in the
+way; `tidegate firings`, a line a firing, a line for each row that it stands on."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
+
+from rich.cells import cell_len
 
 from tidegate.engine.core.lifecycle import CATCHING_UP, LOOKED, WAITING
 from tidegate.engine.core.text.layout import (
@@ -12,11 +14,24 @@ from tidegate.engine.core.text.layout import (
     bytes_text,
     columns,
     counted,
+    cut,
     fates_text,
     pairs_text,
     time_text,
+    value_text,
     wrapped,
 )
+
+_THEN = {
+    "action": "Its entries are dead: `tidegate dead`",
+    "condition": "The firings that it was asked of are dead: `tidegate dead`",
+    "sample": "The firings that it was taken for are dead: `tidegate dead`",
+    "where": "Rows that it cannot decide are rejected: `tidegate rejected -v`",
+    "read": "The rulebook stops there",
+}
+ID_DIGITS = 8  # of a firing's id
+ROWS_MAX = 8  # of a firing
+HEAD_LINES_MAX = 4
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -232,15 +247,6 @@ def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Ite
             yield from wrapped(", ".join(told), width, "  ")
 
 
-_THEN = {
-    "action": "Its entries are dead: `tidegate dead`",
-    "condition": "The firings that it was asked of are dead: `tidegate dead`",
-    "sample": "The firings that it was taken for are dead: `tidegate dead`",
-    "where": "Rows that it cannot decide are rejected: `tidegate rejected -v`",
-    "read": "The rulebook stops there",
-}
-
-
 def _quarantined(text: Mapping[str, Any]) -> str:
     """What a text did to Spark, what became of it, and the way past."""
     said = f"in quarantine since {time_text(text['since'])}: {text['told']} {text['did']}."
@@ -255,3 +261,48 @@ def _quarantined(text: Mapping[str, Any]) -> str:
 def _part(text: str, width: int) -> Iterator[str]:
     yield ""
     yield from wrapped(text, width)
+
+
+def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
+    """The lines; none is wider than `width`."""
+    for firing in firings:
+        words = [firing["firing_id"][:ID_DIGITS], time_text(firing["end"]), firing["rule"]]
+        if firing["key"]:
+            words.append(pairs_text(firing["key"]))
+        words.append(_fate(firing))
+        yield from wrapped(cut("  ".join(words), HEAD_LINES_MAX * width), width)
+        rows = firing["constituents"]
+        for row in rows[:ROWS_MAX]:
+            fields = {name: v for name, v in row.items() if name not in ("event", "time")}
+            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(fields)}"
+            yield cut(told, width)
+        if len(rows) > ROWS_MAX:
+            yield f"    .. and {counted(len(rows) - ROWS_MAX, 'row')} more"
+
+
+def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
+    """An outbox entry: its fields, all of each, then its firings. Its text is as it was written; no
+    other line is wider than `width`."""
+    for name, value in entry.items():
+        if name != "firings" and value not in (None, []):
+            shown = "; ".join(value) if name == "commands" else value_text(value)
+            for line in f"{name}: {shown}".replace("\n", "\n    ").split("\n"):
+                fits = name == "text" or cell_len(line) <= width
+                yield from [line] if fits else wrapped(line, width, line[: -len(line.lstrip())])
+    yield f"firings: {len(entry['firings'])}"
+    yield from firing_lines([{**firing, "entries": ()} for firing in entry["firings"]], width)
+
+
+def _fate(firing: Mapping[str, Any]) -> str:
+    """What became of a firing: its condition, what has damped it, its actions."""
+    states = ", ".join(f"#{entry['number']} {entry['state']}" for entry in firing["entries"])
+    if firing["condition"] == "failed":
+        return "condition failed"
+    if "damped" in firing:
+        return f"damped ({firing['damped']})"
+    return states or ("condition held" if firing["condition"] == "held" else "")
+
+
+def _clock(instant: str) -> str:
+    """The time of day, with the fraction that there is."""
+    return instant.partition("T")[2].rstrip("Z")
