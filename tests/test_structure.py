@@ -64,9 +64,8 @@ FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
     connectors.clock connectors.http.limits engine.capture.resets engine.core.columns.user_cache
     engine.core.instants engine.core.signing engine.detect.events.kernels.prefetch
-    engine.store.misfires engine.store.plans engine.store.timers rules.analysis.samples
-    rules.analysis.table_events rules.checks.damping rules.checks.scripts rules.checks.selection
-    rules.sql.deletes rules.yaml.files
+    engine.store.misfires engine.store.plans engine.store.timers rules.checks.damping
+    rules.checks.scripts rules.checks.selection rules.sql.deletes rules.yaml.files
 """
 
 

@@ -26,8 +26,8 @@ from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.columns.filters import compile_filter, filter_types
 from tidegate.engine.core.parameters import OLD, has_old
 from tidegate.engine.core.types.spark import arrow_schema, arrow_type
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.analysis.table_events import table_events
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
 

@@ -29,9 +29,8 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events, used_in
 from tidegate.rules.errors import EngineError, InputError, Problem
-from tidegate.rules.expressions import nodes as x
 from tidegate.rules.loader import in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sql.words import sql_words
@@ -161,18 +160,14 @@ def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
     lost = {event.name for event in table_events(book) if event.table in missing}
     events = {name: event for name, event in book.events.items() if name not in lost}
     listed = dict(book.rules)
-    while unfit := [n for n, rule in listed.items() if not _used(rule) <= {*events, *listed}]:
+    named = {name: used_in(rule.on, ()).keys() for name, rule in listed.items()}
+    while unfit := [name for name in listed if not named[name] <= {*events, *listed}]:
         for name in unfit:
             del listed[name]
     names = {name.lower() for name in missing}
     tables = {name: table for name, table in book.tables.items() if name not in missing}
     left = {name: _without_texts(rule, names) for name, rule in listed.items()}
     return replace(book, tables=tables, events=events, rules=left)
-
-
-def _used(rule: Rule) -> set[str]:
-    """The event types and rules that a rule's expression names."""
-    return {node.name for node in rule.on.walk() if isinstance(node, x.Name | x.Edge)}
 
 
 def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:

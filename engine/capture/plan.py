@@ -27,8 +27,7 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import LOOKING, begin, go_on
 from tidegate.engine.core.types.schemas import check_schema
 from tidegate.engine.core.values import Commit, Cursor, Plan, Signal, TableRange
-from tidegate.rules.analysis.lateness import lateness_micros
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import lateness_micros, table_events
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Change, Rulebook, TableEvent
 

@@ -36,7 +36,7 @@ from tidegate.engine.core.values import (
     TableRange,
     UInt64,
 )
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Change, Rulebook, SignalEvent, TableEvent
 
 _KINDS: Mapping[

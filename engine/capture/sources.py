@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from tidegate.engine.core.ports import TableHead
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.eventscript.regexes import walk
 from tidegate.rules.eventscript.tree import Arrive, Elapse
 from tidegate.rules.expressions.nodes import Clock, Cron, Own, Periodic, PeriodicStar, Plus

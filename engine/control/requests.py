@@ -19,7 +19,7 @@ from tidegate.engine.control.status import ahead
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, Table
 from tidegate.rules.yaml.files import read_file

@@ -25,8 +25,7 @@ from tidegate.engine.quarantine.rulebook_texts import texts_of
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.status import CARRIED
 from tidegate.engine.store.totals import Total
-from tidegate.rules.analysis.lateness import lateness_micros
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import lateness_micros, table_events
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.model import ClockEvent, Rulebook, Table

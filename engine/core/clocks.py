@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.values import Batch, Int64
+from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import clocks as texts
 from tidegate.rules.expressions import nodes as x
@@ -112,13 +113,14 @@ def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
     """The clocks that enabled rules and scripts listen to: named clock events, and literals in the
     rulebook's zone. Equal literals are one (S6)."""
     found: dict[str, RunningClock] = {}
-    nodes = [node for rule in book.rules.values() if rule.enabled for node in rule.on.walk()]
-    names = [node.name for node in nodes if isinstance(node, x.Name)]
-    for script in book.scripts.values():
-        names += [each.event for each in script.inputs.values() if script.enabled]
-    for node in nodes:
-        if isinstance(node, x.Clock | x.Cron):
-            found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)
+    names: list[str] = []
+    for rule in (rule for rule in book.rules.values() if rule.enabled):
+        names += uses_of(rule, book.rules)
+        for node in rule.on.walk():
+            if isinstance(node, x.Clock | x.Cron):
+                found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)
+    for script in (script for script in book.scripts.values() if script.enabled):
+        names += uses_of(script, book.rules)
     for name in names:
         if isinstance(event := book.events.get(name), ClockEvent):
             found[name] = RunningClock(

@@ -21,10 +21,11 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import Emissions
-from tidegate.engine.detect.scripts.programs import in_order, script_of, sources_of, taken_rules
+from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
 from tidegate.engine.detect.scripts.run import Runner
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
 from tidegate.rules import model
+from tidegate.rules.analysis.graph import in_order, uses_of
 from tidegate.rules.errors import InputError, Problem
 
 TIMERS_MAX = 1_000_000
@@ -82,7 +83,9 @@ class Pipeline:
         lateness: Mapping[str, int] = NO_LATENESS,
     ) -> None:
         self._links = [
-            _Link(book, script, activations, taking, lateness) for script in in_order(book)
+            _Link(book, script, activations, taking, lateness)
+            for script in in_order(book)
+            if isinstance(script, model.Script) and script.enabled
         ]
 
     def step(self, tables: Tables, batches: Mapping[str, Batch], span: Span) -> Flow:
@@ -230,7 +233,7 @@ class _Link:
         )
         done.tables |= {self._fed + n: t for n, t in kept.tables.items()}
         done.changed |= {self._fed + n for n in kept.changed}
-        taken = {each.event for each in self.script.inputs.values()}
+        taken = uses_of(self.script, ())
         return {d.rule: self._taking.detected(d) for d in found if d.rule in taken}, reached
 
     def _given(

@@ -40,7 +40,7 @@ from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
 from tidegate.rules import model
-from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Settings
 

@@ -17,7 +17,7 @@ from tidegate.engine.core.values import Needs, Reading
 from tidegate.engine.evaluate.disabled_keys import silent_keys
 from tidegate.engine.evaluate.samples import Sample
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
-from tidegate.rules.analysis.samples import sample_texts
+from tidegate.rules.analysis.graph import sample_texts
 from tidegate.rules.errors import InputError, Problem, did_you_mean
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Own, Plus, Seq

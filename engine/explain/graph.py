@@ -20,6 +20,7 @@ from tidegate.engine.explain.model import Node
 from tidegate.rules.algebra.amount import ENDLESS, NOTHING, Amount
 from tidegate.rules.algebra.forms import Flat, Nested, forms
 from tidegate.rules.algebra.storage import Stored, Used, chosen_among, store, stored
+from tidegate.rules.analysis.graph import reached
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook, Selection
@@ -85,13 +86,7 @@ class Nodes:
     def below(self, root: str) -> set[str]:
         """The ids of a node and of all that it needs."""
         operands = {node.id: node.operands for node in self.nodes()}
-        found: set[str] = set()
-        ahead = [root]
-        while ahead:
-            id_ = ahead.pop()
-            found.add(id_)
-            ahead += operands[id_]
-        return found
+        return {*reached([root], operands.__getitem__)}
 
     def _shown(self, node: running.Node) -> Node:
         instances, occurrences = self._amounts(node)

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.detect.scripts.doubts import doubts, explored_of, too_many_states
 from tidegate.engine.detect.scripts.exploration import OTHER, Explored
 from tidegate.engine.detect.scripts.paths import markers
 from tidegate.engine.detect.scripts.places import Marker
-from tidegate.engine.detect.scripts.programs import in_order
 from tidegate.engine.explain import model
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
 from tidegate.engine.explain.words import action_text, marker_text, position, symbol_text
+from tidegate.rules.analysis.graph import in_order, users_of
 from tidegate.rules.errors import Problem
 from tidegate.rules.eventscript import tree
-from tidegate.rules.expressions import nodes as x
 from tidegate.rules.loader import in_order as by_place
 from tidegate.rules.model import ClockEvent, Rulebook, Script, ScriptEvent, TableEvent
 
@@ -32,9 +30,8 @@ class Scripts:
         self.scripts: list[model.Script] = []
         self.warnings: list[Problem] = []
         """What their automata make doubtful."""
-        enabled = {n: replace(script, enabled=True) for n, script in book.scripts.items()}
-        ordered = in_order(replace(book, scripts=enabled))
-        shown = [book.scripts[each.name] for each in ordered if only in (None, each.name)]
+        ordered = [each.name for each in in_order(book) if each.name in book.scripts]
+        shown = [book.scripts[name] for name in ordered if only in (None, name)]
         explored = explored_of(book, shown)
         for script in shown:
             self._add(script, explored[script.name])
@@ -99,12 +96,8 @@ class Scripts:
             yield model.ScriptOutput(name, str(kinds[name]), event, tuple(self._takers(event)))
 
     def _takers(self, event: str) -> Iterator[str]:
-        for script in self._book.scripts.values():
-            if any(taken.event == event for taken in script.inputs.values()):
-                yield f"script {script.name}"
-        for rule in self._book.rules.values():
-            if any(isinstance(n, x.Name) and n.name == event for n in rule.on.walk()):
-                yield f"rule {rule.name}"
+        for of in users_of(event, self._book):
+            yield f"{'script' if isinstance(of, Script) else 'rule'} {of.name}"
 
 
 def _bytes(sizes: Sizes, most: int) -> tuple[int, str]:

@@ -7,8 +7,7 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.suspect import Text, text_digest
-from tidegate.rules.analysis.samples import sample_texts
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import sample_texts, table_events
 from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, Webhook
 
 

@@ -14,6 +14,7 @@ from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.replay.line_types import declared_signals
 from tidegate.engine.replay.lines import looks_like
 from tidegate.engine.replay.trace import Trace
+from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
@@ -99,7 +100,7 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
         yield "no rule is enabled"
     yield from doubtful(book, trace)
     needed = dict.fromkeys(name for rule in rules for name in _needed(rule.on))
-    taken = [{each.event for each in script.inputs.values()} for script in scripts]
+    taken = [uses_of(script, ()) for script in scripts]
     needed |= dict.fromkeys(name for names in taken if len(names) == 1 for name in names)
     absent = [n for n in needed if _on_lines(book, n) and not seen.of[n]]
     if absent:

@@ -1,11 +1,27 @@
-"""Directed graphs of names: strongly connected parts, which can reach each other; and cycles, as
-they are shown to whoever wrote them."""
+"""Who uses whom among event types, rules and scripts; what follows from that; directed graphs of
+names, with their strongly connected parts and their cycles."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Hashable, Iterator, Mapping
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from typing import TypeVar
+from typing import TYPE_CHECKING, TypeGuard, TypeVar
+
+from tidegate.rules.errors import Place
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import (
+    Change,
+    EventType,
+    Rule,
+    Rulebook,
+    Script,
+    ScriptEvent,
+    SignalEvent,
+    TableEvent,
+)
+
+if TYPE_CHECKING:
+    from tidegate.rules.analysis.draft import Book
 
 T = TypeVar("T", bound=Hashable)
 CYCLES_MAX = 20  # that are shown among names which can all reach each other
@@ -82,3 +98,114 @@ def _of(follows: dict[str, list[str]], at: Mapping[str, int]) -> Iterator[tuple[
         turned = cycle.index(first)
         yield (*cycle[turned:-1], *cycle[:turned], first)
         del follows[first]  # breaks it, to find the next one
+
+
+def used_in(on: x.Expression, rules: Collection[str]) -> dict[str, None]:
+    """The event types and rules that an expression names, in the order of its text. A rule of whose
+    action it names an edge (`end_of r`) is none of them."""
+    return {
+        node.name: None
+        for node in on.walk()
+        if isinstance(node, x.Name) or (isinstance(node, x.Edge) and node.name not in rules)
+    }
+
+
+def uses_of(of: Rule | Script, rules: Collection[str]) -> dict[str, None]:
+    """The event types and rules that a rule or script uses."""
+    if isinstance(of, Script):
+        return dict.fromkeys(each.event for each in of.inputs.values())
+    return used_in(of.on, rules)
+
+
+def users_of(event: str, book: Rulebook) -> Iterator[Rule | Script]:
+    """The scripts and rules that use an event type or rule."""
+    every: tuple[Rule | Script, ...] = (*book.scripts.values(), *book.rules.values())
+    return (of for of in every if event in uses_of(of, book.rules))
+
+
+def makers(names: Iterable[str], book: Rulebook | Book) -> Iterator[Rule | Script]:
+    """The scripts and rules of which names are events."""
+    for name in names:
+        event = book.events.get(name)
+        if isinstance(event, ScriptEvent) and event.script in book.scripts:
+            yield book.scripts[event.script]
+        elif name in book.rules:
+            yield book.rules[name]
+
+
+def in_order(book: Rulebook) -> Iterator[Rule | Script]:
+    """All rules and scripts, each after those that it uses."""
+    every: dict[str, Rule | Script] = {**book.rules, **book.scripts}
+    uses = {
+        name: [maker.name for maker in makers(uses_of(of, book.rules), book)]
+        for name, of in every.items()
+    }
+    return (every[name] for name in TopologicalSorter(uses).static_order())
+
+
+def reached(names: Iterable[T], follows: Callable[[T], Iterable[T]]) -> dict[T, None]:
+    """Names, and all that edges lead to from them: `follows` gives where from one."""
+    found: dict[T, None] = {}
+    ahead = [*names]
+    while ahead:
+        name = ahead.pop()
+        if name not in found:
+            found[name] = None
+            ahead += follows(name)
+    return found
+
+
+def table_events(rulebook: Rulebook) -> Iterator[TableEvent]:
+    """Every event type that changes of a table raise. A signal with `from_table:` is raised by the
+    rows inserted there: its fields are their columns."""
+    for event in rulebook.events.values():
+        if isinstance(event, TableEvent):
+            yield event
+        elif isinstance(event, SignalEvent) and event.from_table is not None:
+            yield TableEvent(
+                event.name,
+                event.place,
+                Change.INSERT,
+                event.from_table,
+                where=event.where,
+                where_place=event.where_place,
+                columns={field: field for field in event.fields},
+            )
+
+
+def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
+    """The samples of the ticks among a rule's constituents, through rules that it uses."""
+    for node in rule.on.walk():
+        if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
+            place = rulebook.sample_places.get(node.sample, rule.place)
+            yield sample_text(rulebook, node.sample), place
+        elif isinstance(node, x.Name) and node.name in rulebook.rules:
+            yield from sample_texts(rulebook, rulebook.rules[node.name])
+
+
+def sample_text(rulebook: Rulebook, sample: str) -> str:
+    """The query that a sample is: an entry of `samples:`, or the text itself."""
+    return rulebook.samples.get(sample, sample)
+
+
+def lateness_micros(book: Rulebook) -> Mapping[str, int]:
+    """How far each rule and script runs behind the watermark: by the largest lateness of the event
+    types over event time that it uses, also through other rules and scripts; in whole milliseconds.
+    Those without any are not in it.
+
+    Example: `placed` has `time: at, lateness: 10 min` and `paid` has none; `placed ; paid` runs ten
+    minutes behind, and a rule over `paid` alone does not.
+    """
+    found: dict[str, int] = {}
+    for of in in_order(book):
+        used = uses_of(of, book.rules)
+        events = (book.events.get(name) for name in used)
+        late = [event.lateness_micros for event in events if _is_timed(event)]
+        late += [found[each.name] for each in makers(used, book) if each.name in found]
+        if late:
+            found[of.name] = max(late)
+    return {name: -(-micros // 1_000) * 1_000 for name, micros in found.items()}
+
+
+def _is_timed(event: EventType | None) -> TypeGuard[TableEvent]:
+    return isinstance(event, TableEvent) and event.time is not None

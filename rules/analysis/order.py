@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 from heapq import heapify, heappop, heappush
 
+from tidegate.rules.analysis.graph import reached
 from tidegate.rules.model import Rule
 
 
@@ -23,7 +24,10 @@ def later_ones(rules: Mapping[str, Rule]) -> dict[str, frozenset[str]]:
     direct: dict[str, list[str]] = {}
     for earlier, later in edges(rules):
         direct.setdefault(earlier, []).append(later)
-    return {name: frozenset(_reached(name, direct)) for name in direct}
+    return {
+        name: frozenset(reached(after, lambda other: direct.get(other, ())))
+        for name, after in direct.items()
+    }
 
 
 def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dict[str, int]:
@@ -60,15 +64,4 @@ def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dic
                 if not waits[following]:
                     heappush(ready, (rank[following], following))
         stage += 1
-    return found
-
-
-def _reached(name: str, direct: Mapping[str, Collection[str]]) -> set[str]:
-    found: set[str] = set()
-    ahead = [*direct[name]]
-    while ahead:
-        later = ahead.pop()
-        if later not in found:
-            found.add(later)
-            ahead += direct.get(later, ())
     return found

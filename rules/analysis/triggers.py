@@ -6,8 +6,7 @@ from collections.abc import Collection, Hashable, Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.rules.analysis.graph import tangles
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events, tangles
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Change, Rule, Rulebook, SignalAction, TableEvent

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tidegate.rules.analysis.draft import Book, refuse
-from tidegate.rules.analysis.graph import cycles
+from tidegate.rules.analysis.graph import cycles, used_in
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook
@@ -209,10 +209,7 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
 
 def _cycles(book: Book, report: Report) -> None:
     """A rule may not be an event of itself, through whatever other rules (S8)."""
-    uses = {
-        rule: [n.name for n in node.walk() if isinstance(n, x.Name)]
-        for rule, node, _ in book.expressions()
-    }
+    uses = {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
     for cycle in cycles(uses):
         message = f"rules are events of each other in a cycle: {' -> '.join(cycle)}"
         place = book.records("rules")[cycle[0]].place("on")

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-
 from tidegate.rules.analysis.draft import Book
-from tidegate.rules.analysis.graph import cycles
-from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import ScriptEvent
+from tidegate.rules.analysis.graph import cycles, makers, used_in, uses_of
 from tidegate.rules.yaml.kinds import Report
 
 
 def check_scripts(book: Book, report: Report) -> None:
     """Add the circles in which a script is an event of itself."""
-    uses = {f"script {name}": [*_used(book, name)] for name in book.scripts}
-    for rule, node, _ in book.expressions():
-        names = (each.name for each in node.walk() if isinstance(each, x.Name))
-        uses[f"rule {rule}"] = [*_makers(book, names)]
+    named = {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
+    named |= {name: uses_of(script, book.rules) for name, script in book.scripts.items()}
+    uses = {
+        _said(name, book): [_said(each.name, book) for each in makers(names, book)]
+        for name, names in named.items()
+    }
     for cycle in cycles(uses):
         scripts = [each for each in cycle if each.startswith("script ")]
         if scripts:
@@ -25,15 +23,5 @@ def check_scripts(book: Book, report: Report) -> None:
             report.add("cycle", message, place, "raise a signal in place of one of them")
 
 
-def _used(book: Book, name: str) -> Iterator[str]:
-    return _makers(book, (each.event for each in book.scripts[name].inputs.values()))
-
-
-def _makers(book: Book, names: Iterable[str]) -> Iterator[str]:
-    """The scripts and rules of which names are events."""
-    for name in names:
-        event = book.events.get(name)
-        if isinstance(event, ScriptEvent) and event.script in book.scripts:
-            yield f"script {event.script}"
-        elif name in book.rules:
-            yield f"rule {name}"
+def _said(name: str, book: Book) -> str:
+    return f"{'script' if name in book.scripts else 'rule'} {name}"

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from tidegate.rules.algebra.bound import Bound, Bounds
 from tidegate.rules.algebra.plain import compared, plain
 from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.graph import used_in
 from tidegate.rules.analysis.keys import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.checks.repetition import repetitions
@@ -82,21 +83,13 @@ def _operations(event: EventType | None, record: Record, report: Report) -> None
 
 def _sound(book: Book) -> dict[str, Rule]:
     """The rules all of whose events are known, through rules used as events."""
-    named = {
-        name: {n.name for n in node.walk() if isinstance(n, x.Name | x.Edge) and _asks(n, book)}
-        for name, node, _ in book.expressions()
-    }
+    named = {name: used_in(node, book.rules).keys() for name, node, _ in book.expressions()}
     sound: dict[str, Rule] = {}
     known = book.events.keys() - named.keys()
     while more := {n: book.rules[n] for n in named if n not in sound and named[n] <= known}:
         sound |= more
         known |= more.keys()
     return {name: sound[name] for name in named if name in sound}
-
-
-def _asks(node: x.Name | x.Edge, book: Book) -> bool:
-    """Whether what it names must be sound: not the rule of whose action it is an edge."""
-    return isinstance(node, x.Name) or node.name not in book.rules
 
 
 def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:

@@ -25,7 +25,7 @@ from tests.support.rulebooks import event, rule, rulebook, signal, table
 from tidegate import rules
 from tidegate.engine.core.state import Parked
 from tidegate.engine.store import SqlStore
-from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import AHEAD_MICROS, Context, Rulebook, Settings, TableEvent

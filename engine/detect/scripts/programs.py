@@ -5,56 +5,28 @@ from __future__ import annotations
 import importlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import replace
-from graphlib import TopologicalSorter
 from typing import Any
 
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits, Script
 from tidegate.rules import model
+from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.errors import EngineError
-from tidegate.rules.expressions import nodes as x
 
 Functions = Mapping[str, Callable[..., Any]]
 """Python functions by the names under which scripts declare them."""
 
 
-def in_order(book: model.Rulebook) -> Iterator[model.Script]:
-    """The enabled scripts, each after those whose outputs it takes, also through rules."""
-    uses = {name: {*_makers(book, names_used(rule))} for name, rule in book.rules.items()}
-    uses |= {name: {*_makers(book, names_used(one))} for name, one in book.scripts.items()}
-    for name in TopologicalSorter(uses).static_order():
-        if name in book.scripts and book.scripts[name].enabled:
-            yield book.scripts[name]
-
-
-def names_used(of: model.Rule | model.Script) -> set[str]:
-    """The event types and rules that a rule or script uses."""
-    if isinstance(of, model.Script):
-        return {each.event for each in of.inputs.values()}
-    return {node.name for node in of.on.walk() if isinstance(node, x.Name)}
-
-
 def taken_rules(book: model.Rulebook, script: model.Script) -> model.Rulebook | None:
     """The rulebook with only the rules that a script takes, and the rules which those use. None if
     the script takes no enabled rule."""
-    rules: dict[str, model.Rule] = {}
-    left = [event for event in names_used(script) if event in book.rules]
-    while left:
-        rule = book.rules[left.pop()]
-        if rule.enabled and rule.name not in rules:
-            rules[rule.name] = rule
-            left += [name for name in names_used(rule) if name in book.rules]
-    return replace(book, rules=rules) if rules else None
 
+    def used(of: model.Rule | model.Script) -> Iterator[str]:
+        names = uses_of(of, book.rules)
+        return (name for name in names if name in book.rules and book.rules[name].enabled)
 
-def _makers(book: model.Rulebook, events: Collection[str]) -> Iterator[str]:
-    """The scripts and rules of which event types are."""
-    for event in events:
-        kind = book.events.get(event)
-        if isinstance(kind, model.ScriptEvent) and kind.script in book.scripts:
-            yield kind.script
-        elif event in book.rules:
-            yield event
+    names = reached(used(script), lambda name: used(book.rules[name]))
+    return replace(book, rules={name: book.rules[name] for name in names}) if names else None
 
 
 def script_of(

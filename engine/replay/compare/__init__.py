@@ -16,9 +16,9 @@ from tidegate.engine.replay.compare.model import Column, Comparison, found_in, o
 from tidegate.engine.replay.simulate import batches, buckets, instant
 from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.trace import Trace, read
+from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
-from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Rule, Rulebook
 
 LINES_MAX = 1_000
@@ -137,12 +137,9 @@ def _chosen(book: Rulebook, name: str | None) -> Rule:
 
 def _alone(book: Rulebook, rule: Rule) -> Rulebook:
     """The rulebook with this rule and those whose detections it is made of enabled."""
-    needed = {rule.name, *_named(book, rule.on)}
+
+    def used(name: str) -> Iterator[str]:
+        return (each for each in uses_of(book.rules[name], book.rules) if each in book.rules)
+
+    needed = reached([rule.name], used)
     return replace(book, rules={n: replace(r, enabled=n in needed) for n, r in book.rules.items()})
-
-
-def _named(book: Rulebook, on: x.Expression) -> Iterator[str]:
-    for node in on.walk():
-        if isinstance(node, x.Name) and node.name in book.rules:
-            yield node.name
-            yield from _named(book, book.rules[node.name].on)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tidegate import rules
-from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.checks.gaps import SIMULATED
 
 BOOK = """\

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
-from graphlib import TopologicalSorter
 from typing import Any
 
 from tidegate.engine.core.event_names import EventKey, with_edges
@@ -43,6 +42,7 @@ from tidegate.rules.algebra.closers import Window, chosen_closers
 from tidegate.rules.algebra.detector_form import as_detected
 from tidegate.rules.algebra.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
 from tidegate.rules.algebra.plain import plain
+from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
@@ -92,21 +92,12 @@ def compile_book(
     book = replace(book, rules=rules)
     roots: dict[str, Node] = {}
     censuses: list[Census] = []
-    for name in _used_first(rules):
+    for name in (rule.name for rule in in_order(replace(book, scripts={}))):
         since = activations[EventKey.of(name).event]
         roots[name], census = compile_rule(rules[name], since, book, roots)
         censuses += [census] if census else []
     keys = {name: rule.key_names for name, rule in rules.items()}
     return book, connect(roots, keys, censuses)
-
-
-def _used_first(rules: Mapping[str, Rule]) -> Iterable[str]:
-    """The rules' names, each after those of the rules that it uses as events."""
-    used = {
-        name: [n.name for n in rule.on.walk() if isinstance(n, x.Name) and n.name in rules]
-        for name, rule in rules.items()
-    }
-    return TopologicalSorter(used).static_order()
 
 
 def compile_rule(

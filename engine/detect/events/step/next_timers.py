@@ -17,7 +17,7 @@ from tidegate.engine.detect.events.graph.timers import Timed
 from tidegate.engine.detect.events.state.partitions import place
 from tidegate.engine.detect.events.state.tables import read_spans
 from tidegate.engine.detect.events.step.compile import compile_book
-from tidegate.rules.analysis.lateness import lateness_micros
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.model import Rulebook
 
 
