@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from functools import singledispatch
 
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.clocks import format_clock
@@ -11,147 +10,71 @@ from tidegate.rules.expressions.durations import format_duration
 
 _SUFFIXES = (x.Within, x.Minus)
 _INFIX = (*_SUFFIXES, x.Or, x.And, x.Seq)
+_EDGES = {x.BeginOf: "begin_of", x.EndOf: "end_of", x.Failed: "failed"}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 def format_expression(node: x.Expression) -> str:
     """The canonical text of an expression: words for operators, and parentheses wherever operators
     of different levels meet, as in `(a ; b) within 5 min`, needed or not."""
-    return _format(node)
-
-
-@singledispatch
-def _format(node: x.Expression) -> str:
+    match node:
+        case x.Name(name=name):
+            return name
+        case x.Within(part=part, duration=duration):
+            return f"{_chained(part, _SUFFIXES)} within {format_duration(duration)}"
+        case x.Minus(part=part, absent=absent):
+            return f"{_chained(part, _SUFFIXES)} without {_item(absent)}"
+        case x.Or(parts=parts):
+            return " or ".join(map(_item, parts))
+        case x.And(parts=parts):
+            return " and ".join(map(_item, parts))
+        case x.Seq(first=first, then=then):
+            return f"{_chained(first, (x.Seq,))} ; {_item(then)}"
+        case x.Nth(part=part, index=index):
+            return f"{_item(part)}[{index}]"
+        case x.Plus(base=base, duration=duration):
+            return f"{_item(base)} + [{format_duration(duration)}]"
+        case x.Own(duration=duration):
+            return f"[{format_duration(duration)}]"
+        case x.AnyOf(count=count, parts=parts):
+            return f"any({count}, {_listed(*parts)})"
+        case x.AnyRepeat(count=count, part=part):
+            return f"any({count}, {_item(part)}*)"
+        case x.Every(count=count, part=part):
+            return f"every({count}, {format_expression(part)})"
+        case x.Not(absent=absent, opener=opener, closer=closer):
+            return f"not({format_expression(absent)})[{_listed(opener, closer)}]"
+        case x.Aperiodic(opener=opener, part=part, closer=closer):
+            return f"A({_listed(opener, part, closer)})"
+        case x.AperiodicStar(opener=opener, part=part, closer=closer):
+            return f"A*({_listed(opener, part, closer)})"
+        case x.Periodic(opener=opener, closer=closer):
+            return f"P({format_expression(opener)}, {_tick(node)}, {format_expression(closer)})"
+        case x.PeriodicStar(opener=opener, closer=closer):
+            return f"P*({format_expression(opener)}, {_tick(node)}, {format_expression(closer)})"
+        case x.Labelled(label=label, part=part):
+            return f"{label}:({format_expression(part)})"
+        case x.Edge(name=name):
+            return f"{_EDGES[type(node)]} {name}"
+        case x.Clock():
+            return format_clock(node)
+        case x.Cron(text=text):
+            return f'cron("{text}")'
     raise TypeError(f"no text for {type(node).__name__}")
 
 
 def _item(node: x.Expression) -> str:
-    text = _format(node)
+    text = format_expression(node)
     return f"({text})" if isinstance(node, _INFIX) else text
 
 
 def _chained(node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:
     """The left operand of an operator that groups to the left with those alike."""
-    return _format(node) if isinstance(node, alike) else _item(node)
+    return format_expression(node) if isinstance(node, alike) else _item(node)
 
 
-def _listed(nodes: tuple[x.Expression, ...]) -> str:
-    return ", ".join(_format(node) for node in nodes)
-
-
-@_format.register
-def _(node: x.Name) -> str:
-    return node.name
-
-
-@_format.register
-def _(node: x.Within) -> str:
-    return f"{_chained(node.part, _SUFFIXES)} within {format_duration(node.duration)}"
-
-
-@_format.register
-def _(node: x.Minus) -> str:
-    return f"{_chained(node.part, _SUFFIXES)} without {_item(node.absent)}"
-
-
-@_format.register
-def _(node: x.Or) -> str:
-    return " or ".join(map(_item, node.parts))
-
-
-@_format.register
-def _(node: x.And) -> str:
-    return " and ".join(map(_item, node.parts))
-
-
-@_format.register
-def _(node: x.Seq) -> str:
-    return f"{_chained(node.first, (x.Seq,))} ; {_item(node.then)}"
-
-
-@_format.register
-def _(node: x.Nth) -> str:
-    return f"{_item(node.part)}[{node.index}]"
-
-
-@_format.register
-def _(node: x.Plus) -> str:
-    return f"{_item(node.base)} + [{format_duration(node.duration)}]"
-
-
-@_format.register
-def _(node: x.Own) -> str:
-    return f"[{format_duration(node.duration)}]"
-
-
-@_format.register
-def _(node: x.AnyOf) -> str:
-    return f"any({node.count}, {_listed(node.parts)})"
-
-
-@_format.register
-def _(node: x.AnyRepeat) -> str:
-    return f"any({node.count}, {_item(node.part)}*)"
-
-
-@_format.register
-def _(node: x.Every) -> str:
-    return f"every({node.count}, {_format(node.part)})"
-
-
-@_format.register
-def _(node: x.Not) -> str:
-    return f"not({_format(node.absent)})[{_format(node.opener)}, {_format(node.closer)}]"
-
-
-@_format.register
-def _(node: x.Aperiodic) -> str:
-    return f"A({_listed((node.opener, node.part, node.closer))})"
-
-
-@_format.register
-def _(node: x.AperiodicStar) -> str:
-    return f"A*({_listed((node.opener, node.part, node.closer))})"
-
-
-@_format.register
-def _(node: x.Periodic) -> str:
-    return f"P({_format(node.opener)}, {_tick(node)}, {_format(node.closer)})"
-
-
-@_format.register
-def _(node: x.PeriodicStar) -> str:
-    return f"P*({_format(node.opener)}, {_tick(node)}, {_format(node.closer)})"
-
-
-@_format.register
-def _(node: x.Labelled) -> str:
-    return f"{node.label}:({_format(node.part)})"
-
-
-@_format.register
-def _(node: x.BeginOf) -> str:
-    return f"begin_of {node.name}"
-
-
-@_format.register
-def _(node: x.EndOf) -> str:
-    return f"end_of {node.name}"
-
-
-@_format.register
-def _(node: x.Failed) -> str:
-    return f"failed {node.name}"
-
-
-@_format.register
-def _(node: x.Clock) -> str:
-    return format_clock(node)
-
-
-@_format.register
-def _(node: x.Cron) -> str:
-    return f'cron("{node.text}")'
+def _listed(*nodes: x.Expression) -> str:
+    return ", ".join(map(format_expression, nodes))
 
 
 def _tick(node: x.Periodic | x.PeriodicStar) -> str:
