@@ -14,6 +14,7 @@ import click
 from tidegate.engine.cli import operator, output, serve
 from tidegate.engine.cli.group import Commands, brief, exit_code
 from tidegate.engine.cli.options import (
+    FILE,
     as_json,
     pairs,
     policy_file,
@@ -29,9 +30,7 @@ if TYPE_CHECKING:
 
 log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
-rulebook_file = click.argument(
-    "rulebook", type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+rulebook_file = click.argument("rulebook", type=FILE)
 overrides = click.option(
     "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
 )
@@ -55,9 +54,7 @@ def main(verbose: bool) -> None:
 
 
 @main.command()
-@click.argument(
-    "files", nargs=-1, required=True, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
 @overrides
 @spark_conf
@@ -193,13 +190,7 @@ def _leave_out_pandas() -> None:
 
 
 @main.command()
-@click.argument(
-    "rulebooks",
-    metavar="RULEBOOK..",
-    nargs=-1,
-    required=True,
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-)
+@click.argument("rulebooks", metavar="RULEBOOK..", nargs=-1, required=True, type=FILE)
 @click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
@@ -327,9 +318,7 @@ def adopt(
 
 @main.command()
 @store_url
-@click.argument(
-    "rulebook", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("rulebook", required=False, type=FILE)
 @as_json
 def migrate(store: str | None, rulebook: Path | None, as_json: bool) -> None:
     """Bring a store's schema to this version."""

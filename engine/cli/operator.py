@@ -8,11 +8,23 @@ from pathlib import Path
 import click
 
 from tidegate.engine.cli import output
-from tidegate.engine.cli.options import instant_of, of_store, pairs, the_store
+from tidegate.engine.cli.options import (
+    FILE,
+    At,
+    instant_of,
+    of_store,
+    own_rulebook,
+    pairs,
+    the_store,
+)
 from tidegate.engine.core.text.layout import counted, fates_text
 
 of_key = click.option(
     "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
+)
+
+of_limit = click.option(
+    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
 )
 
 
@@ -21,11 +33,7 @@ of_key = click.option(
 @click.argument("fields", nargs=-1, metavar="K=V ..")
 @click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field without a value.")
 @click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
-@click.option(
-    "--rulebook-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Register this rulebook first; its default store is used.",
-)
+@own_rulebook
 @of_store
 def signal(
     event: str,
@@ -33,9 +41,7 @@ def signal(
     nulls: tuple[str, ...],
     signal_id: str | None,
     rulebook_file: Path | None,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
+    at: At,
 ) -> None:
     """Raise an explicit event, durably: in every rulebook of the store that declares it, or in that
     of --rulebook or --rulebook-file alone."""
@@ -46,34 +52,34 @@ def signal(
         raise click.UsageError(f"{twice[0]} is given a value, and --null")
     given |= dict.fromkeys(nulls)
     result = raise_signal(
-        the_store(store, rulebook_file),
-        name,
+        the_store(at.store, rulebook_file),
+        at.name,
         rulebook_file,
         event,
         given,
         signal_id,
     )
-    output.summary(result, as_json=as_json)
+    output.summary(result, as_json=at.as_json)
 
 
 @click.command()
 @of_store
-def status(store: str | None, name: str | None, as_json: bool) -> None:
+def status(at: At) -> None:
     """Where the engine stands: watermark, cursors, outbox, lease."""
     from tidegate.engine.control.status import all_status
 
-    output.status(all_status(the_store(store), name), as_json=as_json)
+    output.status(all_status(at.url, at.name), as_json=at.as_json)
 
 
 @click.command()
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="now|VERSION")
 @of_store
-def reset(table: str, start: str, store: str | None, name: str | None, as_json: bool) -> None:
+def reset(table: str, start: str, at: At) -> None:
     """Set a table's cursor: to its head, or to read from VERSION on (takes effect at `run`)."""
     from tidegate.engine.control.requests import reset_table
 
-    output.record(reset_table(the_store(store), name, table, start), as_json=as_json)
+    output.record(reset_table(at.url, at.name, table, start), as_json=at.as_json)
 
 
 @click.command()
@@ -89,9 +95,7 @@ def reset(table: str, start: str, store: str | None, name: str | None, as_json: 
     help="Only those with an action in this state; failed: whose condition does not hold; damped.",
 )
 @click.option("--before", metavar="FIRING", help="Only those that come before this one.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
-)
+@of_limit
 @click.option("--all", "all_", is_flag=True, help="All of them, in place of the newest.")
 @click.option("--entry", type=int, help="One entry: its statement, all of its error, its firings.")
 @of_store
@@ -107,19 +111,17 @@ def firings(
     limit: int,
     all_: bool,
     entry: int | None,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
+    at: At,
 ) -> None:
     """What fired, for which rows, and what became of it: the newest."""
     from tidegate.engine.control.firings import Chosen, count_detections, list_firings, show_entry
 
-    url = the_store(store)
+    url, name = at.url, at.name
     if entry is not None:
         given = {name for name in context.params if _given(context, name)}
         if given - {"entry", "store", "name", "as_json"}:
             raise click.UsageError("--entry goes with none of the other choices")
-        output.entry(show_entry(url, name, entry), as_json=as_json)
+        output.entry(show_entry(url, name, entry), as_json=at.as_json)
         return
     chosen = Chosen(
         rule,
@@ -131,7 +133,7 @@ def firings(
         None if all_ else limit,
     )
     found = list_firings(url, name, chosen)
-    if as_json:
+    if at.as_json:
         output.firings(found, as_json=True)
         return
     shown = list(found)
@@ -149,28 +151,26 @@ def _given(context: click.Context, name: str) -> bool:
 
 @click.command()
 @click.option("-v", "--verbose", is_flag=True, help="Also their fields, and all that was said.")
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
-)
+@of_limit
 @of_store
-def rejected(verbose: bool, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
+def rejected(verbose: bool, limit: int, at: At) -> None:
     """Rows and signals that could not become occurrences, and why."""
     from tidegate.engine.control.firings import list_rejected
 
-    rows = list_rejected(the_store(store), name, limit, whole=verbose)
-    output.mappings("rejected", rows, as_json=as_json)
+    rows = list_rejected(at.url, at.name, limit, whole=verbose)
+    output.mappings("rejected", rows, as_json=at.as_json)
 
 
 @click.command()
 @click.argument("entry", type=int)
 @click.option("--unsealed", is_flag=True, help="Though it cannot be sealed: its target is gone.")
 @of_store
-def skip(entry: int, unsealed: bool, store: str | None, name: str | None, as_json: bool) -> None:
+def skip(entry: int, unsealed: bool, at: At) -> None:
     """Seal an entry, so that it can land no more, and pass over it."""
     from tidegate.engine.control.requests import pass_over
 
     option = "unsealed" if unsealed else None
-    output.record(pass_over(the_store(store), name, "skip", entry, option), as_json=as_json)
+    output.record(pass_over(at.url, at.name, "skip", entry, option), as_json=at.as_json)
 
 
 @click.command()
@@ -180,53 +180,42 @@ def skip(entry: int, unsealed: bool, store: str | None, name: str | None, as_jso
 )
 @click.option("--may-double", is_flag=True, help="Though it may have landed: nobody can know.")
 @of_store
-def redrive(
-    which: str | None,
-    all_: bool,
-    may_double: bool,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
+def redrive(which: str | None, all_: bool, may_double: bool, at: At) -> None:
     """Seal an entry and run a new one in its place, with its rule's present text."""
     from tidegate.engine.control.requests import pass_over, redrive_all
 
     option = "may-double" if may_double else None
     if all_:
-        output.record(redrive_all(the_store(store), name, which, option), as_json=as_json)
+        output.record(redrive_all(at.url, at.name, which, option), as_json=at.as_json)
         return
     if which is None or not which.isdecimal():
         raise click.UsageError("give the number of an entry, or --all")
-    output.record(pass_over(the_store(store), name, "redrive", int(which), option), as_json=as_json)
+    output.record(pass_over(at.url, at.name, "redrive", int(which), option), as_json=at.as_json)
 
 
 @click.command()
 @click.argument("rule", required=False)
-@click.option(
-    "--limit", type=click.IntRange(min=1), default=50, show_default=True, help="The newest so many."
-)
+@of_limit
 @of_store
-def dead(rule: str | None, limit: int, store: str | None, name: str | None, as_json: bool) -> None:
+def dead(rule: str | None, limit: int, at: At) -> None:
     """Dead letters: actions that are not tried any more, the newest last."""
     from tidegate.engine.control.firings import list_dead
 
-    output.dead(list_dead(the_store(store), name, rule, limit), as_json=as_json)
+    output.dead(list_dead(at.url, at.name, rule, limit), as_json=at.as_json)
 
 
 @click.command()
 @click.argument("rule")
 @of_key
 @of_store
-def enable(
-    rule: str, key: tuple[str, ...], store: str | None, name: str | None, as_json: bool
-) -> None:
+def enable(rule: str, key: tuple[str, ...], at: At) -> None:
     """Let a rule go on that a limit has parked, or that was disabled, and forgive its texts that
     are in quarantine: they run again."""
     from tidegate.engine.control.requests import switch_rule
 
     given = pairs(key, "--key")
-    result = switch_rule(the_store(store), name, "enable", rule, key=given)
-    output.record(result, as_json=as_json)
+    result = switch_rule(at.url, at.name, "enable", rule, key=given)
+    output.record(result, as_json=at.as_json)
 
 
 @click.command()
@@ -234,14 +223,7 @@ def enable(
 @click.option("--purge", is_flag=True, help="Its actions that are not done yet never run.")
 @of_key
 @of_store
-def disable(
-    rule: str,
-    purge: bool,
-    key: tuple[str, ...],
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
+def disable(rule: str, purge: bool, key: tuple[str, ...], at: At) -> None:
     """Stop a rule, and those that use it as an event, until `enable`. For a key it only stops
     firing."""
     from tidegate.engine.control.requests import switch_rule
@@ -249,20 +231,18 @@ def disable(
     if purge and key:
         raise click.UsageError("--purge and --key exclude each other")
     given = pairs(key, "--key")
-    result = switch_rule(the_store(store), name, "disable", rule, purge=purge, key=given)
-    output.record(result, as_json=as_json)
+    result = switch_rule(at.url, at.name, "disable", rule, purge=purge, key=given)
+    output.record(result, as_json=at.as_json)
 
 
 @click.command()
-@click.argument(
-    "file", required=False, type=click.Path(exists=True, dir_okay=False, path_type=Path)
-)
+@click.argument("file", required=False, type=FILE)
 @of_store
-def reload(file: Path | None, store: str | None, name: str | None, as_json: bool) -> None:
+def reload(file: Path | None, at: At) -> None:
     """Have the engine that runs take over a changed rulebook, by default from its file."""
     from tidegate.engine.control.requests import reload_rulebook
 
-    output.record(reload_rulebook(the_store(store), name, file), as_json=as_json)
+    output.record(reload_rulebook(at.url, at.name, file), as_json=at.as_json)
 
 
 @click.group()
@@ -272,46 +252,35 @@ def rules() -> None:
 
 @rules.command("list")
 @of_store
-def list_(store: str | None, name: str | None, as_json: bool) -> None:
+def list_(at: At) -> None:
     """The rules, and which of them were put."""
     from tidegate.engine.control.requests import rules_of
 
-    output.mappings("rules", rules_of(the_store(store), name), as_json=as_json)
+    output.mappings("rules", rules_of(at.url, at.name), as_json=at.as_json)
 
 
 @rules.command()
 @click.argument("rule")
 @click.argument("text", required=False)
-@click.option(
-    "--file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="The rule's YAML, in place of TEXT.",
-)
+@click.option("--file", type=FILE, help="The rule's YAML, in place of TEXT.")
 @of_store
-def put(
-    rule: str,
-    text: str | None,
-    file: Path | None,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
+def put(rule: str, text: str | None, file: Path | None, at: At) -> None:
     """Put a rule beside the rulebook's file: `put alarm '{on: placed, do: ..}'`."""
     from tidegate.engine.control.requests import put_rule
 
     if (text is None) == (file is None):
         raise click.UsageError("say either TEXT or --file")
-    output.record(put_rule(the_store(store), name, rule, text, file), as_json=as_json)
+    output.record(put_rule(at.url, at.name, rule, text, file), as_json=at.as_json)
 
 
 @rules.command()
 @click.argument("rule")
 @of_store
-def drop(rule: str, store: str | None, name: str | None, as_json: bool) -> None:
+def drop(rule: str, at: At) -> None:
     """Drop a rule that was put."""
     from tidegate.engine.control.requests import drop_rule
 
-    output.record(drop_rule(the_store(store), name, rule), as_json=as_json)
+    output.record(drop_rule(at.url, at.name, rule), as_json=at.as_json)
 
 
 COMMANDS = (

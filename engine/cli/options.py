@@ -4,33 +4,54 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
+from functools import wraps
 from pathlib import Path
 from typing import Any
 
 import click
 
 Command = Callable[..., Any]
+FILE = click.Path(exists=True, dir_okay=False, path_type=Path)
 as_json = click.option("--json", "as_json", is_flag=True, help="JSON lines instead of tables.")
 store_url = click.option(
     "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
 )
 
 policy_file = click.option(
-    "--policy",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="What the operator allows: a YAML file (default: TIDEGATE_POLICY).",
+    "--policy", type=FILE, help="What the operator allows: a YAML file (default: TIDEGATE_POLICY)."
+)
+own_rulebook = click.option(
+    "--rulebook-file",
+    type=FILE,
+    help="Register this rulebook first; its default store is used.",
 )
 
 
+@dataclass(frozen=True, slots=True)
+class At:
+    """The store that a command is for, the rulebook in it, and whether it answers in JSON."""
+
+    store: str | None
+    name: str | None
+    as_json: bool
+
+    @property
+    def url(self) -> str:
+        return the_store(self.store)
+
+
 def of_store(command: Command) -> Command:
-    """Options of the commands that need the store only."""
-    for option in (
-        as_json,
-        click.option("--rulebook", "name", metavar="NAME", help="Where a store has several."),
-        store_url,
-    ):
-        command = option(command)
-    return command
+    """Options of the commands that need the store only, given as `at`."""
+
+    @wraps(command)
+    def called(
+        *args: Any, store: str | None, name: str | None, as_json: bool, **options: Any
+    ) -> Any:
+        return command(*args, at=At(store, name, as_json), **options)
+
+    named = click.option("--rulebook", "name", metavar="NAME", help="Where a store has several.")
+    return store_url(named(as_json(called)))
 
 
 def the_store(url: str | None, rulebook: Path | None = None) -> str:

@@ -11,7 +11,15 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidegate.engine.cli import output
-from tidegate.engine.cli.options import of_store, policy_file, seconds_of, store_url, the_store
+from tidegate.engine.cli.options import (
+    At,
+    of_store,
+    own_rulebook,
+    policy_file,
+    seconds_of,
+    store_url,
+    the_store,
+)
 
 if TYPE_CHECKING:
     from tidegate.engine.app.serve import Address
@@ -50,11 +58,7 @@ http = click.option(
     show_default=True,
     help="Where to listen; port 0: any that is free.",
 )
-@click.option(
-    "--rulebook-file",
-    type=click.Path(exists=True, dir_okay=False, path_type=Path),
-    help="Register this rulebook first; its default store is used.",
-)
+@own_rulebook
 @store_url
 @click.option(
     "--rulebook", "name", metavar="NAME", help="Only that one, where a store has several."
@@ -99,15 +103,7 @@ def serve(
 @click.option("--once", is_flag=True, help="What there is now, then end.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
 @of_store
-def listen(
-    heard: str,
-    since: str | None,
-    once: bool,
-    poll: str,
-    store: str | None,
-    name: str | None,
-    as_json: bool,
-) -> None:
+def listen(heard: str, since: str | None, once: bool, poll: str, at: At) -> None:
     """Wait for what a rule detects, or for a signal: a line for each, nothing passed over.
 
     With --json each line holds its `position`; `--since` that goes on behind it, also after a
@@ -118,11 +114,11 @@ def listen(
     pause = seconds_of(poll, "--poll") or 0.5
     last = None
     try:
-        for position, item in listening(the_store(store), name, heard, since, pause, once=once):
+        for position, item in listening(at.url, at.name, heard, since, pause, once=once):
             last = position
-            output.heard(item, position, as_json=as_json)
+            output.heard(item, position, as_json=at.as_json)
     finally:
-        if last is not None and not as_json:
+        if last is not None and not at.as_json:
             output.tell(f"go on with --since {last}")
 
 
