@@ -19,8 +19,8 @@ from tidegate.connectors.delta.catalog import (
     show,
     spark_schema,
 )
-from tidegate.connectors.delta.clock_functions import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.connectors.delta.functions import changing, moment_cast
 from tidegate.connectors.delta.gate import CATALOG, Gate, Locate, Verdict
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.owner_sql import Owned

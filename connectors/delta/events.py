@@ -17,8 +17,8 @@ from pyspark.sql.types import (
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis, unresolved
 from tidegate.connectors.delta.catalog import quoted
-from tidegate.connectors.delta.clock_functions import changing, moment_cast
 from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.connectors.delta.functions import changing, moment_cast
 from tidegate.connectors.delta.gate import Gate
 from tidegate.connectors.delta.places import Texts
 from tidegate.connectors.delta.plans import Plans

@@ -16,13 +16,12 @@ from py4j.protocol import Py4JJavaError
 from pyspark.errors import ParseException
 
 from tidegate.connectors.delta import nodes
-from tidegate.connectors.delta.clock_functions import moment_written
 from tidegate.connectors.delta.faults import parse_error
-from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS
+from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS, moment_written
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
-from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.statement import functions
+from tidegate.rules.sql.writes import MESSAGE, delete_as_merge
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 

@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.entries import Entry, Statement
 from tidegate.engine.core.values import Firings, Unasked
-from tidegate.rules.analysis.order import stages
+from tidegate.rules.analysis.graph import stages
 from tidegate.rules.model import Coupling, Rule
 
 log = logging.getLogger(__name__)
@@ -82,7 +82,7 @@ def entries_for(
     Those deeper than `depth_max` make dead ones (G22). Those that could not be asked make dead ones
     of kind `condition`, one for each part of `unasked`, by rule (G13, G25). Those whose condition
     is detached, and not `decided`, make one that is to be asked. `later`: by rule, those that come
-    after it (`rules.analysis.order.later_ones`).
+    after it (`rules.analysis.graph.later_ones`).
     """
     stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
     sets: list[_Set] = []

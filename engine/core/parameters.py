@@ -11,8 +11,7 @@ from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.types.common import common_type
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
-from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.analysis.script_types import fits
+from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, fits
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.eventscript.tree import Input
 from tidegate.rules.eventscript.types import Structure, Type

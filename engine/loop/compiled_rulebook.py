@@ -13,7 +13,7 @@ from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.stage import Detecting, digest_of
 from tidegate.engine.evaluate.action_events import watched
 from tidegate.engine.evaluate.requirements import Prepared
-from tidegate.rules.analysis.order import later_ones
+from tidegate.rules.analysis.graph import later_ones
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Rule, Rulebook

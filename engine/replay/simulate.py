@@ -1,12 +1,15 @@
-"""`tidegate simulate`: detection over a trace, in simulated time, without Spark and store."""
+"""`tidegate simulate`: detection over a trace, in simulated time, without Spark and store,
+and how far it is, told on stderr."""
 
 from __future__ import annotations
 
+import sys
 import tempfile
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
-from typing import IO
+from typing import IO, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -15,7 +18,7 @@ from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.policy import load_policy
-from tidegate.engine.core.text.layout import screen_width, wrapped
+from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
@@ -23,14 +26,15 @@ from tidegate.engine.replay.damping import Damper
 from tidegate.engine.replay.detection_lines import Printer
 from tidegate.engine.replay.diagnosis import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.json_values import EVENT, TIME
-from tidegate.engine.replay.progress import Progress
 from tidegate.engine.replay.scripts import Scripts, emissions, texts
-from tidegate.engine.replay.spool import times
 from tidegate.engine.replay.times import INSTANTS, of_argument
-from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Context, Rulebook
+
+_LIVE_SECONDS = (1.0, 0.2)  # the first line after, and then every
+_PLAIN_SECONDS = (10.0, 10.0)
 
 
 def simulate(
@@ -172,3 +176,41 @@ def instant(text: str | None, zone: str) -> int | None:
         message = f"{text!r} is no instant"
         message += ": out of range" if "out of range" in str(error) else ""
         raise InputError([Problem("time", message, word_place("--until"), INSTANTS)]) from None
+
+
+class Progress:
+    """On a terminal one line that is written over and taken away at the end; elsewhere a line now
+    and then. Short runs tell nothing."""
+
+    def __init__(self, to: TextIO | None = None) -> None:
+        self._to = to or sys.stderr
+        self._live = self._to.isatty()
+        first, self._every = _LIVE_SECONDS if self._live else _PLAIN_SECONDS
+        self._due = time.monotonic() + first
+        self._shown = False
+
+    def __enter__(self) -> Progress:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._live and self._shown:
+            print("\r\x1b[K", end="", file=self._to, flush=True)
+
+    def read(self, lines: int) -> None:
+        """So many lines have been read and checked."""
+        self._say(f"read {counted(lines, 'line')}")
+
+    def detected(self, lines: int, count: int) -> None:
+        """Detection is over with so many of the lines."""
+        self._say(f"detected over {lines:,} of {counted(count, 'line')} ({lines / count:.0%})")
+
+    def _say(self, text: str) -> None:
+        now = time.monotonic()
+        if now < self._due:
+            return
+        self._due = now + self._every
+        self._shown = True
+        if self._live:
+            print(f"\r\x1b[K{text}", end="", file=self._to, flush=True)
+        else:
+            print(text, file=self._to, flush=True)

@@ -10,8 +10,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from itertools import islice
 from typing import TYPE_CHECKING
 
-from tidegate.rules.analysis.graph import tangles
-from tidegate.rules.analysis.order import later_ones
+from tidegate.rules.analysis.graph import later_ones, tangles
 from tidegate.rules.analysis.triggers import Loop, Triggers
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Coupling, Rule, Rulebook

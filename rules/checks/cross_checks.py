@@ -6,9 +6,8 @@ import re
 from collections.abc import Iterable, Mapping
 
 from tidegate.rules.analysis.draft import Book, refuse
-from tidegate.rules.analysis.graph import cycles, used_in
+from tidegate.rules.analysis.graph import cycles, edges, used_in
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.analysis.order import edges
 from tidegate.rules.analysis.webhooks import check_webhook
 from tidegate.rules.checks import selection
 from tidegate.rules.checks.columns import RELATION_COLUMNS, relation_columns

@@ -12,8 +12,7 @@ from lark import Token, Tree
 
 from tidegate.rules.errors import Place, did_you_mean
 from tidegate.rules.eventscript import tree as t
-from tidegate.rules.eventscript.conversion import join, widened
-from tidegate.rules.eventscript.functions import FORMS, signature
+from tidegate.rules.eventscript.functions import FORMS, join, signature, widened
 from tidegate.rules.eventscript.names import Names
 from tidegate.rules.eventscript.parser import Mistakes, Parsed
 from tidegate.rules.eventscript.typenames import TypeNames

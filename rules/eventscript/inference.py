@@ -16,9 +16,9 @@ from dataclasses import dataclass
 
 from lark import Token, Tree
 
-from tidegate.rules.eventscript.conversion import join, storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import Expressions
+from tidegate.rules.eventscript.functions import join, storable
 from tidegate.rules.eventscript.names import BlockNames
 from tidegate.rules.eventscript.parser import Parsed, Silent
 from tidegate.rules.eventscript.types import Array, Basic, Type

@@ -18,7 +18,7 @@ from tidegate.rules.eventscript.parser import Locate, Mistakes, Parsed, parse
 from tidegate.rules.eventscript.regexes import Regexes, below, walk
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.tree import Program, nodes
-from tidegate.rules.yaml.marks import places
+from tidegate.rules.yaml.reader import places
 
 FOLLOWERS_MAX = 1_000_000
 """Pairs of places that follow each other: what is kept of a script that runs."""

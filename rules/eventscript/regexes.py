@@ -9,9 +9,9 @@ from dataclasses import dataclass, replace
 from lark import Token, Tree
 
 from tidegate.rules.eventscript import tree as t
-from tidegate.rules.eventscript.conversion import storable
 from tidegate.rules.eventscript.declarations import Declarations
 from tidegate.rules.eventscript.expressions import UNITS
+from tidegate.rules.eventscript.functions import storable
 from tidegate.rules.eventscript.inference import event_type, stored_in
 from tidegate.rules.eventscript.parser import Mistakes, Parsed, Silent
 from tidegate.rules.eventscript.statements import Statements

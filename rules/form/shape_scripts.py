@@ -9,8 +9,13 @@ from collections.abc import Iterator, Mapping
 
 from tidegate.rules import eventscript
 from tidegate.rules.analysis.draft import Book
-from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.analysis.script_types import ERROR_FIELDS, fits, is_decimal, payload
+from tidegate.rules.analysis.key_types import (
+    COMMIT_COLUMNS,
+    ERROR_FIELDS,
+    fits,
+    is_decimal,
+    payload,
+)
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
 from tidegate.rules.eventscript.types import Basic, Structure, Type

@@ -13,7 +13,7 @@ from tests.support.rulebooks import HERE, rule
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.core.entries import Entry, Statement
 from tidegate.engine.core.values import Firings
-from tidegate.rules.analysis.order import later_ones
+from tidegate.rules.analysis.graph import later_ones
 from tidegate.rules.model import Coupling, Rule, Sql
 
 S1, S2 = Statement("sql", "first", "alerts"), Statement("signal", "second", action=1)

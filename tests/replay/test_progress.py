@@ -9,8 +9,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.engine.replay import progress
-from tidegate.engine.replay.progress import Progress
+from tidegate.engine.replay import simulate
+from tidegate.engine.replay.simulate import Progress
 
 
 class Terminal(io.StringIO):
@@ -31,7 +31,7 @@ def test_a_short_run_tells_nothing(to: io.StringIO) -> None:
 
 
 def test_a_long_run_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_PLAIN_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(simulate, "_PLAIN_SECONDS", (0.0, 0.0))
     assert told(io.StringIO()).splitlines() == [
         "read 1,000,000 lines",
         "detected over 500,000 of 1,000,000 lines (50%)",
@@ -39,7 +39,7 @@ def test_a_long_run_tells_how_far_it_is(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 def test_on_a_terminal_nothing_is_left_of_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(progress, "_LIVE_SECONDS", (0.0, 0.0))
+    monkeypatch.setattr(simulate, "_LIVE_SECONDS", (0.0, 0.0))
     output = told(Terminal())
     assert "\n" not in output
     assert output.endswith("(50%)\r\x1b[K")

@@ -19,7 +19,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import FIRST_SLICE, answered
 from tests.replay.traces import simulated
-from tidegate.engine.replay import lines, spool
+from tidegate.engine.replay import lines
 from tidegate.engine.replay import trace as traces
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.errors import InputError
@@ -200,15 +200,15 @@ def test_an_unordered_trace_of_many_chunks_is_sorted(
 ) -> None:
     monkeypatch.setattr(lines, "BLOCK_BYTES", 100)
     monkeypatch.setattr(traces, "CHUNK_LINES", 8)
-    monkeypatch.setattr(spool, "PIECES", 3)
+    monkeypatch.setattr(traces, "PIECES", 3)
     kept: list[int] = []
-    add = spool.Spool.add
+    add = traces.Spool.add
 
-    def counted(self: spool.Spool, table: pa.Table) -> None:
+    def counted(self: traces.Spool, table: pa.Table) -> None:
         kept.append(len(table))
         add(self, table)
 
-    monkeypatch.setattr(spool.Spool, "add", counted)
+    monkeypatch.setattr(traces.Spool, "add", counted)
     times = [(i * 37) % 50 for i in range(100)]
     trace = "".join(f'{{"event":"withdrawal","time":{t},"amount":{t}}}\n' for t in times)
     found = [json.loads(line) for line in lines_of(folder, trace)]

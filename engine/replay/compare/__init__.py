@@ -14,8 +14,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from tidegate.engine.replay.simulate import batches, buckets, instant
-from tidegate.engine.replay.spool import times
-from tidegate.engine.replay.trace import Trace, read
+from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place

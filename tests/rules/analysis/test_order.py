@@ -8,7 +8,7 @@ from itertools import combinations
 import pytest
 
 from tidegate import rules
-from tidegate.rules.analysis.order import later_ones, stages
+from tidegate.rules.analysis.graph import later_ones, stages
 from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.model import Rule
 
