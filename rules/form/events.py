@@ -12,7 +12,6 @@ from tidegate.rules.form.values import (
     LENGTH,
     NAME,
     ZONE,
-    only,
     sql,
 )
 from tidegate.rules.model import Change
@@ -27,10 +26,13 @@ _START = k.by_form(
     one=s.choice("now", "earliest", "snapshot", words=words.START_WORDS, like=_SOME_START),
     named=k.by_key(
         "a start",
-        {
-            "version": only("a start", "version", s.integer(0), "first version to read"),
-            "time": only("a start", "time", INSTANT, "first instant to read"),
-        },
+        k.variants(
+            "a start",
+            (
+                Key("version", s.integer(0), "first version to read"),
+                Key("time", INSTANT, "first instant to read"),
+            ),
+        ),
     ),
 )
 _TABLE_KEYS = (
@@ -40,24 +42,13 @@ _TABLE_KEYS = (
     Key("on_unpaired", s.choice("stop", "delete_insert"), "updates whose images do not pair"),
 )
 _A_TABLE = "{path: /lake/orders, key: [id]}"
+_TABLES = (
+    Key("path", s.text("a path"), "folder of the table, or any URI"),
+    Key("table", s.text("a catalog name"), "name in the catalog"),
+)
 TABLE = k.by_key(
     "a table",
-    {
-        "path": k.record(
-            "a table",
-            Key("path", s.text("a path"), "folder of the table, or any URI", required=True),
-            *_TABLE_KEYS,
-            like=_A_TABLE,
-            words=words.TABLE_WORDS,
-        ),
-        "table": k.record(
-            "a table",
-            Key("table", s.text("a catalog name"), "name in the catalog", required=True),
-            *_TABLE_KEYS,
-            like=_A_TABLE,
-            words=words.TABLE_WORDS,
-        ),
-    },
+    k.variants("a table", _TABLES, *_TABLE_KEYS, like=_A_TABLE, words=words.TABLE_WORDS),
     like=_A_TABLE,
     words=words.TABLE_WORDS,
 )
@@ -116,25 +107,15 @@ _CLOCK_KEYS = (
         "what was missed while the engine was down; default fire_all",
     ),
 )
-_CLOCK = s.parsed("a clock literal", texts.absolute, '"<(08:00:00)*/*/*>", or 08:00')
+_ABSOLUTE = s.parsed("a clock literal", texts.absolute, '"<(08:00:00)*/*/*>", or 08:00')
 _CRON = s.parsed("a cron line", texts.cron_line, '"0 17 * * mon-fri"')
+_CLOCKS = (Key("at", _ABSOLUTE, "<(hh:mm:ss)mm/dd/yyyy>"), Key("cron", _CRON, "a Vixie cron line"))
 EVENT = k.by_key(
     "an event type",
     {
         "on": _TABLE_EVENT,
         "signal": _SIGNAL_EVENT,
-        "at": k.record(
-            "a clock event",
-            Key("at", _CLOCK, "<(hh:mm:ss)mm/dd/yyyy>", required=True),
-            *_CLOCK_KEYS,
-            words=words.EVENT_WORDS,
-        ),
-        "cron": k.record(
-            "a clock event",
-            Key("cron", _CRON, "a Vixie cron line", required=True),
-            *_CLOCK_KEYS,
-            words=words.EVENT_WORDS,
-        ),
+        **k.variants("a clock event", _CLOCKS, *_CLOCK_KEYS, words=words.EVENT_WORDS),
     },
     like="{on: insert, table: orders} or {signal: {order_id: bigint}}",
     words=words.EVENT_WORDS,

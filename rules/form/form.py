@@ -29,7 +29,6 @@ from tidegate.rules.form.values import (
     SQL_NAME,
     SQL_VALUES,
     ZONE,
-    only,
     sql,
 )
 from tidegate.rules.model import Context, Coupling, Settings
@@ -82,15 +81,16 @@ _AN_ACTION = f"{{sql: {AN_INSERT}}}, or {{signal: late_order}}"
 _NAMED_ACTION = k.with_node(
     k.by_key(
         "an action",
-        {
-            "sql": only(
-                "an action", "sql", sql(AN_INSERT), "one INSERT, MERGE or UPDATE that reads event"
+        k.variants(
+            "an action",
+            (
+                Key("sql", sql(AN_INSERT), "one INSERT, MERGE or UPDATE that reads event"),
+                Key("signal", _SIGNAL, "raise an event, one a firing"),
+                Key("webhook", _WEBHOOK, "POST, at least once"),
+                Key("enable", NAME, "enable a rule"),
+                Key("disable", NAME, "disable a rule"),
             ),
-            "signal": only("an action", "signal", _SIGNAL, "raise an event, one a firing"),
-            "webhook": only("an action", "webhook", _WEBHOOK, "POST, at least once"),
-            "enable": only("an action", "enable", NAME, "enable a rule"),
-            "disable": only("an action", "disable", NAME, "disable a rule"),
-        },
+        ),
         like=_AN_ACTION,
         several="a list has each on a line of its own, behind a dash",
         words=words.ACTION_WORDS,
@@ -152,7 +152,10 @@ _PER = k.by_form(
 _CONDITION = k.by_form(
     "an expression over a firing or {sql: query}",
     one=sql("count(*) > 3"),
-    named=only("a condition", "sql", sql(A_QUERY), "a query of the firing_ids that hold"),
+    named=k.record(
+        "a condition",
+        Key("sql", sql(A_QUERY), "a query of the firing_ids that hold", required=True),
+    ),
     like="count(*) > 3, or {sql: SELECT firing_id FROM event ..}",
 )
 _RATE = s.parsed("a rate", texts.rate, "3 per 1 h")

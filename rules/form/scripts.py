@@ -42,24 +42,13 @@ _KEYS = (
     Key("enabled", s.FLAG, "default true"),
 )
 _A_SCRIPT = "{file: heating.es}"
+_SCRIPTS = (
+    Key("file", s.text("a path"), "file of the script"),
+    Key("text", k.with_node(s.text("an event script")), "the script"),
+)
 SCRIPT = k.by_key(
     "a script",
-    {
-        "file": k.record(
-            "a script",
-            Key("file", s.text("a path"), "file of the script", required=True),
-            *_KEYS,
-            like=_A_SCRIPT,
-            words=words.SCRIPT_WORDS,
-        ),
-        "text": k.record(
-            "a script",
-            Key("text", k.with_node(s.text("an event script")), "the script", required=True),
-            *_KEYS,
-            like=_A_SCRIPT,
-            words=words.SCRIPT_WORDS,
-        ),
-    },
+    k.variants("a script", _SCRIPTS, *_KEYS, like=_A_SCRIPT, words=words.SCRIPT_WORDS),
     like=_A_SCRIPT,
     words=words.SCRIPT_WORDS,
 )

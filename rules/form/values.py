@@ -10,7 +10,7 @@ from tidegate.rules.expressions.parser import parse
 from tidegate.rules.form import texts
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
-from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report
+from tidegate.rules.yaml.kinds import BAD, Kind, Report
 from tidegate.rules.yaml.reader import Scalar
 
 # fmt: off
@@ -78,7 +78,3 @@ SQL_VALUE = s.scalar(
 SQL_VALUES = k.mapping(SQL_VALUE, ".+", "a name")
 SQL_NAME = "a name: letters, digits and _"
 ANYTHING = Kind(lambda node, _: node, {})
-
-
-def only(what: str, name: str, kind: Kind, doc: str) -> Kind:
-    return k.record(what, Key(name, kind, doc, required=True))

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Final
 
 from tidegate.rules.errors import Place, Problem, did_you_mean
@@ -257,6 +257,14 @@ def by_key(
         return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
     return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]}, like, known)
+
+
+def variants(
+    what: str, firsts: Iterable[Key], *keys: Key, like: str = "", words: Words | None = None
+) -> dict[str, Kind]:
+    """Records of the same `keys`, each of which begins with another one."""
+    every = {first.name: (replace(first, required=True), *keys) for first in firsts}
+    return {name: record(what, *own, like=like, words=words) for name, own in every.items()}
 
 
 def by_form(
