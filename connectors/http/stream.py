@@ -19,7 +19,7 @@ from tidegate.connectors.http.refusal import Refusal
 from tidegate.connectors.http.requests import busy
 from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
 from tidegate.engine.control.signals import heard_in
-from tidegate.engine.core.text.layout import plain
+from tidegate.engine.core.text.json_text import plain
 from tidegate.engine.core.types.fields import SHOWN_MAX
 from tidegate.engine.store.tail import Item, Tail
 from tidegate.rules.errors import EngineError, InputError

@@ -23,7 +23,8 @@ from tidegate.engine.cli.screens import (
     overview_lines,
     status_lines,
 )
-from tidegate.engine.core.text.layout import counted, plain, screen_width, wrapped
+from tidegate.engine.core.text.json_text import plain, shown
+from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
 from tidegate.rules.errors import Problem
@@ -99,15 +100,6 @@ def json_line(value: Mapping[str, Any]) -> None:
         text = json.dumps(value, default=str)
     sys.stdout.write(in_json(text) + "\n")
     sys.stdout.flush()
-
-
-def instant_text(micros: int | None) -> str:
-    """Microseconds since the epoch as ISO 8601 in UTC; `-` for None."""
-    from tidegate.engine.core.text.times import micros_text
-
-    if micros is None:
-        return "-"
-    return f"{micros_text(micros, digits=3)}Z"
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -276,7 +268,7 @@ def _plainly(value: Any) -> Any:
     """A list or mapping as people read it."""
     if isinstance(value, list):
         return "; ".join(str(_plainly(one)) for one in value)
-    return orjson.dumps(value, default=plain).decode() if isinstance(value, Mapping) else value
+    return shown(value) if isinstance(value, Mapping) else value
 
 
 def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
@@ -297,8 +289,7 @@ def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
         _lines(firing_lines([value], screen_width()))
     else:
         rest = {name: cell for name, cell in value.items() if name not in ("event", "time")}
-        fields = orjson.dumps(rest, default=plain).decode()
-        say(in_line(f"{value['time']} {value['event']} {fields}"))
+        say(in_line(f"{value['time']} {value['event']} {shown(rest)}"))
     sys.stdout.flush()
 
 

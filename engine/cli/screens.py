@@ -9,6 +9,7 @@ from typing import Any
 from rich.cells import cell_len
 
 from tidegate.engine.core.lifecycle import CATCHING_UP, LOOKED, WAITING
+from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import (
     age_text,
     bytes_text,
@@ -18,7 +19,6 @@ from tidegate.engine.core.text.layout import (
     fates_text,
     pairs_text,
     time_text,
-    value_text,
     wrapped,
 )
 
@@ -285,7 +285,7 @@ def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
     other line is wider than `width`."""
     for name, value in entry.items():
         if name != "firings" and value not in (None, []):
-            shown = "; ".join(value) if name == "commands" else value_text(value)
+            shown = "; ".join(value) if name == "commands" else json_text.shown(value)
             for line in f"{name}: {shown}".replace("\n", "\n    ").split("\n"):
                 fits = name == "text" or cell_len(line) <= width
                 yield from [line] if fits else wrapped(line, width, line[: -len(line.lstrip())])

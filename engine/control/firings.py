@@ -11,7 +11,7 @@ from tidegate.engine.control.rulebooks import (
     the_rulebook,
     unknown,
 )
-from tidegate.engine.core.text.layout import value_text
+from tidegate.engine.core.text import json_text
 from tidegate.engine.store import open_store
 from tidegate.engine.store.totals import Total
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
@@ -42,7 +42,7 @@ class Chosen:
 
     def matches(self, firing: Mapping[str, Any]) -> bool:
         """Whether a firing, as it is shown, has the key and the state."""
-        key = {name: value_text(value) for name, value in firing["key"].items()}
+        key = {name: json_text.shown(value) for name, value in firing["key"].items()}
         states = {entry["state"] for entry in firing["entries"]}
         states |= ({"failed"} & {firing["condition"]}) | ({"damped"} & firing.keys())
         return self.key.items() <= key.items() and (self.state is None or self.state in states)

@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.scripts.columns import VALUE
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
@@ -138,7 +139,7 @@ def _rows(column: pa.ChunkedArray) -> list[Any]:
     if pa.types.is_timestamp(column.type):
         micros = column.cast(pa.int64()).to_pylist()
         return [None if at is None else micros_text(at) + "Z" for at in micros]
-    return [_of_arrow(value) for value in column.to_pylist()]
+    return [json_text.value(value, stored=True) for value in column.to_pylist()]
 
 
 def _plain(column: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
@@ -166,16 +167,4 @@ def _json(value: Any, kind: Type, iso: bool) -> Any:
         return {name: _json(value[name], each, iso) for name, each in kind.fields}
     if kind == Basic.TIME:
         return orjson.Fragment(times.printed_one(value, iso=iso))
-    return _of_arrow(value)
-
-
-def _of_arrow(value: Any) -> Any:
-    if isinstance(value, float) and not math.isfinite(value):
-        return next(n for n, v in _NO_NUMBERS.items() if v == value or (v != v and value != value))
-    if isinstance(value, list):
-        return [_of_arrow(each) for each in value]
-    if isinstance(value, dict):
-        return {name: _of_arrow(each) for name, each in value.items()}
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+    return json_text.value(value, stored=True)

@@ -23,11 +23,11 @@ def instant(micros: int | None) -> str | None:
     return None if micros is None else f"{micros_text(micros)}Z"
 
 
-def value(found: Any) -> Any:
+def value(found: Any, *, stored: bool = False) -> Any:
     """A Python value of an Arrow column as the language prints it; decimals stay Decimals.
 
     Maps are lists of pairs, sorted; times and dates ISO 8601; bytes base64; what is not a finite
-    number is a string.
+    number is a string. Where it is `stored`, decimals are strings, and maps keep their order.
     """
     match found:
         case float() if not math.isfinite(found):
@@ -39,17 +39,19 @@ def value(found: Any) -> Any:
         case date():
             return found.isoformat()
         case Mapping():
-            return {name: value(item) for name, item in found.items()}
-        case [tuple(), *_]:  # Arrow's form of a map
+            return {name: value(item, stored=stored) for name, item in found.items()}
+        case [tuple(), *_] if not stored:  # Arrow's form of a map
             return [[value(k), value(item)] for k, item in sorted(found, key=_map_key)]
         case list() | tuple():
-            return [value(item) for item in found]
+            return [value(item, stored=stored) for item in found]
+        case Decimal() if stored:
+            return str(found)
     return found
 
 
 def posted(fields: Mapping[str, Any]) -> bytes:
     """Fields as JSON; decimals are numbers with their scale."""
-    return orjson.dumps(value(fields), default=_decimal)
+    return orjson.dumps(value(fields), default=plain)
 
 
 def text(fields: Mapping[str, Any]) -> str:
@@ -62,10 +64,18 @@ def canonical(fields: Mapping[str, Any]) -> str:
     return _ENCODER.encode(fields)
 
 
-def _decimal(found: Any) -> Any:
-    if not isinstance(found, Decimal):
-        raise TypeError(f"{type(found).__name__} has no form in JSON")
-    return orjson.Fragment(format(found, "f"))
+def shown(found: Any) -> str:
+    """A value as people read it: as JSON has it, but texts without quotes."""
+    if isinstance(found, str):
+        return found
+    if isinstance(found, Decimal):
+        return format(found, "f")
+    return orjson.dumps(found, default=plain).decode()
+
+
+def plain(found: Any) -> Any:
+    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
+    return orjson.Fragment(format(found, "f")) if isinstance(found, Decimal) else str(found)
 
 
 def _time(at: datetime) -> str:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import shutil
 import textwrap
 from collections.abc import Iterable, Mapping, Sequence
-from decimal import Decimal
 from typing import Any
 
-import orjson
 from rich.cells import cell_len, set_cell_size
 
+from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.printable import in_line
 
 WIDTH_MIN = 40
@@ -57,23 +56,9 @@ def screen_width() -> int:
     return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)
 
 
-def value_text(value: Any) -> str:
-    """A value as people read it: as JSON has it, but texts without quotes."""
-    if isinstance(value, str):
-        return value
-    if isinstance(value, Decimal):
-        return format(value, "f")
-    return orjson.dumps(value, default=plain).decode()
-
-
-def plain(value: Any) -> Any:
-    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
-    return orjson.Fragment(format(value, "f")) if isinstance(value, Decimal) else str(value)
-
-
 def pairs_text(values: Mapping[str, Any]) -> str:
     """`account_id=7, day=2026-03-02`."""
-    return ", ".join(f"{name}={value_text(value)}" for name, value in values.items())
+    return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 
 
 def time_text(instant: str | None) -> str:
@@ -136,4 +121,4 @@ def columns(
 
 
 def _cell(value: Any) -> str:
-    return f"{value:,}" if isinstance(value, int) else in_line(value_text(value))
+    return f"{value:,}" if isinstance(value, int) else in_line(shown(value))

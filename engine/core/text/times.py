@@ -8,9 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from datetime import date, timedelta
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
+if TYPE_CHECKING:
+    import pyarrow as pa
 
 _CYCLE_DAYS = 146_097  # of the calendar: 400 years
 _DAY_MICROS = 86_400_000_000
@@ -54,6 +55,8 @@ def python_rows(table: pa.Table) -> list[dict[str, Any]]:
 
 
 def _values(array: pa.Array) -> list[Any]:
+    import pyarrow as pa
+
     kind = array.type
     if pa.types.is_timestamp(kind):
         zone = "Z" if kind.tz else ""

@@ -20,6 +20,7 @@ from typing import Any
 import orjson
 import pyarrow as pa
 
+from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
@@ -223,23 +224,7 @@ def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
 
 def stored_value(value: Any) -> Any:
     """A converted value as JSON has it."""
-    if isinstance(value, Decimal):
-        return str(value)
-    if isinstance(value, datetime):
-        return value.isoformat().replace("+00:00", "Z")
-    if isinstance(value, date):
-        return value.isoformat()
-    if isinstance(value, bytes):
-        return base64.b64encode(value).decode()
-    if isinstance(value, float) and not math.isfinite(value):
-        return "NaN" if math.isnan(value) else "Infinity" if value > 0 else "-Infinity"
-    if isinstance(value, list):
-        return [stored_value(item) for item in value]
-    if isinstance(value, tuple):
-        return [stored_value(item) for item in value]
-    if isinstance(value, dict):
-        return {name: stored_value(item) for name, item in value.items()}
-    return value
+    return json_text.value(value, stored=True)
 
 
 def _of(value: Any, *types: type) -> Any:
