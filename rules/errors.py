@@ -104,6 +104,12 @@ class EngineError(TidegateError):
         super().__init__(f"{message}\n    {hint}" if hint else message)
 
 
+def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
+    """By place, each said once."""
+    unique = dict.fromkeys(problems)
+    return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))
+
+
 def nearest(word: str, names: Sequence[str]) -> str | None:
     """The known name that was probably meant, None where none is alike."""
     compared = names if len(names) <= COMPARED_MAX else _alike(word, names)

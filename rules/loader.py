@@ -12,7 +12,7 @@ from tidegate.rules.checks.cross_checks import check
 from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
 from tidegate.rules.checks.statements import check_statements
 from tidegate.rules.checks.warnings import warn
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, in_order
 from tidegate.rules.form.data_rules import with_added
 from tidegate.rules.form.form import RULEBOOK
 from tidegate.rules.form.shape import shape, shape_settings
@@ -147,9 +147,3 @@ def said_once(warnings: list[Problem]) -> tuple[Problem, ...]:
 
 def _said(problem: Problem) -> tuple[str, ...]:
     return problem.code, problem.message, problem.hint, problem.place.file
-
-
-def in_order(problems: list[Problem]) -> tuple[Problem, ...]:
-    """By place, each said once."""
-    unique = dict.fromkeys(problems)
-    return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))

@@ -30,8 +30,7 @@ from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.rules.analysis.graph import table_events, used_in
-from tidegate.rules.errors import EngineError, InputError, Problem
-from tidegate.rules.loader import in_order
+from tidegate.rules.errors import EngineError, InputError, Problem, in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sql.words import sql_words
 

@@ -14,8 +14,8 @@ from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max
 from tidegate.engine.explain.words import action_text, marker_text, position, symbol_text
 from tidegate.rules.analysis.graph import in_order, users_of
 from tidegate.rules.errors import Problem
+from tidegate.rules.errors import in_order as by_place
 from tidegate.rules.eventscript import tree
-from tidegate.rules.loader import in_order as by_place
 from tidegate.rules.model import ClockEvent, Rulebook, Script, ScriptEvent, TableEvent
 
 TABLE_MAX = 200

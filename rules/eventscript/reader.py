@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lark import Tree
 
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, in_order
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.declarations import Declarations, declarations
 from tidegate.rules.eventscript.expressions import Expressions
@@ -35,7 +35,7 @@ def read_script(
     found = declarations(heads, mistakes)
     program = _program(text, regex, found, mistakes)
     if mistakes.problems:
-        raise InputError(_in_order(mistakes.problems))
+        raise InputError(in_order(mistakes.problems))
     count = size(program.regex)
     if count > markers_max:
         message = f"{count} markers and blocks, counts expanded; at most {markers_max}"
@@ -46,9 +46,9 @@ def read_script(
     else:
         mistakes.problems += endless(program.regex)
     if mistakes.problems:
-        raise InputError(_in_order(mistakes.problems))
+        raise InputError(in_order(mistakes.problems))
     declared = {name: mistakes.place(at) for name, at in found.output_names.items()}
-    return program, _in_order(doubts(program, declared))
+    return program, in_order(doubts(program, declared))
 
 
 def _program(text: str, regex: Parsed, found: Declarations, mistakes: Mistakes) -> Program:
@@ -66,12 +66,6 @@ def _program(text: str, regex: Parsed, found: Declarations, mistakes: Mistakes) 
         found.key,
         read,
     )
-
-
-def _in_order(problems: list[Problem]) -> tuple[Problem, ...]:
-    """By place, each said once."""
-    unique = dict.fromkeys(problems)
-    return tuple(sorted(unique, key=lambda each: (each.place.line, each.place.column)))
 
 
 def size(node: t.Regex) -> int:

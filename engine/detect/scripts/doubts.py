@@ -8,8 +8,7 @@ from dataclasses import replace
 
 from tidegate.engine.detect.scripts.exploration import OTHER, Ambiguity, Explored, explore, place_of
 from tidegate.rules import model
-from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.loader import in_order
+from tidegate.rules.errors import InputError, Place, Problem, in_order
 
 SHOWN_MAX = 20
 """Ambiguities that are said of one script."""
