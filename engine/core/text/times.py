@@ -26,16 +26,14 @@ def day_text(days: int) -> str:
     return f"{sign}{abs(year):04}-{found.month:02}-{found.day:02}"
 
 
-def micros_text(micros: int, digits: int | None = None) -> str:
-    """Microseconds since the epoch as ISO 8601 without a zone: `digits` of the fraction, else six
-    or none."""
+def micros_text(micros: int) -> str:
+    """Microseconds since the epoch as ISO 8601 without a zone: six digits of the fraction, or
+    none."""
     days, rest = divmod(micros, _DAY_MICROS)
     seconds, fraction = divmod(rest, 1_000_000)
     minutes, second = divmod(seconds, 60)
     text = f"{day_text(days)}T{minutes // 60:02}:{minutes % 60:02}:{second:02}"
-    if digits is None:
-        digits = 6 if fraction else 0
-    return f"{text}.{fraction:06}"[: len(text) + (digits + 1 if digits else 0)]
+    return f"{text}.{fraction:06}" if fraction else text
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:

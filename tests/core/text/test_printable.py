@@ -57,7 +57,7 @@ def test_times_that_python_cannot_hold_have_a_text() -> None:
         "-0044-03-15",
     ]
     assert micros_text(-9223372036854775807) == "-290308-12-21T19:59:05.224193"
-    assert micros_text(1_500_000, digits=3) == "1970-01-01T00:00:01.500"
+    assert micros_text(1_500_000) == "1970-01-01T00:00:01.500000"
     days = pa.array([2932897, None, 0], pa.int32()).cast(pa.date32())
     assert python_values(days) == ["+10000-01-01", None, "1970-01-01"]
     nested = pa.array([[{"d": 1}], None, []], pa.list_(pa.struct([("d", pa.int64())])))
