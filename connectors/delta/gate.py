@@ -7,7 +7,6 @@ declared table, and reads declared relations by name. The verdict on the analyse
 
 from __future__ import annotations
 
-import difflib
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -19,7 +18,7 @@ from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.faults import parse_error
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS, moment_written
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
-from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
+from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, nearest
 from tidegate.rules.sql.statement import functions
 from tidegate.rules.sql.writes import MESSAGE, delete_as_merge
 
@@ -335,9 +334,8 @@ class Gate:
                 raise _refused("sql-kind", f"{nodes.said(kind)} is refused", "", locate(0))
 
     def _meant(self, name: str, own: Iterable[str]) -> str:
-        close = difflib.get_close_matches(name.lower(), [*self._tables, *own], 1)
-        if close:
-            return f"did you mean {self._tables.get(close[0], close[0])}?"
+        if close := nearest(name.lower(), [*self._tables, *own]):
+            return f"did you mean {self._tables.get(close, close)}?"
         return f"declared are {', '.join(self._tables.values()) or 'none'}"
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
 import re
 import unicodedata
 from dataclasses import dataclass
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
+from tidegate.rules.errors import nearest
 from tidegate.rules.expressions import slips
 from tidegate.rules.expressions.durations import unit_hint
 from tidegate.rules.expressions.nodes import Span
@@ -172,9 +172,8 @@ def _operator(found: Unexpected) -> Said:
         return f"'{word * 2}' is not an operator", f"write {word} once"
     if found.kind != "NAME" or "_WITHIN" not in found.accepted:
         return None
-    close = difflib.get_close_matches(word.lower(), _OPERATORS, n=1)
-    if close:
-        return f"{word!r} is not an operator", f"did you mean {close[0]!r}?"
+    if meant := nearest(word.lower(), _OPERATORS):
+        return f"{word!r} is not an operator", f"did you mean {meant!r}?"
     return f"an operator is missing before {word!r}", slips.joins(
         found.text, found.start, found.start
     )
@@ -189,10 +188,8 @@ def _function(found: Unexpected) -> Said:
     if found.kind != "LPAR" or before is None or "LPAR" in found.accepted:
         return None
     names = {name.lower(): name for name in _FUNCTIONS}
-    close = difflib.get_close_matches(before[1].lower(), names, n=1)
-    hint = slips.called(before[1])
-    if not hint and close:
-        hint = f"did you mean {names[close[0]]!r}?"
+    meant = nearest(before[1].lower(), [*names])
+    hint = slips.called(before[1]) or (f"did you mean {names[meant]!r}?" if meant else "")
     known = f"functions: {', '.join(_FUNCTIONS)}; {slips.CONDITIONS}"
     return f"{before[1]!r} is not a function", hint or known
 
