@@ -9,8 +9,8 @@ from tidegate.rules.yaml.kinds import Report
 
 def check_scripts(book: Book, report: Report) -> None:
     """Add the circles in which a script is an event of itself."""
-    named = {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
-    named |= {name: uses_of(script, book.rules) for name, script in book.scripts.items()}
+    named = {name: uses_of(script, book.rules) for name, script in book.scripts.items()}
+    named |= {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
     uses = {
         _said(name, book): [_said(each.name, book) for each in makers(names, book)]
         for name, names in named.items()

@@ -41,6 +41,8 @@ def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
     try:
         found: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
+        import pyarrow as pa
+
         whole = column.combine_chunks() if isinstance(column, pa.ChunkedArray) else column
         return _values(whole)
     return found
