@@ -18,7 +18,7 @@ from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.store import KeptRulebook, SqlStore
-from tidegate.rules.analysis.table_events import table_events
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.loader import is_text
 from tidegate.rules.model import Rule, Rulebook
