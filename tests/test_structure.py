@@ -65,7 +65,7 @@ SMALL = """
     connectors.clock connectors.http.limits engine.capture.resets engine.core.columns.user_cache
     engine.core.instants engine.core.signing engine.detect.events.kernels.prefetch
     engine.store.misfires engine.store.plans engine.store.timers rules.checks.damping
-    rules.checks.scripts rules.checks.selection rules.yaml.files
+    rules.checks.scripts rules.checks.selection rules.sql.deletes rules.yaml.files
 """
 
 

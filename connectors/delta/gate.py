@@ -19,8 +19,8 @@ from tidegate.connectors.delta.faults import parse_error
 from tidegate.connectors.delta.functions import FUNCTIONS, TABLE_FUNCTIONS, moment_written
 from tidegate.connectors.delta.plans import Part, Parts, Plans, words
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean, nearest
+from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.statement import functions
-from tidegate.rules.sql.writes import MESSAGE, delete_as_merge
 
 Locate = Callable[[int], Place]  # the place of the character at an offset of the text
 

@@ -10,6 +10,7 @@ from functools import lru_cache
 from itertools import pairwise
 
 from tidegate.rules.errors import nearest
+from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
 from tidegate.rules.sql.words import (
     GRAMMAR,
     KEPT_MAX,
@@ -20,7 +21,6 @@ from tidegate.rules.sql.words import (
     sql_tokens,
     sql_words,
 )
-from tidegate.rules.sql.writes import MESSAGE, delete_as_merge
 
 _CLOSES = {"(": ")", "[": "]"}
 _WRITES = ("INSERT", "MERGE", "UPDATE")
