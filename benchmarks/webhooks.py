@@ -6,7 +6,6 @@ signed; a server on this machine that takes 10 ms for an answer.
 
 from __future__ import annotations
 
-import json
 import subprocess
 import sys
 import tempfile
@@ -23,8 +22,9 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.columns.ids import as_binary, as_hex
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry, Outcome, Turn
 from tidegate.engine.core.state import Taken
+from tidegate.engine.core.statement import WebhookStatement
 from tidegate.engine.core.values import Carried, Firings, Plan
 from tidegate.engine.store import open_store
 
@@ -92,14 +92,8 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
     server = subprocess.Popen([sys.executable, "-c", SERVER], stdout=subprocess.PIPE, text=True)
     assert server.stdout is not None
     port = int(server.stdout.readline())
-    text = {
-        "url": f"http://127.0.0.1:{port}/hook",
-        "secret": "TIDEGATE_SECRET_BENCH",
-        "headers": {},
-        "fields": {"account": "k"},
-        "types": {},
-        "group": ["k"],
-    }
+    url, secret = f"http://127.0.0.1:{port}/hook", "TIDEGATE_SECRET_BENCH"
+    hook = WebhookStatement({"account": "k"}, {}, ("k",), url, secret, {})
     book = rules.load(BOOK)
     in_flight = book.settings.webhooks_in_flight_max
     poster = WebhookPoster({f"127.0.0.1:{port}": True}, in_flight, 10)
@@ -119,7 +113,7 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
             done = 0
             for bucket in range(1, BUCKETS + 1):
                 fired = _firings(bucket, firings // BUCKETS)
-                entry = Entry("r", "webhook", json.dumps(text), None, 0, stage=None)
+                entry = Entry("r", hook, turn=Turn(stage=None))
                 plan = Plan("bench", bucket, bucket - 1, bucket, bucket)
                 taken = Taken(plan, Carried(), {}, (fired,), (entry,))
                 runner.add(ledger.buckets.commit(taken), [fired])

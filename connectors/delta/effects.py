@@ -59,7 +59,7 @@ class Effects:
                 if note.get("sealed") is True:
                     return Fate.SEALED
                 done = (note.get("action"), note.get("ids"), note.get("firings"))
-                if done == (entry.action, list(ids), firings):
+                if done == (entry.statement.action, list(ids), firings):
                     count = "-" if commit.written is None else f"{commit.written:,}"
                     told = (entry.rule, entry.target, version, count)
                     _LOG.info("%s wrote %s version %d, rows: %s", *told)

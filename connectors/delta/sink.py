@@ -20,6 +20,7 @@ from tidegate.connectors.delta.plans import Plans, expression
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import AppIds, SinkError
+from tidegate.engine.core.statement import FieldsStatement, encode
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Firings, Reading
 from tidegate.rules.errors import InputError, Place, word_place
@@ -116,14 +117,14 @@ class DeltaSink:
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """See `engine.core.ports.Sink`."""
-        text = json.loads(entry.text)
-        names = list(text["fields"])
-        columns = dict.fromkeys(("firing_id", *text["group"]))
+        statement = entry.stating(FieldsStatement)
+        names = list(statement.fields)
+        columns = dict.fromkeys(("firing_id", *statement.group))
         try:
             with self._catalog.session() as session:
                 values = [
-                    _typed(expression(session, text["fields"][name]), text["types"].get(name))
-                    for name in names
+                    _typed(expression(session, text), statement.types.get(name))
+                    for name, text in statement.fields.items()
                 ]
                 grouped = group(show(session, firings.relation), tuple(columns), *values)
                 found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
@@ -158,10 +159,11 @@ class DeltaSink:
                 lambda: self._is_moved(entry, self._target(entry))
             ):
                 return
+            text = encode(entry.statement)
             if names := _parameters(entry, firings):
-                self._within(lambda: _run_bound(session, entry.text, firings, names))
+                self._within(lambda: _run_bound(session, text, firings, names))
             else:
-                self._within(lambda: session.sql(entry.text))
+                self._within(lambda: session.sql(text))
 
     def _within(self, call: Callable[[], T]) -> T:
         return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)
@@ -178,7 +180,7 @@ class DeltaSink:
             schema, place = firings.relation.schema, self._place(entry)
             return self._analyst.statement(
                 entry.rule,
-                entry.text,
+                encode(entry.statement),
                 place,
                 schema,
                 names,
@@ -233,7 +235,7 @@ class DeltaSink:
             "rule": entry.rule,
             "entry": entry.number,
             "app_id": entry.app_id,
-            "action": entry.action,
+            "action": entry.statement.action,
             "depth": entry.depth,
         }
 

@@ -6,13 +6,14 @@ import logging
 import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Entry, Fate, Outcome, Progress
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.ledger import Outbox
 from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
@@ -80,12 +81,14 @@ class Attempts:
         entry is to be held; `firings`: the entry's."""
         entry, executor = outcome.entry, self.executors[outcome.entry.kind]
         sealed = Fate.SEALED.value
-        if outcome.state != "held" or outcome.fate not in (None, sealed) or self._rule_holds(entry):
+        progress = outcome.progress
+        held = progress.state == "held" and progress.fate in (None, sealed)
+        if not held or self._rule_holds(entry):
             return outcome
         most = self.rulebook.settings.dead_in_a_row_max
         if self.outbox.dead_in_a_row(entry, most) >= most:
             why = f"its rule is suspended, for the last {most} were dead (dead_in_a_row_max)"
-            return replace(outcome, error=f"{outcome.error}; {why}")
+            return _with(outcome, error=f"{progress.error}; {why}")
         return self._dead(outcome, executor, firings)
 
     def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
@@ -96,41 +99,44 @@ class Attempts:
         if again and never and self._rule_holds(entry):
             again, never, why = again + never, (), str(error)
         if error.cut_short:
-            failed = Outcome(entry, "pending", entry.attempts, entry.error)
+            tried = Progress(attempts=entry.progress.attempts, error=entry.progress.error)
+            failed = Outcome(entry, tried)
         else:
             failed = self.failed(entry, Failure(why, lasting=not again))
-        due = max(failed.next_attempt_at, self.now() + int(error.after_seconds * 1_000_000))
-        failed = replace(failed, next_attempt_at=due)
+        due = self.now() + int(error.after_seconds * 1_000_000)
+        failed = _with(failed, next_attempt_at=max(failed.progress.next_attempt_at, due))
         left = again or never
         if len(left) == len(firings):
             return failed
-        part = replace(entry, number=0, attempts=failed.attempts, details=None, next_attempt_at=0)
+        tried = replace(entry.progress, attempts=failed.progress.attempts, details=None)
+        tried = replace(tried, next_attempt_at=0)
         ended = [one for one in firings.hex_ids().to_pylist() if one not in {*again, *never}]
         successors = []
         if ended:
-            ids = tuple(ended)
-            done = replace(part, firing_ids=ids, state="done", error=None, otherwise_at=None)
-            successors.append(done)
+            done = replace(tried, state="done", error=None)
+            part = replace(entry, number=0, firing_ids=tuple(ended), progress=done)
+            successors.append(replace(part, otherwise_at=None))
         if again and never:
-            dead = replace(part, firing_ids=never, state="dead", error=error.lasting)
-            successors.append(dead)
+            dead = replace(tried, state="dead", error=error.lasting)
+            successors.append(replace(entry, number=0, firing_ids=never, progress=dead))
         return replace(failed, firing_ids=left, successors=tuple(successors))
 
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
         """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
         nobody knows. It is held where it cannot be sealed."""
-        if outcome.fate is not None:
-            error = outcome.entry.error or outcome.error
-            return replace(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
+        progress = outcome.progress
+        if progress.fate is not None:
+            error = outcome.entry.progress.error or progress.error
+            return _with(outcome, state="dead", error=error, fate=None, next_attempt_at=0)
         try:
             fate = executor.seal(outcome.entry, firings)
         except SinkError:
-            return replace(outcome, error=f"{outcome.error}; held, for it cannot be sealed")
+            return _with(outcome, error=f"{progress.error}; held, for it cannot be sealed")
         if fate is Fate.EFFECT:
-            return Outcome(outcome.entry, "done", outcome.attempts)
+            return Outcome(outcome.entry, progress.finished("done"))
         if fate is not Fate.SEALED:
-            return replace(outcome, fate=fate.value)
-        return replace(outcome, state="dead", next_attempt_at=0)
+            return _with(outcome, fate=fate.value)
+        return _with(outcome, state="dead", next_attempt_at=0)
 
     def _rule_holds(self, entry: Entry) -> bool:
         """Whether its rule wants an entry that cannot be done to hold the queue."""
@@ -139,7 +145,7 @@ class Attempts:
 
     def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         """The outcome of an attempt that failed: the entry is tried again, or held."""
-        attempts, retry = entry.attempts + 1, self._retry(entry)
+        attempts, retry = entry.progress.attempts + 1, self._retry(entry)
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
         held = stopped or why.lasting or attempts >= retry.attempts
         if not held:
@@ -148,19 +154,24 @@ class Attempts:
         shown = fate.value if fate is not None and stopped else None
         again = self.now() + _pause(entry.number, attempts, retry, held=held)
         state = "held" if held else "pending"
-        return Outcome(
-            entry,
-            state,
-            attempts,
-            why.error,
+        progress = Progress(
+            state=state,
+            attempts=attempts,
+            error=why.error,
             details=why.details,
             fate=shown,
             next_attempt_at=again,
         )
+        return Outcome(entry, progress)
 
     def _retry(self, entry: Entry) -> Retry:
         rule = self.rulebook.rules.get(entry.rule)
         return rule.retry if rule is not None else Retry()
+
+
+def _with(outcome: Outcome, **changes: Any) -> Outcome:
+    """The outcome with another progress."""
+    return replace(outcome, progress=replace(outcome.progress, **changes))
 
 
 def _pause(number: int, attempts: int, retry: Retry, *, held: bool) -> int:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Entry, Fate, Outcome, Progress
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Firings
 
@@ -95,4 +95,4 @@ class Executor(Protocol):
 
 def done(entry: Entry) -> Outcome:
     """The outcome of an attempt that did what the entry says."""
-    return Outcome(entry, "done", entry.attempts + 1)
+    return Outcome(entry, Progress(state="done", attempts=entry.progress.attempts + 1))

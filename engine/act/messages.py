@@ -30,7 +30,9 @@ def tell(taken: Taken) -> None:
         log.warning(said, clock, missed, micros_text(until))
     for entry in taken.entries:
         if entry.state == "dead":
-            log.error("rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.error)
+            log.error(
+                "rule %s: entry %d is dead: %s", entry.rule, entry.number, entry.progress.error
+            )
     if log.isEnabledFor(logging.INFO):
         asked = [entry for entry in taken.entries if entry.kind == "condition"]
         later = {entry.rule for entry in asked if entry.state != "dead"}

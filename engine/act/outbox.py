@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.entries import Entry, Statement
+from tidegate.engine.core.entries import Entry, Progress, Turn
+from tidegate.engine.core.statement import Question, Statement
 from tidegate.engine.core.values import Firings, Unasked
 from tidegate.rules.analysis.graph import stages
 from tidegate.rules.model import Coupling, Rule
@@ -39,8 +40,8 @@ class Stamp:
         app_id = f"tidegate/{self.store_id}/{self.rulebook}/{entry.rule}"
         if entry.alternative:
             app_id += "/otherwise"
-        if entry.place:  # it stands for an entry whose marker may be far ahead of it
-            app_id += "/asked" if asked else f"/redrive/{entry.place}/{entry.order}"
+        if entry.turn.place:  # it stands for an entry whose marker may be far ahead of it
+            app_id += "/asked" if asked else f"/redrive/{entry.turn.place}/{entry.turn.order}"
         version = self.latest.get(entry.target) if entry.target is not None else None
         return replace(entry, app_id=app_id, target_version=version)
 
@@ -100,7 +101,7 @@ def entries_for(
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
     entries = asked + list(_staged(sets))
     return tuple(
-        stamp.on(_admitted(_timed(replace(entry, order=order), rules, stamp), depth_max))
+        stamp.on(_admitted(_timed(_ordered(entry, order), rules, stamp), depth_max))
         for order, entry in enumerate(entries)
     )
 
@@ -113,20 +114,14 @@ def alternative(
     entries = (
         Entry(
             entry.rule,
-            s.kind,
-            s.text,
-            s.target,
-            order,
-            firing_ids=entry.firing_ids,
+            statement,
+            entry.firing_ids,
             bucket=entry.bucket,
             depth=entry.depth,
-            action=s.action,
-            stage=None,
-            reads=s.reads,
-            appends=s.appends,
+            turn=Turn(order=order, stage=None),
             alternative=True,
         )
-        for order, s in enumerate(statements)
+        for order, statement in enumerate(statements)
     )
     return tuple(stamp.on(_admitted(one, depth_max)) for one in entries)
 
@@ -193,20 +188,13 @@ def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
     numbers: dict[tuple[int, int, int], int] = {}
     for one in sorted(sets, key=lambda s: s.order):
         stage = None if one.stage is None else numbers.setdefault(one.stage, len(numbers))
-        for s in one.statements:
-            yield Entry(
-                one.rule.name,
-                s.kind,
-                s.text,
-                s.target,
-                0,
-                firing_ids=one.ids,
-                depth=one.depth,
-                action=s.action,
-                stage=stage,
-                reads=s.reads,
-                appends=s.appends,
-            )
+        for statement in one.statements:
+            turn = Turn(stage=stage)
+            yield Entry(one.rule.name, statement, one.ids, depth=one.depth, turn=turn)
+
+
+def _ordered(entry: Entry, order: int) -> Entry:
+    return replace(entry, turn=replace(entry.turn, order=order))
 
 
 def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Entry:
@@ -215,26 +203,21 @@ def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Ent
     asked = rule.condition or (levels and levels.fire)
     text = asked.text if asked else ""
     depth = int(pc.max(firings.firings["depth"]).as_py())
-    return Entry(rule.name, "condition", text, None, 0, firing_ids=ids, depth=depth, stage=None)
+    return Entry(rule.name, Question(text), ids, depth=depth, turn=Turn(stage=None))
 
 
 def _dead_condition(rule: Rule, firings: Firings, dead: Unasked) -> Entry:
     own = firings.some(pc.is_in(firings.hex_ids(), pa.array(dead.firing_ids, pa.string())))
     why = dead.why
-    return replace(
-        _condition(rule, own, dead.firing_ids),
-        state="dead",
-        attempts=why.attempts,
-        error=why.error,
-        details=why.details,
-    )
+    progress = Progress(state="dead", attempts=why.attempts, error=why.error, details=why.details)
+    return replace(_condition(rule, own, dead.firing_ids), progress=progress)
 
 
 def _admitted(entry: Entry, depth_max: int) -> Entry:
     if entry.depth <= depth_max or entry.state == "dead" or entry.kind == "condition":
         return entry  # of a condition's firings, some may be admitted
     error = f"depth {entry.depth} is past max_cascade_depth = {depth_max}"
-    return replace(entry, state="dead", error=error)
+    return replace(entry, progress=Progress(state="dead", error=error))
 
 
 def _warn(rule: Rule, commits: int) -> None:

@@ -19,7 +19,7 @@ class Waiting:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        return self.entry.place, self.entry.order, self.entry.number
+        return self.entry.turn.place, self.entry.turn.order, self.entry.number
 
 
 class Queues:
@@ -77,14 +77,14 @@ class Queues:
         """The entries that may run beside those that are `running`, in order. What has been taken
         is to be among these before the next one is asked for."""
         heads = sorted((queue[0] for queue in self._queues.values()), key=lambda w: w.position)
-        stages = [(w.entry.bucket, w.entry.stage or 0) for w in heads if w.entry.ordered]
+        stages = [(w.entry.bucket, w.entry.turn.stage or 0) for w in heads if w.entry.ordered]
         first = min(stages, default=None)
         passed: list[Entry] = []
         for one in heads:
             entry = one.entry
             if one.due > now or any(entry.number == other.number for other in running):
                 continue
-            if entry.ordered and (entry.bucket, entry.stage or 0) != first:
+            if entry.ordered and (entry.bucket, entry.turn.stage or 0) != first:
                 continue
             if any(_waits(entry, other) for other in (*running, *passed)):
                 passed.append(entry)
@@ -95,4 +95,4 @@ class Queues:
 def _waits(entry: Entry, other: Entry) -> bool:
     """Whether an entry waits for another to end. None waits for a detached one, except such: where
     both write a table, Delta lets one commit at a time."""
-    return (entry.stage is None or other.stage is not None) and entry.excludes(other)
+    return (entry.turn.stage is None or other.turn.stage is not None) and entry.excludes(other)

@@ -37,7 +37,7 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
         return successor
     refused = _seal(entry, seal)
     if refused is Fate.EFFECT:
-        return Outcome(entry, "done", entry.attempts, control=control.id)
+        return Outcome(entry, entry.progress.finished("done"), control=control.id)
     if isinstance(refused, str) and not control.option:
         return refused
     if refused is Fate.PASSED and successor is not None and not control.option:
@@ -47,7 +47,7 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
             f"runs it anew, `tidegate skip {entry.number}` passes over it"
         )
     if refused is Fate.PASSED:
-        entry = replace(entry, fate=refused.value)
+        entry = replace(entry, progress=replace(entry.progress, fate=refused.value))
     if successor is None:
         return _outcome(entry, "skipped", control)
     return replace(_outcome(entry, "redriven", control), successors=(successor,))
@@ -71,12 +71,5 @@ def _seal(entry: Entry, seal: Seal) -> Fate | str:
 
 
 def _outcome(entry: Entry, state: str, control: Control) -> Outcome:
-    return Outcome(
-        entry,
-        state,
-        entry.attempts,
-        entry.error,
-        details=entry.details,
-        fate=entry.fate,
-        control=control.id,
-    )
+    progress = replace(entry.progress, state=state, next_attempt_at=0)
+    return Outcome(entry, progress, control=control.id)

@@ -86,7 +86,7 @@ class Runner:
         listed = list(entries)
         self._timed = {e.number: e for e in listed if e.otherwise_at is not None}
         self.queues.put(
-            Waiting(e, 0 if e.state == "held" else e.next_attempt_at, tried=True)
+            Waiting(e, 0 if e.state == "held" else e.progress.next_attempt_at, tried=True)
             for e in listed
             if e.state in OPEN
         )
@@ -122,7 +122,9 @@ class Runner:
             if not stopped():
                 self._do_otherwise(present)
                 self._start(present)
-            awaited = [f for f, w in self._running.items() if patient or w.entry.stage is not None]
+            awaited = [
+                f for f, w in self._running.items() if patient or w.entry.turn.stage is not None
+            ]
             if awaited:
                 begin(RUNNING, tried + self.queues.count_due(self._looked_at), tried)
                 go_on(RUNNING, len(self._running))
@@ -190,17 +192,18 @@ class Runner:
     def _purged(self, waiting: Waiting) -> Outcome | None:
         """The outcome of an entry that is to land no more, None if it still could."""
         entry, fate = waiting.entry, Fate.SEALED
-        if waiting.tried or entry.attempts:
+        if waiting.tried or entry.progress.attempts:
             try:
                 fate = self._sealed(entry)
             except SinkError as error:
                 log.error("rule %s: entry %d cannot be purged: %s", entry.rule, entry.number, error)
                 return None
         if fate is Fate.EFFECT:
-            return Outcome(entry, "done", entry.attempts)
+            return Outcome(entry, entry.progress.finished("done"))
         if fate is not Fate.SEALED:
             return None
-        return Outcome(entry, "dead", entry.attempts, "purged: its rule was disabled")
+        progress = entry.progress.finished("dead", "purged: its rule was disabled")
+        return Outcome(entry, progress)
 
     def _start(self, present: Present) -> None:
         """Start what may run now, as far as there are hands."""
@@ -218,13 +221,13 @@ class Runner:
             running.append(waiting.entry)
             future = hands.submit(partial(self.attempts.make, waiting, firings, present))
             self._running[future] = waiting
-            if waiting.entry.stage is None:
+            if waiting.entry.turn.stage is None:
                 future.add_done_callback(lambda _: self.wake())
 
     def _hands(self, entry: Entry) -> Hands:
         if entry.kind == "webhook":
             return self.beside or self.crew
-        return self.crew if entry.stage is not None else self.aside or self.crew
+        return self.crew if entry.turn.stage is not None else self.aside or self.crew
 
     def _put(self, entries: Iterable[Entry]) -> None:
         """Entries that were stored just now."""
@@ -252,7 +255,7 @@ class Runner:
     def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
         """Tell that an action begins, to the rules that watch it."""
         watched = present.watched(entry.rule)
-        if watched and not entry.attempts and entry.is_action:
+        if watched and not entry.progress.attempts and entry.is_action:
             own = firings_of_entry(entry, firings)
             told = edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now())
             self.ledger.signals.tell(told)
@@ -272,7 +275,7 @@ class Runner:
             and w.entry.number < entry.number
             for w in self.queues
         )
-        if behind or (entry.state == "dead" and not entry.attempts):
+        if behind or (entry.state == "dead" and not entry.progress.attempts):
             return Fate.SEALED
         firings = firings_of_entry(entry, self._firings(entry))
         return self.executors[entry.kind].seal(entry, firings)
@@ -306,11 +309,7 @@ class Runner:
         before = outcome.entry
         entry = replace(
             before,
-            state=outcome.state,
-            attempts=outcome.attempts,
-            error=outcome.error,
-            fate=outcome.fate,
-            next_attempt_at=outcome.next_attempt_at,
+            progress=replace(outcome.progress, details=before.progress.details),
             firing_ids=outcome.firing_ids or before.firing_ids,
         )
         self.queues.remove(entry)
@@ -319,7 +318,7 @@ class Runner:
         elif timed := self._timed.get(entry.number):
             self._timed[entry.number] = replace(timed, firing_ids=entry.firing_ids)
         if outcome.state in OPEN:
-            self.queues.put([Waiting(entry, entry.next_attempt_at, tried=True)])
+            self.queues.put([Waiting(entry, entry.progress.next_attempt_at, tried=True)])
         if before.kind == "condition" and outcome.firings is not None:
             log.info("%s %s", before.rule, fired_text(outcome.firings))
         if outcome.state in ("held", "dead") and before.state != outcome.state:
@@ -332,12 +331,13 @@ class Runner:
 
 def _stopped(entry: Entry, rulebook: Rulebook) -> str:
     what = f" it writes {entry.target};" if entry.target else ""
-    held = entry.state == "held"
+    progress = entry.progress
+    held = progress.state == "held"
     then = "holds the later entries of its rule" if held else "is dead; later ones go on"
-    often = "once" if entry.attempts == 1 else f"{entry.attempts} times"
+    often = "once" if progress.attempts == 1 else f"{progress.attempts} times"
     return (
         f"rule {entry.rule}: entry {entry.number} of bucket {entry.bucket} failed "
-        f"{often} and {then}:{what} {entry.error}\n"
+        f"{often} and {then}:{what} {progress.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )
 

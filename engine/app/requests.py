@@ -131,7 +131,8 @@ def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:
             f"    {obstacle.hint}; then `tidegate enable {obstacle.rule}`"
         )
     entry = f"entry {obstacle.number} of rule {obstacle.rule}"
-    if obstacle.state == "pending" and not obstacle.attempts:
+    if obstacle.state == "pending" and not obstacle.progress.attempts:
         return f"{entry} waits for its turn"
     state = "waits for its next attempt" if obstacle.state == "pending" else f"is {obstacle.state}"
-    return f"{entry} {state}: {obstacle.error or 'not tried'}\n    {way_past(obstacle, rules)}"
+    why = obstacle.progress.error or "not tried"
+    return f"{entry} {state}: {why}\n    {way_past(obstacle, rules)}"

@@ -1,13 +1,17 @@
-"""The outbox: statements, entries, the outcomes of attempts; what operators ask for."""
+"""The outbox: entries, the outcomes of attempts; what operators ask for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
+from typing import TypeVar
 
 import pyarrow as pa
 
+from tidegate.engine.core.statement import SqlStatement, Statement
 from tidegate.engine.core.values import Answers, Firings, Signal
+
+S = TypeVar("S", bound=Statement)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,24 +34,38 @@ class Control:
     asked_at: int = 0
 
 
-@dataclass(frozen=True, slots=True)
-class Statement:
-    """An action as it stands in an entry: its kind and text, the table that it writes, its number
-    among its rule's actions, the declared tables that it `reads`, and whether it only `appends`.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """How far an entry has come. `state`: `pending` (not tried yet, or waiting for a retry), `held`
+    (it has used up its attempts, or its `fate` is passed or unknown; it holds the queue of its
+    rule), `done`, `dead`, `skipped` (passed over by an operator), `redriven` (another entry stands
+    in its place). `error`, of the last attempt, holds no values of the user's tables, `details`
+    may. `next_attempt_at`: when it is due again after a failure, microseconds."""
 
-    The text of a signal is JSON: `action` (its number in the rule), `event`, `fields` (expressions
-    by field), `types` (Spark's, by field), `group` (the columns with one value a firing that the
-    expressions name). That of a webhook has `url`, `secret` and `headers` (with names of variables)
-    in place of the event, and no types. That of a switch has `kind` (enable | disable) and `rule`.
-    An `unmarked` statement is SQL that leaves no marker: it may be done more than once (G19).
-    """
+    state: str = "pending"
+    attempts: int = 0
+    error: str | None = None
+    details: str | None = None
+    fate: str | None = None
+    next_attempt_at: int = 0
 
-    kind: str  # sql | unmarked | signal | webhook | switch
-    text: str
-    target: str | None = None
-    action: int = 0
-    reads: frozenset[str] = frozenset()
-    appends: bool = False
+    def finished(self, state: str, error: str | None = None) -> Progress:
+        """That of an entry that is not tried again."""
+        return Progress(state=state, attempts=self.attempts, error=error)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """When an entry may run. `order` is its position in the bucket's order of actions (G15),
+    `place` that in the queue of its rule: its own number, or that of the entry which it was
+    redriven for, or of the condition that made it; of one place, `order` says which is first.
+
+    `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
+    None for detached ones, which neither wait for others nor are waited for."""
+
+    order: int = 0
+    place: int = 0
+    stage: int | None = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -55,51 +73,53 @@ class Entry:
     """One outbox entry: one statement for one set of firings, or for one firing (G16).
 
     `number` is drawn from the store's one increasing sequence when the entry is stored (0 before).
-    `kind`, `text`, `target`, `action`, `reads` and `appends` are those of its Statement; kind
-    `condition` is a condition that is asked by itself, because it is detached or failed for good,
-    with the condition's text. `firing_ids`: hex ids when the entry is for some of the rule's
-    firings only, None for all held. `order` is the position in the bucket's order of actions (G15),
-    `place` that in the queue of its rule: its own number, or that of the entry which it was
-    redriven for, or of the condition that made it; of one place, `order` says which is first.
-
-    `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
-    None for detached ones, which neither wait for others nor are waited for. `next_attempt_at`:
-    when it is due again after a failure, microseconds. `otherwise_at`: when the rule's alternative
-    is to be done, unless this was done before; `alternative`: it is one (G23).
+    `firing_ids`: hex ids when the entry is for some of the rule's firings only, None for all held.
+    `otherwise_at`: when the rule's alternative is to be done, unless this was done before;
+    `alternative`: it is one (G23).
 
     `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
     target's latest version before the entry was stored; its effect can only stand after it (G16b).
-
-    State: `pending` (not tried yet, or waiting for a retry), `held` (it has used up its attempts,
-    or its `fate` is passed or unknown; it holds the queue of its rule), `done`, `dead`, `skipped`
-    (passed over by an operator), `redriven` (another entry stands in its place). `error` holds no
-    values of the user's tables, `details` may.
     """
 
     rule: str
-    kind: str
-    text: str
-    target: str | None
-    order: int
+    statement: Statement
     firing_ids: tuple[str, ...] | None = None
     number: int = 0
     bucket: int = 0
-    state: str = "pending"
-    attempts: int = 0
-    error: str | None = None
     depth: int = 1
-    action: int = 0
+    turn: Turn = Turn()
+    progress: Progress = Progress()
     app_id: str = ""
     target_version: int | None = None
-    place: int = 0
-    details: str | None = None
-    fate: str | None = None
-    stage: int | None = 0
-    reads: frozenset[str] = frozenset()
-    appends: bool = False
-    next_attempt_at: int = 0
     otherwise_at: int | None = None
     alternative: bool = False
+
+    @property
+    def state(self) -> str:
+        return self.progress.state
+
+    @property
+    def kind(self) -> str:
+        return self.statement.kind
+
+    @property
+    def target(self) -> str | None:
+        """The table that it writes."""
+        return self.statement.target
+
+    def stating(self, kind: type[S]) -> S:
+        """Its statement, of a kind."""
+        if not isinstance(self.statement, kind):
+            raise TypeError(f"entry {self.number} is a {self.kind}")
+        return self.statement
+
+    def numbered(self, number: int, bucket: int) -> Entry:
+        """As it is stored. One that has no place in its rule's queue gets that of its number."""
+        placed = self.placed(self.turn.place or number)
+        return replace(placed, number=number, bucket=bucket)
+
+    def placed(self, place: int) -> Entry:
+        return replace(self, turn=replace(self.turn, place=place))
 
     @property
     def queue(self) -> str:
@@ -113,9 +133,10 @@ class Entry:
         """The commands that redrive and that skip it, with the options without which they are
         refused: where its effect may be there already, or where it may not be sealed (G16b)."""
         redrive, skip = f"tidegate redrive {self.number}", f"tidegate skip {self.number}"
-        if self.fate == Fate.UNKNOWN.value:
+        fate = self.progress.fate
+        if fate == Fate.UNKNOWN.value:
             return f"{redrive} --may-double", f"{skip} --unsealed"
-        return (f"{redrive} --may-double" if self.fate == Fate.PASSED.value else redrive), skip
+        return (f"{redrive} --may-double" if fate == Fate.PASSED.value else redrive), skip
 
     @property
     def is_action(self) -> bool:
@@ -126,7 +147,8 @@ class Entry:
     def ordered(self) -> bool:
         """Whether others wait for its first attempt: not for a detached entry, nor for one that was
         tried, or stands in the place of another."""
-        return self.stage is not None and not self.attempts and self.place == self.number
+        turn = self.turn
+        return turn.stage is not None and not self.progress.attempts and turn.place == self.number
 
     def same_set(self, other: Entry) -> bool:
         """Whether both are for the same firings of one rule, in the same branch of it."""
@@ -142,9 +164,12 @@ class Entry:
 
         Example: MERGE INTO a excludes INSERT INTO b SELECT .. FROM a; INSERT INTO a .. FROM event
         does not exclude another such."""
-        if self.target is not None and self.target == other.target:
-            return not (self.appends and other.appends) or self.target in self.reads | other.reads
-        return self.target in other.reads or other.target in self.reads
+        mine, its = self.statement, other.statement
+        if not (isinstance(mine, SqlStatement) and isinstance(its, SqlStatement)):
+            return False
+        if mine.target is not None and mine.target == its.target:
+            return not (mine.appends and its.appends) or mine.target in mine.reads | its.reads
+        return mine.target in its.reads or its.target in mine.reads
 
 
 class Fate(Enum):
@@ -160,7 +185,7 @@ class Fate(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one entry: its new `state`, with the attempts so far and the last error.
+    """What became of one entry: its new `progress`.
 
     `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
     stored and numbered in the same transaction: the entry that takes the place of a redriven one,
@@ -176,19 +201,18 @@ class Outcome:
     """
 
     entry: Entry
-    state: str  # pending | held | done | dead | skipped | redriven
-    attempts: int
-    error: str | None = None
+    progress: Progress
     signals: tuple[Signal, ...] = ()
-    details: str | None = None
-    fate: str | None = None
-    successors: tuple[Entry, ...] = ()
-    firings: Firings | None = None
-    control: int | None = None
-    next_attempt_at: int = 0
     ends: tuple[Signal, ...] = ()
     fails: tuple[Signal, ...] = ()
+    successors: tuple[Entry, ...] = ()
     firing_ids: tuple[str, ...] | None = None
-    asks: tuple[str, str] | None = None
+    firings: Firings | None = None
     answers: Answers | None = None
     memory: pa.Table | None = None
+    asks: tuple[str, str] | None = None
+    control: int | None = None
+
+    @property
+    def state(self) -> str:
+        return self.progress.state

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.core.entries import Statement
 from tidegate.engine.core.parameters import OLD, SAMPLE, input_columns
 from tidegate.engine.core.ports import Analyst
+from tidegate.engine.core.statement import (
+    FieldsStatement,
+    SignalStatement,
+    SqlStatement,
+    Statement,
+    SwitchStatement,
+    WebhookStatement,
+)
 from tidegate.engine.core.values import Needs, Reading
 from tidegate.engine.evaluate.disabled_keys import silent_keys
 from tidegate.engine.evaluate.samples import Sample
@@ -150,8 +155,7 @@ def _prepare_rule(
     statements: list[Statement] = []
     for number, action in enumerate((*rule.actions, *rule.otherwise)):
         if isinstance(action, Switch):
-            asked = {"kind": "enable" if action.enabled else "disable", "rule": action.rule}
-            statements.append(Statement("switch", json.dumps(asked), action=number))
+            statements.append(SwitchStatement(action.rule, action.enabled, action=number))
             continue
         types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
         try:
@@ -163,14 +167,18 @@ def _prepare_rule(
             reading = _read(rule, action, shape, analyst, types, resolve=False)
         if isinstance(action, Sql):
             reads = reading.tables & rulebook.tables.keys()
-            kind = "unmarked" if reading.unmarked else "sql"
             statements.append(
-                Statement(kind, action.text, reading.target, number, reads, reading.appends)
+                SqlStatement(
+                    action.text,
+                    reading.target,
+                    reads,
+                    reading.appends,
+                    reading.unmarked,
+                    action=number,
+                )
             )
-        elif isinstance(action, SignalAction):
-            statements.append(_signal(action, number, types, shape, reading))
         else:
-            statements.append(_webhook(action, number, shape, reading))
+            statements.append(_with_fields(action, number, types, shape, reading))
         readings.append(reading)
     if problems and not (proven and all(p.code == _MISFIT for p in problems)):
         raise InputError(problems)
@@ -276,33 +284,20 @@ def parameter_names(rule: Rule) -> tuple[str, ...]:
     return ("firing_id", "started_at", "detected_at", *rule.key_names)
 
 
-def _signal(
-    action: SignalAction, number: int, types: Mapping[str, str], shape: Shape, reading: Reading
-) -> Statement:
-    text = {
-        "action": number,
-        "event": action.event,
-        "types": {name: types[name] for name in action.fields},
-        **_fields(action, shape, reading),
-    }
-    return Statement("signal", json.dumps(text), action=number)
-
-
-def _webhook(action: Webhook, number: int, shape: Shape, reading: Reading) -> Statement:
-    text = {
-        "url": action.url,
-        "secret": action.secret,
-        "headers": dict(action.headers),
-        "types": {},
-        **_fields(action, shape, reading),
-    }
-    return Statement("webhook", json.dumps(text), action=number)
-
-
-def _fields(action: SignalAction | Webhook, shape: Shape, reading: Reading) -> dict[str, Any]:
-    """What fields are evaluated with."""
-    group = [name for name in shape.per_firing if name in reading.columns]
-    return {"fields": dict(action.fields), "group": group}
+def _with_fields(
+    action: SignalAction | Webhook,
+    number: int,
+    types: Mapping[str, str],
+    shape: Shape,
+    reading: Reading,
+) -> FieldsStatement:
+    fields = action.fields
+    group = tuple(name for name in shape.per_firing if name in reading.columns)
+    if isinstance(action, SignalAction):
+        types = {name: types[name] for name in fields}
+        return SignalStatement(fields, types, group, action.event, action=number)
+    own = action.url, action.secret, action.headers
+    return WebhookStatement(fields, {}, group, *own, action=number)
 
 
 def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 
 from tidegate.engine.act.executors import done
 from tidegate.engine.act.outbox import Stamp, alternative, entries_for
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry, Outcome, Progress
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.outage import looking_at_tables
 from tidegate.engine.core.ports import Conditions, Feed, QuarantinedError, SinkError
@@ -76,10 +76,10 @@ class Present:
         )
         held = firings.firings.filter(firings.through)
         ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
-        stamp = self._stamp()
+        stamp, place = self._stamp(), entry.turn.place
         return tuple(
             replace(
-                stamp.on(replace(one, place=entry.place), asked=entry.place == entry.number),
+                stamp.on(one.placed(place), asked=place == entry.number),
                 target_version=one.target_version,
                 firing_ids=one.firing_ids or ids,
             )
@@ -104,35 +104,19 @@ class Present:
         rule = self.basis.rulebook.rules.get(entry.rule)
         if rule is None:
             return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
-        fresh = replace(
-            entry,
-            number=0,
-            state="pending",
-            attempts=0,
-            error=None,
-            details=None,
-            fate=None,
-            next_attempt_at=0,
-        )
+        fresh = replace(entry, number=0, progress=Progress())
         if entry.kind == "condition":
             return self._stamp().on(fresh)
         prepared = self.basis.prepared
         statements = prepared.otherwise if entry.alternative else prepared.statements
-        now = next((s for s in statements[rule.name] if s.action == entry.action), None)
+        now = next((s for s in statements[rule.name] if s.action == entry.statement.action), None)
         if now is None:
             return (
-                f"rule {entry.rule} has no action number {entry.action + 1} any more: skip entry "
-                f"{entry.number}"
+                f"rule {entry.rule} has no action number {entry.statement.action + 1} any more: "
+                f"skip entry {entry.number}"
             )
-        fresh = replace(
-            fresh,
-            kind=now.kind,
-            text=now.text,
-            target=now.target,
-            reads=now.reads,
-            appends=now.appends,
-        )
-        return self._stamp(now.target).on(fresh)
+        fresh = replace(fresh, statement=now)
+        return self._stamp(fresh.target).on(fresh)
 
     def _stamp(self, *targets: str | None) -> Stamp:
         latest = {name: self._latest(name) for name in targets if name is not None}

@@ -6,6 +6,7 @@ import json
 from collections.abc import Iterator, Mapping
 
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.statement import FieldsStatement, encode
 from tidegate.engine.core.suspect import Text, text_digest
 from tidegate.rules.analysis.graph import sample_texts, table_events
 from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql, Webhook
@@ -24,9 +25,9 @@ def texts_of(book: Rulebook) -> frozenset[Text]:
 
 def text_of(entry: Entry) -> str:
     """What Spark runs of an entry: its statement, or the expressions of its fields."""
-    if entry.kind not in ("signal", "webhook"):
-        return entry.text
-    return _fields_text(json.loads(entry.text)["fields"])
+    if isinstance(entry.statement, FieldsStatement):
+        return _fields_text(entry.statement.fields)
+    return encode(entry.statement)
 
 
 def _texts(book: Rulebook) -> Iterator[tuple[str, str, str]]:

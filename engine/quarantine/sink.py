@@ -79,9 +79,11 @@ class WatchedSink:
 def _action(entry: Entry) -> Suspect:
     """An entry by the text that it runs."""
     alternative = "/otherwise" if entry.alternative else ""
-    subject = f"{entry.rule}/{entry.action}{alternative}"
+    subject = f"{entry.rule}/{entry.statement.action}{alternative}"
     writes = f", which writes {entry.target}" if entry.target else ""
-    told = f"action {entry.action + 1} of rule {entry.rule}{writes} (entry {entry.number})"
+    told = (
+        f"action {entry.statement.action + 1} of rule {entry.rule}{writes} (entry {entry.number})"
+    )
     return Suspect("action", subject, text_digest(text_of(entry)), str(entry.number), told=told)
 
 

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Collection, Sequence
-from dataclasses import replace
+from dataclasses import asdict, fields, replace
 from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry, Outcome, Progress, Turn
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Firings, Plan, Signal
 from tidegate.engine.store import controls, damping, id_runs, signals, totals, versions
 from tidegate.engine.store import tables as t
@@ -96,12 +97,7 @@ class Outbox(Bound):
             sa.update(t.outbox)
             .where(same)
             .values(
-                state=outcome.state,
-                attempts=outcome.attempts,
-                error=outcome.error,
-                details=outcome.details,
-                fate=outcome.fate,
-                next_attempt_at=outcome.next_attempt_at,
+                **asdict(outcome.progress),
                 **(narrowed or {}),
             )
         ).rowcount
@@ -260,8 +256,10 @@ def insert_entries(
         .returning(t.meta.c.last_entry)
     ).scalar_one()
     numbered = tuple(
-        replace(entry, number=number, bucket=bucket, place=entry.place or number)
-        for number, entry in enumerate(sorted(entries, key=lambda e: e.order), last - count + 1)
+        entry.numbered(number, bucket)
+        for number, entry in enumerate(
+            sorted(entries, key=lambda e: e.turn.order), last - count + 1
+        )
     )
     made = {
         "stored_at": server_now(connection),
@@ -303,33 +301,29 @@ def _fired(signal: Signal) -> str:
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
-    ids = entry.firing_ids
+    ids, said = entry.firing_ids, entry.statement
+    of_sql = said if isinstance(said, SqlStatement) else SqlStatement("")
     return {
         "number": entry.number,
         "rulebook": rulebook,
         "bucket": entry.bucket,
         "rule": entry.rule,
         "kind": entry.kind,
-        "text": entry.text,
-        "target": entry.target,
-        "position": entry.order,
+        "text": encode(said),
+        "action": said.action,
+        "target": of_sql.target,
+        "reads": json.dumps(sorted(of_sql.reads)),
+        "appends": int(of_sql.appends),
+        "position": entry.turn.order,
+        "place": entry.turn.place,
+        "stage": entry.turn.stage,
         "firing_ids": None if ids is None else ids_to_bytes(ids),
         "depth": entry.depth,
-        "state": entry.state,
-        "attempts": entry.attempts,
-        "error": entry.error,
-        "details": entry.details,
-        "fate": entry.fate,
-        "action": entry.action,
         "app_id": entry.app_id,
         "target_version": entry.target_version,
-        "place": entry.place,
-        "stage": entry.stage,
-        "reads": json.dumps(sorted(entry.reads)),
-        "appends": int(entry.appends),
-        "next_attempt_at": entry.next_attempt_at,
         "otherwise_at": entry.otherwise_at,
         "alternative": int(entry.alternative),
+        **asdict(entry.progress),
     }
 
 
@@ -349,27 +343,22 @@ def to_entry(row: sa.Row[Any]) -> Entry:
     """An entry from its row."""
     return Entry(
         rule=row.rule,
-        kind=row.kind,
-        text=row.text,
-        target=row.target,
-        order=row.position,
+        statement=decode(
+            row.kind,
+            row.text,
+            row.action,
+            target=row.target,
+            reads=frozenset(json.loads(row.reads)),
+            appends=bool(row.appends),
+        ),
         firing_ids=None if row.firing_ids is None else ids_from_bytes(row.firing_ids),
         number=row.number,
         bucket=row.bucket,
-        state=row.state,
-        attempts=row.attempts,
-        error=row.error,
         depth=row.depth,
-        action=row.action,
+        turn=Turn(order=row.position, place=row.place, stage=row.stage),
+        progress=Progress(**{f.name: getattr(row, f.name) for f in fields(Progress)}),
         app_id=row.app_id,
         target_version=row.target_version,
-        place=row.place,
-        details=row.details,
-        fate=row.fate,
-        stage=row.stage,
-        reads=frozenset(json.loads(row.reads)),
-        appends=bool(row.appends),
-        next_attempt_at=row.next_attempt_at,
         otherwise_at=row.otherwise_at,
         alternative=bool(row.alternative),
     )

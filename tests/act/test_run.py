@@ -99,7 +99,7 @@ def test_failures_are_retried_after_doubling_pauses_and_nobody_waits_for_them() 
     # Pauses of 1, 2 and 3 s, less a quarter at most: the last would be 4, but for the upper bound.
     pauses = [(late - early) / SECOND for (early, _), (late, _) in pairwise(tries)]
     assert all(0.75 <= pause / whole <= 1 for pause, whole in zip(pauses, (1, 2, 3), strict=True))
-    assert [(o.state, o.attempts) for o in run.outbox.outcomes] == [
+    assert [(o.state, o.progress.attempts) for o in run.outbox.outcomes] == [
         ("pending", 1),
         ("pending", 2),
         ("pending", 3),
@@ -114,8 +114,8 @@ def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the
     with caplog.at_level(logging.ERROR):
         run([numbered(1, "b", attempts=2)])
     (outcome,) = run.outbox.outcomes
-    assert (outcome.state, outcome.attempts) == ("held", 3)
-    assert outcome.error == "[DIVIDE_BY_ZERO] Division by zero."
+    assert (outcome.state, outcome.progress.attempts) == ("held", 3)
+    assert outcome.progress.error == "[DIVIDE_BY_ZERO] Division by zero."
     (said,) = caplog.messages
     assert "rule b: entry 1 of bucket 9 failed 3 times and holds the later entries" in said
     assert "`tidegate redrive 1`" in said
@@ -124,7 +124,7 @@ def test_g17_an_entry_that_has_used_up_its_attempts_is_held_and_the_log_says_the
     with caplog.at_level(logging.ERROR):
         run()
     assert len(caplog.messages) == 1  # it is said once
-    assert [o.attempts for o in run.outbox.outcomes] == [3, 4]
+    assert [o.progress.attempts for o in run.outbox.outcomes] == [3, 4]
 
 
 def test_g17_a_held_entry_is_tried_again_at_the_longest_pause_alone() -> None:
@@ -188,7 +188,9 @@ def test_g22_of_several_outcomes_only_the_one_whose_signal_is_refused_has_failed
     entries = [numbered(n, rule, target=targets[n]) for n, rule in enumerate("abc", start=1)]
     assert run(entries) == 2
     assert run.states == [(1, "done"), (2, "pending"), (3, "done")]
-    assert [o.error for o in run.outbox.outcomes if o.error] == ["entry 2: the id is taken"]
+    assert [o.progress.error for o in run.outbox.outcomes if o.progress.error] == [
+        "entry 2: the id is taken"
+    ]
 
 
 def test_g16b_the_log_is_asked_after_each_run_and_before_a_second_one() -> None:
@@ -217,7 +219,10 @@ def test_g16b_a_statement_that_leaves_no_commit_is_not_done() -> None:
     run = Run(Silent())
     assert run([numbered(1, "a")]) == 0
     (outcome,) = run.outbox.outcomes
-    assert (outcome.state, outcome.error) == ("pending", "its statement left no commit")
+    assert (outcome.state, outcome.progress.error) == (
+        "pending",
+        "its statement left no commit",
+    )
 
 
 def test_after_a_restart_what_landed_is_only_settled() -> None:

@@ -85,7 +85,11 @@ def test_g22_signals_are_settled_with_their_entry() -> None:
         runner.work(Unasked())
     failed, outcome = outbox.outcomes
     assert (failed.state, failed.signals) == ("pending", ())
-    assert (outcome.state, outcome.attempts, len(outcome.signals)) == ("done", 2, 2)
+    assert (outcome.state, outcome.progress.attempts, len(outcome.signals)) == (
+        "done",
+        2,
+        2,
+    )
     assert sink.asked == []
 
 

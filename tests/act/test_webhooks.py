@@ -25,6 +25,7 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.failpoints import FailpointError, arm
+from tidegate.engine.core.statement import encode
 from tidegate.engine.core.values import Firings
 from tidegate.engine.store import open_store
 from tidegate.rules.model import Retry
@@ -79,7 +80,12 @@ class Bench:
             self.store.of("bank").outbox.entry(n) for n in range(1, self.store.last_entry() + 1)
         )
         return [
-            (e.number, e.state, list(e.firing_ids) if e.firing_ids else None, e.error)
+            (
+                e.number,
+                e.state,
+                list(e.firing_ids) if e.firing_ids else None,
+                e.progress.error,
+            )
             for e in found
             if e is not None
         ]
@@ -262,8 +268,8 @@ def test_g18_a_redrive_sends_what_is_dead_by_the_same_keys(
     class Now(Unasked):
         def renewed(self, entry: Entry) -> Entry:
             return make.entry(
-                entry.rule, kind=entry.kind, text=entry.text, target=None, stage=None,
-                firing_ids=entry.firing_ids, place=entry.place, bucket=entry.bucket,
+                entry.rule, kind=entry.kind, text=encode(entry.statement), target=None, stage=None,
+                firing_ids=entry.firing_ids, place=entry.turn.place, bucket=entry.bucket,
             )  # fmt: skip
 
     receiver.answer = lambda _: 200

@@ -270,8 +270,8 @@ def test_g16b_engines_on_two_copies_of_a_store_do_nothing_twice(
         assert shop.logged() == Counter([("first", 1), ("hearing", 7), ("first", 2)])
         with open_store(twin.store, create=False) as store:
             (held,) = store.of("shop").outbox.open_entries()
-            assert (held.rule, held.state, held.fate) == ("first", "held", "passed")
-            assert "an engine on a copy of this store" in (held.error or "")
+            assert (held.rule, held.state, held.progress.fate) == ("first", "held", "passed")
+            assert "an engine on a copy of this store" in (held.progress.error or "")
         shop.order((3,))
         for engine in (first, second):
             engine.run_once()

@@ -14,7 +14,7 @@ import pytest
 from tests.cli.conftest import SIGNALS, Tidegate
 from tests.support import make
 from tidegate.engine.cli.screens import entry_lines
-from tidegate.engine.core.entries import Fate, Outcome
+from tidegate.engine.core.entries import Fate
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore, open_store
@@ -45,8 +45,10 @@ def url(tmp_path: Path) -> str:
             rejected=[Rejected("opened", "inbox", "no door", {"door": "Ada's"}, "Ada was it")] * 2,
             parked=(Parked("passed", "it stores too much", "bound it", make.BEGIN),),
         )
-        store.of(NAME, epoch).outbox.settle([Outcome(numbered[0], "done", 1)])
-        held = Outcome(numbered[2], "held", 1, "cast failed", details="cast of 'Ada' failed\nat 2")
+        store.of(NAME, epoch).outbox.settle([make.outcome(numbered[0], "done", 1)])
+        held = make.outcome(
+            numbered[2], "held", 1, "cast failed", details="cast of 'Ada' failed\nat 2"
+        )
         store.of(NAME, epoch).outbox.settle([held])
         store.of(NAME, epoch).lease.release()
     return url
@@ -306,7 +308,7 @@ def doubt(store: SqlStore) -> None:
     assert entry is not None
     epoch = store.of(NAME).lease.acquire(this_holder(), 60)
     store.of(NAME, epoch).outbox.settle(
-        [Outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value)]
+        [make.outcome(entry, "held", 3, "no answer", fate=Fate.UNKNOWN.value)]
     )
     store.of(NAME, epoch).lease.release()
 

@@ -56,7 +56,7 @@ class Landed:
     def entries(self, name: str) -> Iterator[Any]:
         for _, number in self.sink.entries:
             entry = self.store.entries[number]
-            if entry.action == ("effects", "totals").index(name):
+            if entry.statement.action == ("effects", "totals").index(name):
                 yield entry
 
 

@@ -11,6 +11,7 @@ import pytest
 from tests.support.analysts import ListedAnalyst
 from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, condition, event, rule, rulebook, sql
 from tidegate.engine.core.event_names import beginning, with_edges
+from tidegate.engine.core.statement import encode
 from tidegate.engine.core.values import Reading
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.rules.errors import InputError, Problem
@@ -81,8 +82,8 @@ def test_statements_say_all_that_an_entry_has_to_keep() -> None:
     signal = SignalAction("noticed", {"account": "account", "note": "kind"}, HERE)
     of = rule("moved", per={"moved": ["account"]}, actions=(sql("amount"), signal))
     first, second = prepared(of).statements["r"]
-    assert (first.kind, first.text, first.target) == ("sql", "amount", "alerts")
-    assert json.loads(second.text) == {
+    assert (first.kind, encode(first), first.target) == ("sql", "amount", "alerts")
+    assert json.loads(encode(second)) == {
         "action": 1,
         "event": "noticed",
         "fields": {"account": "account", "note": "kind"},
@@ -95,7 +96,7 @@ def test_g29_a_webhook_keeps_the_names_of_its_secrets_and_what_its_body_reads() 
     headers = {"X-A": "${TIDEGATE_SECRET_A}"}
     hook = Webhook("https://x.org", "TIDEGATE_SECRET_B", headers, {"who": "account"}, HERE)
     found = prepared(rule("moved", per={"moved": ["account"]}, actions=(sql("kind"), hook)))
-    assert json.loads(found.statements["r"][1].text) == {
+    assert json.loads(encode(found.statements["r"][1])) == {
         "url": "https://x.org",
         "secret": "TIDEGATE_SECRET_B",
         "headers": headers,
@@ -141,7 +142,7 @@ def test_a_text_that_ran_before_and_fits_no_more_is_kept(
             prepare(book, SCHEMAS, Misfit(), proven)
         return
     found = prepare(book, SCHEMAS, Misfit(), proven).rules["r"]
-    assert [(s.text, s.target) for s in found.statements] == [("amount", "alerts")]
+    assert [(encode(s), s.target) for s in found.statements] == [("amount", "alerts")]
     assert found.wanted == found.shape.schema  # it reads all there is
 
 

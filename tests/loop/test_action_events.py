@@ -56,7 +56,7 @@ def test_g23_an_action_begins_once_ends_after_its_last_statement_or_fails(
 
     def failing(entry: Entry, firings: Firings) -> None:
         (n,) = firings.relation["id"].to_pylist()
-        if (entry.rule, entry.action) == ("pay", 1) and left[n]:
+        if (entry.rule, entry.statement.action) == ("pay", 1) and left[n]:
             left[n] -= 1
             raise SinkError("[NO] no")
         run(entry, firings)

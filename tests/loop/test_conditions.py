@@ -11,10 +11,11 @@ import pytest
 
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import BOOK, Bench, NoConditions
-from tests.support.make import signal
+from tests.support.make import altered, signal
 from tidegate.engine.app.requests import sentence
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.statement import encode
 from tidegate.engine.core.values import Answers, Failure, Question, Reading
 from tidegate.engine.store import SqlStore
 
@@ -49,8 +50,8 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     assert bench.states() == [(1, "dead")]
     (dead,) = store.of("loop").rule_states.obstacles()
     assert isinstance(dead, Entry)
-    assert (dead.kind, dead.error) == ("condition", "[DIVIDE_BY_ZERO] division")
-    assert dead.attempts == 3
+    assert (dead.kind, dead.progress.error) == ("condition", "[DIVIDE_BY_ZERO] division")
+    assert dead.progress.attempts == 3
     assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
     assert "redrive" not in sentence(dead, {})  # nothing would say what to run
     assert {f["condition"] for f in store.of("loop").firings.listed(rule="a")} == {"dead"}
@@ -80,15 +81,20 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     (asked,) = present.asked(dead, firings).successors
     assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
     spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
-    renewed = present.renewed(replace(done, text="old", target="gone", **spent))  # type: ignore[arg-type]
+    renewed = present.renewed(altered(done, text="old", target="gone", **spent))
     assert isinstance(renewed, Entry)
     for made, rule, place in ((asked, "a/asked", 1), (renewed, "b/redrive/2/1", 2)):
-        assert (made.number, made.place, made.target) == (0, place, "out")
+        assert (made.number, made.turn.place, made.target) == (0, place, "out")
         assert made.app_id == f"tidegate/{store.id}/loop/{rule}"
         assert made.target_version == 0
-        assert made.text == "INSERT INTO out SELECT id FROM event"
-        assert (made.state, made.attempts, made.error, made.fate) == ("pending", 0, None, None)
-    assert renewed.details is None
+        assert encode(made.statement) == "INSERT INTO out SELECT id FROM event"
+        assert (
+            made.state,
+            made.progress.attempts,
+            made.progress.error,
+            made.progress.fate,
+        ) == ("pending", 0, None, None)
+    assert renewed.progress.details is None
 
 
 class Noting(NoConditions):
@@ -258,7 +264,7 @@ def act(bench: Bench) -> None:
 def test_g18_a_redriven_action_of_a_condition_comes_before_the_later_ones(store: SqlStore) -> None:
     bench = asking(store, f"{DO}, {DO}, {DO}")
     bench.feed.commits = 1
-    bench.sink.fails = lambda entry: SinkError("[NO] no") if entry.action == 0 else None
+    bench.sink.fails = lambda entry: SinkError("[NO] no") if entry.statement.action == 0 else None
     act(bench)
     (first, state), *_ = bench.states()
     assert state == "held"
@@ -266,7 +272,7 @@ def test_g18_a_redriven_action_of_a_condition_comes_before_the_later_ones(store:
     store.of("loop").controls.ask("redrive", str(first))
     act(bench)
     run = [store.of("loop").outbox.entry(number) for _, number in bench.sink.entries]
-    assert [entry.action for entry in run if entry] == [0, 1, 2]
+    assert [entry.statement.action for entry in run if entry] == [0, 1, 2]
     assert len({app_id for app_id, _, ids in bench.sink.commits if ids}) == 2
     bench.feed.commits = 2
     act(bench)  # what is asked in its turn has one app id, however many buckets there are

@@ -40,7 +40,7 @@ class Broken(Bench):
         def failing(entry: Entry, firings: Firings) -> None:
             if entry.alternative:
                 self.alternatives.append(firings.relation["id"].to_pylist())
-            elif entry.action == 1 and self.broken:
+            elif entry.statement.action == 1 and self.broken:
                 raise SinkError("[NO] no")
             run(entry, firings)
 

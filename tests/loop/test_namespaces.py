@@ -52,7 +52,7 @@ class Sink(MemorySink):
     """The first statement of `broken` fails for good."""
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        if entry.rule == "broken" and entry.action == 0:
+        if entry.rule == "broken" and entry.statement.action == 0:
             raise SinkError("[NO] never")
         super().run(entry, firings)
 

@@ -8,6 +8,7 @@ from collections import Counter
 
 from tests.support.bench import BOOK, Bench
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.statement import encode
 from tidegate.engine.store import SqlStore
 
 
@@ -79,7 +80,9 @@ def test_g18_a_redriven_entry_has_the_present_text_and_the_place_of_the_old_one(
     store: SqlStore,
 ) -> None:
     bench = Bench(store, commits=1)
-    bench.sink.fails = lambda entry: SinkError("[NO] x") if "SELECT id" in entry.text else None
+    bench.sink.fails = lambda entry: (
+        SinkError("[NO] x") if "SELECT id" in encode(entry.statement) else None
+    )
     bench.drain()
     bench.feed.commits = 2
     bench.drain()

@@ -82,7 +82,9 @@ def test_g07_an_outage_is_no_attempt_and_answers_no_operator(store: SqlStore) ->
         bench.loop.recover()
     assert [control.subject for control in store.of("loop").controls.pending()] == ["1"]
     entries = store.of("loop").outbox.open_entries()
-    assert [(e.state, e.attempts, e.error) for e in entries] == [("pending", 0, None)] * 2
+    assert [(e.state, e.progress.attempts, e.progress.error) for e in entries] == [
+        ("pending", 0, None)
+    ] * 2
 
 
 def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: SqlStore) -> None:

@@ -64,7 +64,10 @@ def test_g17_a_held_entry_is_tried_again_by_the_next_run(store: SqlStore) -> Non
     assert bench.states() == [(1, "held"), (2, "held")]
     (first, _) = store.of("loop").rule_states.obstacles()
     assert isinstance(first, Entry)
-    assert (first.attempts, first.error) == (3, "RuntimeError: the gateway is gone")
+    assert (first.progress.attempts, first.progress.error) == (
+        3,
+        "RuntimeError: the gateway is gone",
+    )
     bench.sink.fails = lambda entry: None
     bench.restart()
     bench.drain()
@@ -130,7 +133,7 @@ def test_g16b_a_marker_that_another_history_passed_is_no_proof(
     assert bench.states() == [(1, "held")]
     (held,) = store.of("loop").rule_states.obstacles()
     assert isinstance(held, Entry)
-    assert held.fate == "passed"
+    assert held.progress.fate == "passed"
     bench.restart()
     bench.drain()
     assert bench.states() == [(1, "held")]
@@ -200,7 +203,7 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
     assert bench.states() == [(1, "dead"), (3, "dead"), (5, "held"), (7, "pending")]
     held = store.of("loop").outbox.entry(5)
     assert held is not None
-    assert held.error == (
+    assert held.progress.error == (
         "[NO] x; its rule is suspended, for the last 2 were dead (dead_in_a_row_max)"
     )
     bench.sink.fails = lambda entry: None
@@ -230,9 +233,9 @@ def test_g18_before_an_entry_is_dead_its_log_is_asked(store: SqlStore, lost: boo
     bench.clock.later(5)
     bench.drain()
     assert bench.states() == [(1, "dead"), (2, "dead")]
-    assert [e.error for e in store.of("loop").rule_states.obstacles() if isinstance(e, Entry)] == [
-        "[NO] why"
-    ] * 2
+    assert [
+        e.progress.error for e in store.of("loop").rule_states.obstacles() if isinstance(e, Entry)
+    ] == ["[NO] why"] * 2
 
 
 def test_g17_a_condition_that_was_asked_is_no_action_that_was_done(

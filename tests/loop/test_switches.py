@@ -8,9 +8,8 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support.bench import Bench
-from tests.support.make import signal
+from tests.support.make import outcome, signal
 from tidegate.engine.control.requests import ask_for_rule
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import controls
@@ -237,7 +236,7 @@ def test_g24_a_switch_is_asked_for_once_with_its_entrys_outcome(store: SqlStore)
     assert entry is not None
     assert entry.state == "done"
     before = len(answers(store))
-    bench.ledger.outbox.settle([Outcome(entry, "done", 1, asks=("disable", "x"))])
+    bench.ledger.outbox.settle([outcome(entry, "done", 1, asks=("disable", "x"))])
     assert not store.of("loop").controls.pending()  # what is finished stays so
     assert len(answers(store)) == before == 1
 

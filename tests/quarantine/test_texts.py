@@ -15,6 +15,7 @@ from tests.support import make
 from tests.support.analysts import EveryIdAnalyst
 from tidegate import rules
 from tidegate.engine.core.ports import ReadRequest
+from tidegate.engine.core.statement import encode
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Question
 from tidegate.engine.evaluate.requirements import Reading, prepare
@@ -92,7 +93,7 @@ def test_each_text_that_can_be_a_suspect_is_one_of_the_rulebooks() -> None:
         for name, statements in of.items():
             for s in statements:
                 entry = make.entry(
-                    name, kind=s.kind, text=s.text, action=s.action, alternative=alternative
+                    name, kind=s.kind, text=encode(s), action=s.action, alternative=alternative
                 )
                 if s.kind != "switch":
                     dies(sink.run, entry, make.firings(name, 1))

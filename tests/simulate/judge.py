@@ -132,7 +132,7 @@ def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
 
 def out_of_order(sink: MemorySink, entries: Sequence[Entry]) -> int:
     """Statements that landed before one with an earlier place in the queue of their rule."""
-    places = {entry.number: entry.place for entry in entries}
+    places = {entry.number: entry.turn.place for entry in entries}
     wrong, last = 0, Counter[str]()
     for rule, number in sink.entries:
         if rule != "asked":  # what is dead is passed by, and may be redriven after later ones

@@ -9,9 +9,9 @@ import pytest
 
 from tests.support.memory import MemorySink
 from tests.support.memorystore import MemoryLedger
-from tidegate.engine.act.executors import Present
+from tidegate.engine.act.executors import Present, done
 from tidegate.engine.act.run import Runner
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.state import Taken
 from tidegate.engine.core.values import Carried, Firings, Signal
 from tidegate.engine.detect.scripts.state import PREFIX
@@ -45,7 +45,7 @@ def settled_before_it_ran(patch: pytest.MonkeyPatch) -> None:
     def begun(runner: Runner, entry: Entry, firings: Firings, present: Present) -> None:
         begin(runner, entry, firings, present)
         if entry.kind == "sql":
-            runner.ledger.outbox.settle([Outcome(entry, "done", entry.attempts + 1)])
+            runner.ledger.outbox.settle([done(entry)])
 
     patch.setattr(Runner, "_begin", begun)
 

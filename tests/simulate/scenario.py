@@ -181,9 +181,13 @@ class RefusingSink(MemorySink):
         if entry.rule == "counts" and not self.overrun:
             self.overrun = True
             raise SinkError("[OVERRUN] late", overrun=True)
-        if entry.rule in ("asked", "single") and entry.place == entry.number and entry.bucket == 1:
+        if (
+            entry.rule in ("asked", "single")
+            and entry.turn.place == entry.number
+            and entry.bucket == 1
+        ):
             first = firings.relation["id"].to_pylist()[0] == 0
-            if first and entry.action == 0:
+            if first and entry.statement.action == 0:
                 raise SinkError("[NO] never")
         super().run(entry, firings)
 
@@ -303,7 +307,8 @@ class Scenario(Bench):
             answers = sorted(tuple(row) for row in connection.execute(asked))
         return {
             "entries": Counter(
-                (e.rule, e.kind, e.action, e.state, *ids_of(self.real, e)) for e in entries
+                (e.rule, e.kind, e.statement.action, e.state, *ids_of(self.real, e))
+                for e in entries
             ),
             "cursors": {name: cursor.version for name, cursor in state.cursors.items()},
             "carried": {name: table.to_pydict() for name, table in state.carried.tables.items()},

@@ -258,7 +258,7 @@ class Simulation(Bench):
     def again(self) -> None:
         """The operator asks once more for what was refused after a seal had landed."""
         for entry in self.real.of("loop").outbox.open_entries():
-            if entry.fate == "sealed":
+            if entry.progress.fate == "sealed":
                 self.real.of("loop").controls.ask("redrive", str(entry.number))
 
     def step(self) -> None:

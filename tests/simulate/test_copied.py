@@ -86,7 +86,7 @@ class Twin(Bench):
     def skip(self) -> None:
         """The operator passes over what the other one has done."""
         for entry in every_entry(self.store):
-            if entry.state == "held" and entry.fate == "passed":
+            if entry.state == "held" and entry.progress.fate == "passed":
                 self.store.of("loop").controls.ask("skip", str(entry.number))
 
     def open(self) -> Counter[tuple[str, int]]:
@@ -98,7 +98,7 @@ class Twin(Bench):
         return found
 
     def passed(self) -> int:
-        return sum(entry.fate == "passed" for entry in every_entry(self.store))
+        return sum(entry.progress.fate == "passed" for entry in every_entry(self.store))
 
 
 def lives(folder: Path, chance: random.Random) -> tuple[Twin, Twin, Counter[tuple[str, int]]]:

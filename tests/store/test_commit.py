@@ -15,7 +15,6 @@ import sqlalchemy as sa
 
 from tests.support import make
 from tidegate.engine.core import failpoints
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Carried, Rejected
 from tidegate.engine.store import SqlStore, open_store
@@ -158,7 +157,7 @@ def test_g21_a_stale_engine_changes_nothing_beside_buckets_either(
     store: SqlStore, epoch: int
 ) -> None:
     (entry,) = make.commit(store, epoch, make.plan(), entries=[make.entry()])
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1)])
+    store.of("bank", epoch).outbox.settle([make.outcome(entry, "done", 1)])
     store.of("bank").controls.ask("enable", "blocked")
     (asked,) = store.of("bank").controls.pending()
     store.of("bank", epoch).lease.release()

@@ -12,7 +12,6 @@ from tests.support import make
 from tidegate.engine.control.firings import Chosen
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.damping_memory import rows, wanted
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.evaluate.damping.kernel import COOLDOWN, DEDUPE, HYSTERESIS
 from tidegate.engine.store import SqlStore
@@ -89,7 +88,7 @@ def test_an_outcome_counts_once_however_often_it_is_settled(store: SqlStore, epo
     asked = make.entry("hot", kind="condition", target=None, stage=None)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[make.firings("hot")], entries=[asked])
     decided = make.firings("hot", damped=pa.array([None, "cooldown"]))
-    outcome = Outcome(entry, "done", 1, firings=decided, memory=cooled(1, 2))
+    outcome = make.outcome(entry, "done", 1, firings=decided, memory=cooled(1, 2))
     failpoints.arm("settle.before=raise")
     with pytest.raises(failpoints.FailpointError):
         store.of("bank", epoch).outbox.settle([outcome])
@@ -97,7 +96,7 @@ def test_an_outcome_counts_once_however_often_it_is_settled(store: SqlStore, epo
     failpoints.arm("")
     for memory in (cooled(1, 2), cooled(7, 8)):  # the answer of the first was lost
         store.of("bank", epoch).outbox.settle(
-            [Outcome(entry, "done", 1, firings=decided, memory=memory)]
+            [make.outcome(entry, "done", 1, firings=decided, memory=memory)]
         )
     assert known(store) == [("a", [1]), ("b", [2])]
     assert [f.get("damped") for f in store.of("bank").firings.listed()] == [None, "cooldown"]
@@ -120,7 +119,7 @@ def test_what_says_nothing_any_more_is_forgotten(store: SqlStore, epoch: int) ->
     make.commit(store, epoch, make.plan(3))
     assert make.purge(store, epoch) == 1
     assert known(store) == [("b", [2])]  # bucket 2 begins at the first hour
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "dead", 3)])
+    store.of("bank", epoch).outbox.settle([make.outcome(entry, "dead", 3)])
     assert make.purge(store, epoch) == 1
     assert known(store) == []
     assert known(store, "level", HYSTERESIS) == [("a", [])]

@@ -8,7 +8,6 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.state import Fired
 from tidegate.engine.store import SqlStore
 
@@ -51,12 +50,12 @@ def test_g17_entries_that_were_dead_before_anyone_tried_them_do_not_suspend_a_ru
 ) -> None:
     """Their cascades were too deep, say: that tells nothing of what the rule writes to."""
     made = [make.entry(order=0), *(make.entry(order=n, state="dead") for n in (1, 2)), make.entry()]
-    made[-1] = replace(made[-1], order=3)
+    made[-1] = make.altered(made[-1], order=3)
     tried, *_, last = make.commit(store, epoch, make.plan(), entries=made)
     assert store.of("bank").outbox.dead_in_a_row(last, 9) == 0
-    store.of("bank", epoch).outbox.settle([Outcome(tried, "dead", 3, "no")])
+    store.of("bank", epoch).outbox.settle([make.outcome(tried, "dead", 3, "no")])
     assert store.of("bank").outbox.dead_in_a_row(last, 9) == 1
-    store.of("bank", epoch).outbox.settle([Outcome(last, "done", 1)])
+    store.of("bank", epoch).outbox.settle([make.outcome(last, "done", 1)])
     assert store.of("bank").outbox.dead_in_a_row(last, 9) == 0
 
 

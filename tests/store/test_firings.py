@@ -10,7 +10,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine.core.entries import Fate, Outcome
+from tidegate.engine.core.entries import Fate
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Firings, Load, Rejected
 from tidegate.engine.store import SqlStore
@@ -26,7 +26,7 @@ def epoch(store: SqlStore) -> int:
 def test_a_firing_is_shown_as_simulate_prints_it_and_more(store: SqlStore, epoch: int) -> None:
     fired = make.firings(count=1)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 2, "no such column")])
+    store.of("bank", epoch).outbox.settle([make.outcome(entry, "pending", 2, "no such column")])
     assert list(store.of("bank").firings.listed()) == [
         {
             "rule": "blocked",
@@ -255,8 +255,12 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         loads={"c": Load(4, 2)},
         misfires={"evening": 3},
     )
-    store.of("bank", epoch).outbox.settle([Outcome(numbered[0], "pending", 1, "table is gone")])
-    doubt = Outcome(numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value)
+    store.of("bank", epoch).outbox.settle(
+        [make.outcome(numbered[0], "pending", 1, "table is gone")]
+    )
+    doubt = make.outcome(
+        numbered[2], "held", 3, "no answer", details="Ada", fate=Fate.UNKNOWN.value
+    )
     store.of("bank", epoch).outbox.settle([doubt])
     store.of("bank").controls.ask("skip", "9", option="unsealed")
     store.of("bank", epoch).controls.answer(

@@ -5,7 +5,6 @@ from __future__ import annotations
 import pytest
 
 from tests.support import make
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.core.state import Taken
 from tidegate.engine.core.values import Carried
@@ -33,7 +32,7 @@ def test_g20_a_store_knows_its_entries_by_number_and_app_id(store: SqlStore) -> 
         2: "tidegate/x/bank/blocked",
     }
     (first, *_) = store.of("bank").outbox.open_entries()
-    store.of("bank", epoch).outbox.settle([Outcome(first, "held", 1, fate="passed")])
+    store.of("bank", epoch).outbox.settle([make.outcome(first, "held", 1, fate="passed")])
     assert store.app_ids([1, 2]) == {1: "", 2: "tidegate/x/bank/blocked"}
     assert store.of("bank").histories.target_version("a") == 9
     assert store.of("bank").histories.target_version("b") is None

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
@@ -61,8 +61,8 @@ def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
     dead = make.entry(order=1, state="dead", error="cascade too deep")
     numbered = make.commit(store, epoch, make.plan(), fired=[fired], entries=[one, dead])
     assert numbered == (
-        replace(one, number=1, bucket=1, place=1),
-        replace(dead, number=2, bucket=1, place=2),
+        make.altered(one, number=1, bucket=1, place=1),
+        make.altered(dead, number=2, bucket=1, place=2),
     )
     assert store.of("bank").outbox.open_entries() == numbered[:1]  # dead from the start
     assert [store.of("bank").outbox.entry(number) for number in (1, 2, 3)] == [*numbered, None]
@@ -71,7 +71,7 @@ def test_an_entry_comes_back_as_it_was(store: SqlStore, epoch: int) -> None:
 
 def test_numbers_are_not_used_twice_after_a_purge(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1)])
+    store.of("bank", epoch).outbox.settle([make.outcome(entry, "done", 1)])
     assert make.purge(store, epoch, make.BEGIN + 9 * make.HOUR) > 0
     (again,) = due(store, epoch, 2)
     assert again.number == entry.number + 1
@@ -103,9 +103,9 @@ def test_150_000_firings_come_back_equal(store: SqlStore, epoch: int) -> None:
 
 def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
     first, second = due(store, epoch, rules="ab")
-    store.of("bank", epoch).outbox.settle([Outcome(first, "done", 1)])
+    store.of("bank", epoch).outbox.settle([make.outcome(first, "done", 1)])
     assert [entry.rule for entry in store.of("bank").outbox.open_entries()] == ["b"]
-    store.of("bank", epoch).outbox.settle([Outcome(first, "pending", 2, "late news")])
+    store.of("bank", epoch).outbox.settle([make.outcome(first, "pending", 2, "late news")])
     assert store.of("bank").outbox.open_entries() == (second,)
     shown = {e["number"]: e for f in store.of("bank").firings.listed() for e in f["entries"]}
     assert shown[first.number] == {"number": 1, "state": "done", "attempts": 1, "error": None}
@@ -113,21 +113,27 @@ def test_a_done_entry_stays_done(store: SqlStore, epoch: int) -> None:
 
 def test_a_failed_entry_stays_open_with_its_error(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 3, "table is gone")])
+    store.of("bank", epoch).outbox.settle([make.outcome(entry, "pending", 3, "table is gone")])
     (left,) = store.of("bank").outbox.open_entries()
-    assert (left.number, left.attempts, left.error) == (entry.number, 3, "table is gone")
-    store.of("bank", epoch).outbox.settle([Outcome(left, "held", 4, "table is gone")])
+    assert (left.number, left.progress.attempts, left.progress.error) == (
+        entry.number,
+        3,
+        "table is gone",
+    )
+    store.of("bank", epoch).outbox.settle([make.outcome(left, "held", 4, "table is gone")])
     (held,) = store.of("bank").outbox.open_entries()
-    assert (held.number, held.state, held.attempts) == (entry.number, "held", 4)
-    store.of("bank", epoch).outbox.settle([Outcome(held, "done", 5)])
+    assert (held.number, held.state, held.progress.attempts) == (entry.number, "held", 4)
+    store.of("bank", epoch).outbox.settle([make.outcome(held, "done", 5)])
     assert store.of("bank").outbox.open_entries() == ()
 
 
 def test_an_error_may_hold_what_no_database_takes(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
-    store.of("bank", epoch).outbox.settle([Outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'")])
+    store.of("bank", epoch).outbox.settle(
+        [make.outcome(entry, "pending", 1, "bad value 'a\0b\ud800é'")]
+    )
     (left,) = store.of("bank").outbox.open_entries()
-    assert left.error == "bad value 'a?b?é'"
+    assert left.progress.error == "bad value 'a?b?é'"
 
 
 def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None:
@@ -135,7 +141,9 @@ def test_g21_a_stale_engine_settles_nothing(store: SqlStore, epoch: int) -> None
     store.of("bank", epoch).lease.release()
     store.of("bank").lease.acquire("two", 60)
     with pytest.raises(EngineError) as caught:
-        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=(make.signal(),))])
+        store.of("bank", epoch).outbox.settle(
+            [make.outcome(entry, "done", 1, signals=(make.signal(),))]
+        )
     assert caught.value.code == "lease-lost"
     assert store.of("bank").outbox.open_entries() == (entry,)
     assert make.unplaced(store) == ()
@@ -147,14 +155,14 @@ def test_g22_signals_of_an_action_are_raised_once_with_their_depth(
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     for _ in range(2):  # done again after a crash
-        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=raised)])
+        store.of("bank", epoch).outbox.settle([make.outcome(entry, "done", 1, signals=raised)])
     assert make.unplaced(store) == raised
 
 
 def test_g22_a_failed_action_raises_nothing(store: SqlStore, epoch: int) -> None:
     (entry,) = due(store, epoch)
     store.of("bank", epoch).outbox.settle(
-        [Outcome(entry, "pending", 1, "no", signals=(make.signal(),))]
+        [make.outcome(entry, "pending", 1, "no", signals=(make.signal(),))]
     )
     assert make.unplaced(store) == ()
 
@@ -166,7 +174,7 @@ def test_g22_an_id_that_is_taken_does_not_swallow_an_actions_signal(
     (entry,) = due(store, epoch)
     raised = (make.signal("e1-0", depth=2), make.signal("e1-1", depth=2))
     with pytest.raises(EngineError, match="entry 1 of rule 'a'"):
-        store.of("bank", epoch).outbox.settle([Outcome(entry, "done", 1, signals=raised)])
+        store.of("bank", epoch).outbox.settle([make.outcome(entry, "done", 1, signals=raised)])
     assert store.of("bank").outbox.open_entries() == (entry,)
     assert [signal.id for signal in make.unplaced(store)] == ["e1-0"]
 
@@ -205,7 +213,9 @@ def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
     fails = tuple(Signal(f"{one}-failed", "failed a", {}, make.BEGIN, 1) for one in ids)
     refused = replace(entry, number=0, firing_ids=ids[:1], state="dead")
     done = replace(entry, number=0, firing_ids=ids[1:2], state="done")
-    outcome = Outcome(entry, state, 1, firing_ids=ids[2:], fails=fails, successors=(done, refused))
+    outcome = make.outcome(
+        entry, state, 1, firing_ids=ids[2:], fails=fails, successors=(done, refused)
+    )
     store.of("bank", epoch).outbox.settle([outcome])
     told = store.of("bank").signals.unplaced(["failed a"], make.BEGIN - 1, 9).signals
     assert sorted(signal.id for signal in told) == sorted(f"{ids[n]}-failed" for n in (0, 2))

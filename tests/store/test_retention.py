@@ -8,7 +8,6 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store import tables as t
@@ -63,7 +62,7 @@ def everything(store: SqlStore, epoch: int, bucket: int, state: str | None = "do
         rejected=[Rejected("withdrawal", "transactions", "no time", {"id": 4})],
     )
     if state is not None:
-        store.of("bank", epoch).outbox.settle([Outcome(entry, state, 1)])
+        store.of("bank", epoch).outbox.settle([make.outcome(entry, state, 1)])
 
 
 def test_g13_a_store_does_not_grow_for_ever(url: str, store: SqlStore, epoch: int) -> None:
@@ -91,7 +90,7 @@ def test_g13_what_is_not_finished_keeps_its_firings_and_bucket(
     everything(store, epoch, 1, state)
     everything(store, epoch, 2)
     everything(store, epoch, 3)
-    store.of("bank", epoch).outbox.settle([Outcome(make.entry("b", number=99), "done", 1)])
+    store.of("bank", epoch).outbox.settle([make.outcome(make.entry("b", number=99), "done", 1)])
     assert make.purge(store, epoch, LATER, LATER, rows_max=100) < 100
     assert [firing["bucket"] for firing in store.of("bank").firings.listed()] == [1, 1]
     assert len(store.of("bank").outbox.firings(1, "blocked")) == 2
@@ -104,10 +103,10 @@ def test_g13_what_is_not_finished_keeps_its_firings_and_bucket(
     entry = store.of("bank").outbox.entry(1)
     assert entry is not None
     for successor in store.of("bank", epoch).outbox.settle(
-        [Outcome(entry, "redriven", 1, successors=(make.entry(place=1),))]
+        [make.outcome(entry, "redriven", 1, successors=(make.entry(place=1),))]
     ):
         assert make.purge(store, epoch, LATER, LATER) == 0  # it needs the firings still
-        store.of("bank", epoch).outbox.settle([Outcome(successor, "skipped", 0)])
+        store.of("bank", epoch).outbox.settle([make.outcome(successor, "skipped", 0)])
     assert make.purge(store, epoch, LATER, LATER) > 0
     assert (rows(url)["buckets"], rows(url)["outbox"]) == (1, 0)
 
@@ -119,7 +118,7 @@ def test_g13_firings_go_rule_by_rule_and_by_the_age_of_their_bucket(
         entries = [make.entry(rule, order) for order, rule in enumerate("ab")]
         fired = [make.firings(rule, bucket=bucket) for rule in "abc"]
         done, _ = make.commit(store, epoch, make.plan(bucket), fired=fired, entries=entries)
-        store.of("bank", epoch).outbox.settle([Outcome(done, "done", 1)])
+        store.of("bank", epoch).outbox.settle([make.outcome(done, "done", 1)])
     assert make.purge(store, epoch, firings=make.plan(1).now) == 0
     assert make.purge(store, epoch, firings=make.plan(2).now) == 3  # an entry, firings of a and c
     left = [(firing["bucket"], firing["rule"]) for firing in store.of("bank").firings.listed()]

@@ -10,7 +10,7 @@ import pytest
 import sqlalchemy as sa
 
 from tests.support import make
-from tidegate.engine.core.entries import Fate, Outcome
+from tidegate.engine.core.entries import Fate
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore, id_runs, open_store
 from tidegate.engine.store.database import Database
@@ -64,9 +64,9 @@ def every_step(store: SqlStore) -> None:
         )
         store.of("bank", epoch).buckets.acted(bucket, 0.5)
         store.of("bank", epoch).outbox.settle(
-            [Outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),))]
+            [make.outcome(done, "done", 1, signals=(make.signal(f"e{bucket}"),))]
         )
-        doubt = Outcome(held, "held", 1, "no", fate=Fate.UNKNOWN.value, control=skip.id)
+        doubt = make.outcome(held, "held", 1, "no", fate=Fate.UNKNOWN.value, control=skip.id)
         store.of("bank", epoch).outbox.settle([doubt])
     store.of("bank").buckets.load()
     store.of("bank").outbox.open_entries()

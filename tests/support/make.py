@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.ids import as_binary, as_hex
-from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.entries import Entry, Outcome, Progress
 from tidegate.engine.core.state import Taken
+from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
 from tidegate.engine.store import SqlStore, id_runs, signals
 
@@ -80,8 +82,39 @@ def hex_ids(fired: Firings) -> list[str]:
 
 def entry(rule: str = "blocked", order: int = 0, **changes: Any) -> Entry:
     """As a bucket makes it: without a number, which the store gives."""
-    values = {"rule": rule, "kind": "sql", "text": "UPDATE a", "target": "a", "order": order}
-    return Entry(**{**values, **changes})
+    return altered(Entry(rule, SqlStatement("UPDATE a", "a")), order=order, **changes)
+
+
+def altered(entry: Entry, **changes: Any) -> Entry:
+    """An entry with other values, also those of its progress, turn and statement."""
+    said: dict[str, Any] = {
+        **{name: getattr(entry.statement, name, None) for name in ("target", "reads", "appends")},
+        "kind": entry.kind,
+        "text": encode(entry.statement),
+        "action": entry.statement.action,
+    }
+    own = {name: changes.pop(name) for name in said.keys() & changes.keys()}
+    if own:
+        entry = replace(entry, statement=decode(**{**said, **own}))
+    for part in ("progress", "turn"):
+        known = {field.name for field in fields(getattr(entry, part))}
+        of_part = {name: changes.pop(name) for name in known & changes.keys()}
+        entry = replace(entry, **{part: replace(getattr(entry, part), **of_part)})
+    return replace(entry, **changes)
+
+
+def outcome(
+    entry: Entry,
+    state: str,
+    attempts: int,
+    error: str | None = None,
+    *,
+    details: str | None = None,
+    fate: str | None = None,
+    **others: Any,
+) -> Outcome:
+    progress = Progress(state=state, attempts=attempts, error=error, details=details, fate=fate)
+    return Outcome(entry, progress, **others)
 
 
 def numbered(number: int, rule: str, **changes: Any) -> Entry:

@@ -132,7 +132,7 @@ class MemorySink:
             self.entries.append((entry.rule, entry.number))
             self.effects.update((entry.rule, n) for n in numbers(firings.relation))
             self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
-            self.actions[entry.app_id, entry.number] = entry.action
+            self.actions[entry.app_id, entry.number] = entry.statement.action
         if error := self.lost(entry):
             raise error
 
@@ -144,9 +144,13 @@ class MemorySink:
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
         found = {c[1]: c[2] for c in self.commits if c[0] == entry.app_id}
-        action = self.actions.get((entry.app_id, entry.number), entry.action)
+        action = self.actions.get((entry.app_id, entry.number), entry.statement.action)
         own = (None, firings.hex_ids().to_pylist())
-        if entry.number not in found or found[entry.number] not in own or action != entry.action:
+        if (
+            entry.number not in found
+            or found[entry.number] not in own
+            or action != entry.statement.action
+        ):
             if entry.number > self.marker(entry):
                 return Fate.PASSED if self.is_moved(entry) else Fate.ABSENT
             return Fate.UNKNOWN if self.cleaned else Fate.PASSED

@@ -80,7 +80,7 @@ class MemoryStore:
 
     def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
         some = {n: self.entries[n] for n in numbers if n in self.entries}
-        return {n: "" if e.fate == "passed" else e.app_id for n, e in some.items()}
+        return {n: "" if e.progress.fate == "passed" else e.app_id for n, e in some.items()}
 
 
 class MemoryLedger:
@@ -145,8 +145,8 @@ class MemoryLedger:
     def _number(self, bucket: int, made: Sequence[Entry]) -> tuple[Entry, ...]:
         last = self.store.last_entry()
         numbered = tuple(
-            replace(entry, number=number, bucket=bucket, place=entry.place or number)
-            for number, entry in enumerate(sorted(made, key=lambda e: e.order), last + 1)
+            entry.numbered(number, bucket)
+            for number, entry in enumerate(sorted(made, key=lambda e: e.turn.order), last + 1)
         )
         self.store.entries |= {entry.number: entry for entry in numbered}
         return numbered
@@ -192,7 +192,7 @@ class MemoryLedger:
             for e in self.store.entries.values()
             if e.state in ("pending", "held") or (e.state == "dead" and e.otherwise_at is not None)
         ]
-        return tuple(sorted(found, key=lambda e: (e.place, e.number)))
+        return tuple(sorted(found, key=lambda e: (e.turn.place, e.number)))
 
     def entry(self, number: int) -> Entry | None:
         return self.store.entries.get(number)
@@ -219,11 +219,7 @@ class MemoryLedger:
         entry = self.store.entries[outcome.entry.number]
         self.store.entries[entry.number] = replace(
             entry,
-            state=outcome.state,
-            attempts=outcome.attempts,
-            error=outcome.error,
-            fate=outcome.fate,
-            next_attempt_at=outcome.next_attempt_at,
+            progress=replace(outcome.progress, details=entry.progress.details),
             firing_ids=outcome.firing_ids or entry.firing_ids,
         )
         if outcome.state == "done":

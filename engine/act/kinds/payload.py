@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from typing import Any
-
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import Sink
+from tidegate.engine.core.statement import FieldsStatement
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Firings
 
@@ -17,20 +14,19 @@ from tidegate.engine.core.values import Firings
 def fields_of(entry: Entry, firings: Firings, sink: Sink) -> pa.Table:
     """The fields of an entry, a row a firing, `firing_id` (hex) first, in any order. Where each is
     a column of the firings, in the type that it is to have, no job is needed. Raises SinkError."""
-    text = json.loads(entry.text)
-    found = _bare(text, firings)
+    found = _bare(entry.stating(FieldsStatement), firings)
     return sink.fields(entry, firings) if found is None else found
 
 
-def _bare(text: Mapping[str, Any], firings: Firings) -> pa.Table | None:
+def _bare(statement: FieldsStatement, firings: Firings) -> pa.Table | None:
     ids = firings.hex_ids()
     known = firings.firings.set_column(0, "firing_id", ids)
     fields = {"firing_id": ids}
-    for name, expression in text["fields"].items():
+    for name, expression in statement.fields.items():
         column = expression.strip()
-        if column not in text["group"] or column not in known.column_names:
+        if column not in statement.group or column not in known.column_names:
             return None
-        kind = text["types"].get(name)
+        kind = statement.types.get(name)
         if kind is not None and known[column].type != arrow_type(kind):
             return None
         fields[name] = known[column]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -13,6 +12,7 @@ from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.statement import SignalStatement
 from tidegate.engine.core.values import ENGINE, Firings, Signal
 
 log = logging.getLogger(__name__)
@@ -45,21 +45,21 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
     A signal's id says which firing raised it by which action, so that a second run of the entry
     raises the same ones. Raises SinkError if a field cannot be evaluated.
     """
-    text = json.loads(entry.text)
+    statement = entry.stating(SignalStatement)
     ids = firings.hex_ids().to_pylist()
     fields = fields_of(entry, firings, sink)
     try:
         by_firing = {row.pop("firing_id"): row for row in fields.to_pylist()}
     except (ValueError, OverflowError):
         raise SinkError(
-            f"[signal-field] a field of {text['event']} is a time outside the years 1 to 9999, "
+            f"[signal-field] a field of {statement.event} is a time outside the years 1 to 9999, "
             "which no signal can carry"
         ) from None
     depths = firings.firings["depth"].to_pylist()
     return tuple(
         Signal(
-            f"{one}-{text['action']}",
-            text["event"],
+            f"{one}-{statement.action}",
+            statement.event,
             by_firing[one],
             received_at,
             depth,

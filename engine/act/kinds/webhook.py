@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,6 +15,7 @@ from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.policy import Answer, Post, Poster, secret_fault
 from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.statement import WebhookStatement
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Firings
@@ -51,10 +51,10 @@ class Webhooks:
 
     def _posts(self, entry: Entry, firings: Firings, ids: Sequence[str]) -> list[Post]:
         """A request for each firing."""
-        text = json.loads(entry.text)
-        values = self._secrets(ids, text)
-        headers = {name: filled(value, values) for name, value in text["headers"].items()}
-        secret = values[text["secret"]].encode() if text["secret"] else None
+        statement = entry.stating(WebhookStatement)
+        values = self._secrets(ids, statement)
+        headers = {name: filled(value, values) for name, value in statement.headers.items()}
+        secret = values[statement.secret].encode() if statement.secret else None
         fields = python_rows(fields_of(entry, firings, self.sink))
         by_firing = {row.pop("firing_id"): row for row in fields}
         keys = python_rows(firings.firings.select(firings.key_names))
@@ -68,14 +68,17 @@ class Webhooks:
                 "key": keys[n] if keys else {},
                 **by_firing[one],
             }
-            own = {"Idempotency-Key": f"{one}/{entry.action}", "Content-Type": "application/json"}
-            posts.append(Post(text["url"], {**headers, **own}, _json(said), secret))
+            own = {
+                "Idempotency-Key": f"{one}/{statement.action}",
+                "Content-Type": "application/json",
+            }
+            posts.append(Post(statement.url, {**headers, **own}, _json(said), secret))
         return posts
 
-    def _secrets(self, ids: Sequence[str], text: Mapping[str, Any]) -> Mapping[str, str]:
+    def _secrets(self, ids: Sequence[str], statement: WebhookStatement) -> Mapping[str, str]:
         """The values of the variables that a webhook names. Raises SomeFailedError."""
-        for name in (names := secrets_of(text["secret"], text["headers"])):
-            fault = secret_fault(name, self.environment, signs=name == text["secret"])
+        for name in (names := secrets_of(statement.secret, statement.headers)):
+            fault = secret_fault(name, self.environment, signs=name == statement.secret)
             if fault is not None:
                 raise SomeFailedError(fault, never=ids)
         return {name: self.environment[name] for name in names}

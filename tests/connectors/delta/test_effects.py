@@ -9,14 +9,12 @@ import pytest
 from tidegate.connectors.delta.commit import LoggedCommit
 from tidegate.connectors.delta.effects import Effects
 from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.statement import SqlStatement
 
 IDS = ["00" * 16]
 ENTRY = Entry(
     "r",
-    "sql",
-    "INSERT INTO t ..",
-    "t",
-    0,
+    SqlStatement("INSERT INTO t ..", "t"),
     number=5,
     bucket=1,
     app_id="tidegate/mine/bank/r",

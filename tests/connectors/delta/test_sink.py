@@ -14,6 +14,8 @@ import pyarrow as pa
 import pytest
 
 from tests.support.lake import Lake
+from tests.support.make import altered
+from tests.support.make import entry as made_entry
 from tests.support.table import rows_of
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
@@ -61,8 +63,8 @@ class Bank:
         number = next(self.numbers)
         before = self.versions(target) - 1 if target else None
         known = {"app_id": f"tidegate/{self.store}/bank/r", "target_version": before, **more}
-        kind = known.pop("kind", "sql")
-        return Entry("r", kind, text, target, number, number=number, bucket=1, **known)
+        of = {"text": text, "target": target, "order": number, "number": number, "bucket": 1}
+        return made_entry("r", **{**of, **known})
 
 
 @pytest.fixture(scope="module")
@@ -189,7 +191,7 @@ def test_g16b_an_action_is_not_taken_for_another_of_its_rule(bank: Bank) -> None
     """Of two copies of a store, each may have given its number to another one."""
     entry = bank.entry("INSERT INTO alerts SELECT 2, 'copied'")
     bank.sink.run(entry, FIRED)
-    assert bank.sink.fate(replace(entry, action=1), FIRED) is Fate.PASSED
+    assert bank.sink.fate(altered(entry, action=1), FIRED) is Fate.PASSED
     assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
 
 

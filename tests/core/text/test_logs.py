@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from dataclasses import replace
 
 import pyarrow as pa
 import pytest
@@ -99,7 +98,7 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
         make.firings("g", 1, damped=pa.array(["throttle"])),
     ]
     dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
-    part = replace(dead, rule="h", number=10, error="[GONE] no")
+    part = make.altered(dead, rule="h", number=10, error="[GONE] no")
     tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead, part)))
     assert [record.getMessage() for record in caplog.records] == [
         "rule e: entry 9 is dead: [DIVIDE_BY_ZERO] no",
