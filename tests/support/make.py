@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from typing import Any
@@ -94,8 +95,12 @@ def altered(entry: Entry, **changes: Any) -> Entry:
         "action": entry.statement.action,
     }
     own = {name: changes.pop(name) for name in said.keys() & changes.keys()}
+    said |= own
+    if own and said["kind"] in ("signal", "webhook"):
+        given = json.loads(own.get("text", "{}"))
+        said["text"] = json.dumps({"fields": {}, "types": {}, "group": [], "event": "e", **given})
     if own:
-        entry = replace(entry, statement=decode(**{**said, **own}))
+        entry = replace(entry, statement=decode(**said))
     for part in ("progress", "turn"):
         known = {field.name for field in fields(getattr(entry, part))}
         of_part = {name: changes.pop(name) for name in known & changes.keys()}
