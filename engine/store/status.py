@@ -317,10 +317,17 @@ def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _entries(
     connection: sa.Connection, rulebook: str, rules: Collection[str] | None
 ) -> list[dict[str, Any]]:
-    names = ("number", "rule", "bucket", "kind", "target", "state", "attempts", "fate", "error")
     return [
         {
-            **{name: getattr(entry, name) for name in names},
+            "number": entry.number,
+            "rule": entry.rule,
+            "bucket": entry.bucket,
+            "kind": entry.kind,
+            "target": entry.target,
+            "state": entry.state,
+            "attempts": entry.progress.attempts,
+            "fate": entry.progress.fate,
+            "error": entry.progress.error,
             "commands": entry_commands(entry, rules),
         }
         for entry in outbox.unfinished(connection, rulebook)

@@ -27,7 +27,8 @@ def signal(fields: dict[str, str], types: dict[str, str], action: int = 0, **mor
         "types": types,
         "group": ["firing_id", "account_id", "detected_at"],
     }
-    return numbered(1, "a", text=json.dumps(text), kind="signal", target=None, **more)
+    of = {"text": json.dumps(text), "action": action, "target": None}
+    return numbered(1, "a", kind="signal", **{**of, **more})
 
 
 class NoSink(FakeSink):
