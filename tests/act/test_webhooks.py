@@ -225,7 +225,7 @@ def test_a_stop_sends_no_more_of_an_entry_and_counts_as_no_attempt(
     outbox = bench.store.of("bank").outbox
     entries = [outbox.entry(n) for n in range(1, bench.store.last_entry() + 1)]
     assert {e.state for e in entries if e} == {"done"}
-    assert max(e.attempts for e in entries if e) == 1
+    assert max(e.progress.attempts for e in entries if e) == 1
 
 
 def test_g29_what_the_receiver_refuses_is_dead_at_once_and_the_rest_goes_on(
