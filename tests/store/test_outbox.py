@@ -211,8 +211,8 @@ def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
     ids = make.hex_ids(fired)
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
     fails = tuple(Signal(f"{one}-failed", "failed a", {}, make.BEGIN, 1) for one in ids)
-    refused = replace(entry, number=0, firing_ids=ids[:1], state="dead")
-    done = replace(entry, number=0, firing_ids=ids[1:2], state="done")
+    refused = make.altered(entry, number=0, firing_ids=ids[:1], state="dead")
+    done = make.altered(entry, number=0, firing_ids=ids[1:2], state="done")
     outcome = make.outcome(
         entry, state, 1, firing_ids=ids[2:], fails=fails, successors=(done, refused)
     )
