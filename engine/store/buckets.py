@@ -100,7 +100,8 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
         .order_by(t.buckets.c.bucket.desc())
         .limit(1)
     ).one_or_none()
-    first = sa.select(sa.func.min(t.buckets.c.now)).where(t.buckets.c.rulebook == rulebook)
+    first = sa.select(t.buckets.c.now).where(t.buckets.c.rulebook == rulebook)
+    first = first.order_by(t.buckets.c.now).limit(1)
     active = _rows(connection, t.activations, rulebook)
     return State(
         bucket=last.bucket if last else 0,
@@ -123,7 +124,7 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
         parked=parked_rules(connection, rulebook),
         disabled=disabled_rules(connection, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
-        begun_at=connection.execute(first).scalar_one(),
+        begun_at=connection.execute(first).scalar_one_or_none(),
     )
 
 

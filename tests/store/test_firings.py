@@ -326,7 +326,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "vanished": None,
         "state": "starting",
         "doing": "",
-        "behind": {"commits": 0, "signals": 0, "oldest": None, "seconds": 0.0},
+        "behind": dict.fromkeys(("commits", "signals", "oldest", "seconds")),
         "looked_at": None,
         "seen_until": "2026-03-02T10:00:00Z",
         "next_timer": None,
