@@ -16,7 +16,7 @@ from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome, Progress
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.ledger import Outbox
-from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError
+from tidegate.engine.core.ports import LOST, OutageError, QuarantinedError, SinkError, StoppedError
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import ENGINE, Failure, Firings, Signal
 from tidegate.rules.errors import EngineError
@@ -39,9 +39,12 @@ class Attempts:
 
     def make(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
         """One attempt, and what came of it. Raises OutageError where the store or a table is away,
-        EngineError for what ends the engine."""
+        EngineError for what ends the engine. A stop before it began leaves the entry as it is."""
         firings = firings_of_entry(waiting.entry, all_firings)
-        return self.told(self._tried(waiting, firings, present), firings, present)
+        try:
+            return self.told(self._tried(waiting, firings, present), firings, present)
+        except StoppedError:
+            return Outcome(waiting.entry, waiting.entry.progress)
 
     def told(self, outcome: Outcome, firings: Firings, present: Present) -> Outcome:
         """The outcome with what it tells rules that watch the action; `firings`: the entry's."""

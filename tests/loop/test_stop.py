@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import threading
 from collections import Counter
 from collections.abc import Callable
 
@@ -10,8 +11,9 @@ import pytest
 
 from tests.loop.test_conditions import CONDITIONAL, FailingConditions
 from tests.support.bench import Bench
-from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.entries import Entry, Progress
 from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.ports import StoppedError
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.store import LeaseKeeper, SqlStore
@@ -91,6 +93,33 @@ def test_entries_that_are_left_are_told_and_done_by_the_next_start(
     bench.restart()
     bench.drain()
     assert bench.sink.effects == Counter({("a", 0): 1, ("b", 0): 1})
+
+
+def test_an_entry_that_waits_for_its_turn_in_spark_stays_open(
+    store: SqlStore, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level(logging.INFO)
+    bench = Bench(store, commits=1)
+    stop = threading.Event()
+
+    def waits(entry: Entry) -> None:
+        if entry.rule == "a" and not stop.is_set():
+            stop.set()
+            raise StoppedError("while a text waited for its turn in Spark")
+
+    bench.sink.fails = waits
+    bench.loop.stopped = stop.is_set
+    assert bench.loop.bucket() is not None
+    bench.loop.finish()
+    assert "given up" not in caplog.text
+    assert "stopped; 2 entries are open, which the next start takes up" in caplog.text
+    (left, _) = bench.store.of("loop").outbox.open_entries()
+    assert (left.rule, left.progress) == ("a", Progress())
+    stop.clear()
+    bench.sink.fails = lambda _: None
+    bench.drain()
+    assert bench.sink.effects == Counter({("a", 0): 1, ("b", 0): 1})
+    assert bench.states() == []
 
 
 def test_it_is_stopping_whatever_is_said_until_it_goes_on(store: SqlStore) -> None:
