@@ -31,6 +31,25 @@ rules:
 
 
 @dataclass
+class Histories:
+    """The stores whose entries a rulebook knows; the version that a target is known up to."""
+
+    known: frozenset[str]
+    version: int | None
+
+    def stores(self) -> frozenset[str]:
+        return self.known
+
+    def target_version(self, table: str) -> int | None:  # noqa: ARG002
+        return self.version
+
+
+@dataclass
+class Ledger:
+    histories: Histories
+
+
+@dataclass
 class Memory:
     """A store that has given four entries: 1 to rule first, 4 to rule second of another rulebook;
     2 and 3 are purged."""
@@ -49,14 +68,11 @@ class Memory:
     def last_entry(self) -> int:
         return 4
 
-    def known_stores(self, rulebook: str) -> frozenset[str]:
-        return self.known if rulebook == "shop" else frozenset()
+    def of(self, rulebook: str) -> Ledger:
+        return Ledger(Histories(self.known if rulebook == "shop" else frozenset(), self.version))
 
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
         return {n: self.entries[n] for n in numbers if n in self.entries}
-
-    def target_version(self, rulebook: str, table: str) -> int | None:  # noqa: ARG002
-        return self.version
 
     def adopt(
         self,

@@ -24,6 +24,7 @@ from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.policy import UNMARKED
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.statement import SignalStatement
 from tidegate.engine.core.text.logs import ASKING, begin, stage_of
 from tidegate.engine.core.values import Failure, Firings, Question
 from tidegate.rules.errors import InputError, Place
@@ -360,14 +361,13 @@ def test_a_statement_past_its_time_is_cancelled(bank: Bank) -> None:
 
 
 def test_fields_of_signals(bank: Bank) -> None:
-    text = {
-        "action": 0,
-        "event": "noticed",
-        "fields": {"account": "account", "total": "sum(amount)"},
-        "types": {"account": "int", "total": "decimal(12,2)"},
-        "group": ["account"],
-    }
-    found = bank.sink.fields(bank.entry(json.dumps(text), None), FIRED)
+    signal = SignalStatement(
+        {"account": "account", "total": "sum(amount)"},
+        {"account": "int", "total": "decimal(12,2)"},
+        ("account",),
+        "noticed",
+    )
+    found = bank.sink.fields(replace(bank.entry("", None), statement=signal), FIRED)
     assert found.schema == pa.schema(
         [("firing_id", pa.string()), ("account", pa.int32()), ("total", pa.decimal128(12, 2))]
     )
@@ -375,9 +375,9 @@ def test_fields_of_signals(bank: Bank) -> None:
         (ZERO, 7, 130),
         (ONE, 8, 5),
     ]
-    text["fields"] = {"account": "any_value(event_type)", "total": "1"}
+    wrong = replace(signal, fields={"account": "any_value(event_type)", "total": "1"})
     with pytest.raises(SinkError, match="CAST_INVALID_INPUT"):
-        bank.sink.fields(bank.entry(json.dumps(text), None), FIRED)
+        bank.sink.fields(replace(bank.entry("", None), statement=wrong), FIRED)
 
 
 # -- conditions ---------------------------------------------------------------------------------

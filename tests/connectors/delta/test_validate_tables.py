@@ -21,7 +21,7 @@ events:
   odd: {{on: insert, table: t, where: upper(nome) = 'X'}}
   still: {{on: insert, table: quiet}}
   lost: {{on: insert, table: gone}}
-  load: {{on: transaction, table: t, where: "operation_metric['rows'] > '5'"}}
+  load: {{on: transaction, table: t, where: version + 1}}
   picked: {{on: insert, table: t, columns: [nope as x]}}
   s: {{signal: {{id: bigint, by: string}}, where: id + 1}}
 rules:
@@ -47,7 +47,7 @@ WRONG = [
     (5, "tables.quiet", "table `quiet`: the change data feed is off"),
     (7, "tables.gone", "table gone: no Delta table at"),
     (9, "events.odd.where", "[UNRESOLVED_COLUMN"),
-    (12, "events.load.where", "[UNRESOLVED_COLUMN"),
+    (12, "events.load.where", "`where` is bigint, not boolean"),
     (13, "events.picked.columns", "the table has no column `nope`"),
     (14, "events.s.where", "`where` is bigint, not boolean"),
     (18, "rules.r.if", "there is no function summ"),
