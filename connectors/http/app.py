@@ -17,7 +17,7 @@ from starlette.routing import Route
 
 from tidegate.connectors.http.body import Declared, read_signals
 from tidegate.connectors.http.credentials import Guard, Key
-from tidegate.connectors.http.limits import Rates
+from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.metrics import CONTENT_TYPE, Metrics
 from tidegate.connectors.http.openapi import openapi
 from tidegate.connectors.http.refusal import Refusal, answer, refused

@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any, Generic, TypeVar
 
-from tidegate.connectors.http.limits import strictest
+from tidegate.connectors.http.inbox_limits import strictest
 from tidegate.engine.control.rulebooks import the_rulebooks
 from tidegate.engine.control.status import status_of
 from tidegate.engine.store import SqlStore

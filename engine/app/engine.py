@@ -19,12 +19,12 @@ from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.app.adopt import MICROS_PER_DAY
 from tidegate.engine.app.parts import Parts, open_parts
+from tidegate.engine.app.preconditions import allowed, check_clock, load_allowed, told_of_failure
 from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.reload import Changes, RulebookFile, absolute
 from tidegate.engine.app.requests import Requests
 from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.app.standby import own_text, took, wait_for_end, warm_up
-from tidegate.engine.app.starting import allowed, check_clock, load_allowed, told_of_failure
 from tidegate.engine.core.ledger import Retention
 from tidegate.engine.core.lifecycle import STARTING, WAITING, Activity
 from tidegate.engine.core.outage import Outages

@@ -31,10 +31,10 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner, Targets
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.app.adopt import check_store
+from tidegate.engine.app.preconditions import check_cursors
 from tidegate.engine.app.reload import absolute
-from tidegate.engine.app.starting import check_cursors
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
-from tidegate.engine.capture.instants import Instants, Now
+from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.lifecycle import Activity

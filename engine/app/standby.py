@@ -11,7 +11,7 @@ from contextlib import ExitStack, suppress
 from pyspark.sql import SparkSession
 
 from tidegate.engine.app.parts import open_lake
-from tidegate.engine.app.starting import check_clock
+from tidegate.engine.app.preconditions import check_clock
 from tidegate.engine.app.tables import preparing
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import OutageError

@@ -32,7 +32,7 @@ from tidegate.engine.store import LeaseKeeper, open_store
 from tidegate.rules.analysis.graph import table_events, used_in
 from tidegate.rules.errors import EngineError, InputError, Problem, in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
-from tidegate.rules.sql.words import sql_words
+from tidegate.rules.sql.tokens import sql_words
 
 
 @contextmanager

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.capture.where import Bools, Undecided, held
+from tidegate.engine.capture.row_filters import Bools, Undecided, held
 from tidegate.engine.core.columns.ids import occurrence_ids
 from tidegate.engine.core.event_names import Edge, EventKey, shown_name
 from tidegate.engine.core.parameters import COMMITS

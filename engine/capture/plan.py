@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from itertools import groupby
 from operator import itemgetter
 
-from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.capture.sources import Sources
 from tidegate.engine.capture.switches import NOTHING, Switched

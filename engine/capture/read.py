@@ -13,8 +13,8 @@ from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.event_time import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
+from tidegate.engine.capture.row_filters import Undecided, held, reasons
 from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
-from tidegate.engine.capture.where import Undecided, held, reasons
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
 from tidegate.engine.core.event_names import EventKey, shown_name

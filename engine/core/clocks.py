@@ -15,9 +15,9 @@ import pyarrow as pa
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
-from tidegate.rules.expressions import clocks as texts
+from tidegate.rules.expressions import clock_texts as texts
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.clocks import region
+from tidegate.rules.expressions.clock_texts import region
 from tidegate.rules.model import ClockEvent, Rulebook
 
 if TYPE_CHECKING:

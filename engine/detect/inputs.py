@@ -15,7 +15,7 @@ from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Batch, Detections, Needs
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
-from tidegate.engine.detect.scripts.values import OBJECTS, object_text
+from tidegate.engine.detect.scripts.value_types import OBJECTS, object_text
 from tidegate.rules import model
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Structure

@@ -28,7 +28,7 @@ from tidegate.engine.core.values import (
     Stepped,
 )
 from tidegate.engine.detect.events.graph.graph import Graph
-from tidegate.engine.detect.events.graph.limits import RuleLimitError
+from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.partitions import key_hash, part_name, place
 from tidegate.engine.detect.events.state.tables import key_columns

@@ -16,7 +16,7 @@ from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.occurrences.comparison import incomparable
 from tidegate.engine.detect.events.occurrences.concatenation import both
-from tidegate.engine.detect.events.occurrences.log import read_log, wrong
+from tidegate.engine.detect.events.occurrences.occurrence_table import read_log, wrong
 from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches, of_log
 from tidegate.engine.detect.events.step import result
 from tidegate.engine.detect.events.step.detector import Detector

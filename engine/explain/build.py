@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Damps, Explained, Rule, Stores, Warned
+from tidegate.engine.explain.phrases import length
 from tidegate.engine.explain.scripts import Scripts
-from tidegate.engine.explain.words import length
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.analysis.triggers import Triggers

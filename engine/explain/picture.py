@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.explain.model import Explained, Node, Script
+from tidegate.engine.explain.phrases import kept
 from tidegate.engine.explain.text import said
-from tidegate.engine.explain.words import kept
 
 _SHAPES = {"event": ('(["', '"])'), "operator": ('["', '"]'), "rule": ('[["', '"]]')}
 STATES_MAX = 40

@@ -7,8 +7,8 @@ from collections.abc import Iterable, Iterator
 
 from tidegate.engine.detect.scripts.exploration import Explored
 from tidegate.engine.detect.scripts.places import Action
-from tidegate.engine.detect.scripts.values import default, grows, size
-from tidegate.engine.explain.words import position
+from tidegate.engine.detect.scripts.value_types import default, grows, size
+from tidegate.engine.explain.phrases import position
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.regexes import walk
 from tidegate.rules.eventscript.tree import nodes

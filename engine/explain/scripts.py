@@ -10,8 +10,8 @@ from tidegate.engine.detect.scripts.exploration import OTHER, Explored
 from tidegate.engine.detect.scripts.paths import markers
 from tidegate.engine.detect.scripts.places import Marker
 from tidegate.engine.explain import model
+from tidegate.engine.explain.phrases import action_text, marker_text, position, symbol_text
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
-from tidegate.engine.explain.words import action_text, marker_text, position, symbol_text
 from tidegate.rules.analysis.graph import in_order, users_of
 from tidegate.rules.errors import Problem
 from tidegate.rules.errors import in_order as by_place

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engine.core.text.layout import columns, counted
 from tidegate.engine.explain.model import Explained, Node, Rule, Script, ScriptInput, Stores, Warned
-from tidegate.engine.explain.words import kept, length
+from tidegate.engine.explain.phrases import kept, length
 from tidegate.rules.analysis.triggers import Trigger
 
 _FOLDED = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.engine.act.messages import awaited_text, tell
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner, Targets
-from tidegate.engine.capture.instants import Instants, Now
+from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.plan import (
     Listing,
     behind,

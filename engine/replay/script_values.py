@@ -12,9 +12,9 @@ import pyarrow as pa
 
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import micros_text
-from tidegate.engine.detect.scripts.columns import VALUE
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.detect.scripts.values import LARGEST, SMALLEST, arrow_type, objects
+from tidegate.engine.detect.scripts.input_columns import VALUE
+from tidegate.engine.detect.scripts.value_types import LARGEST, SMALLEST, arrow_type, objects
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
 from tidegate.rules import model

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator
 
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 

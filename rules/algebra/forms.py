@@ -19,7 +19,7 @@ from functools import cached_property, lru_cache
 
 from tidegate.rules.algebra.amount import Amount
 from tidegate.rules.algebra.detector_form import KEPT_MAX
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.stages import Stages, most_kept, stages
 from tidegate.rules.algebra.transformation import longest_micros, loosened, shorter
 from tidegate.rules.expressions import nodes as x

@@ -11,7 +11,7 @@ from types import UnionType
 
 from tidegate.rules.algebra.emptiness import fires_never
 from tidegate.rules.algebra.laws import LAWS, Use, fill
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import own_terminator, parse

@@ -42,7 +42,7 @@ from operator import add, or_
 
 from tidegate.rules.algebra.emptiness import fires_never, takes_time
 from tidegate.rules.algebra.normal_form import normalise
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled

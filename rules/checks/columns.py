@@ -7,7 +7,7 @@ from collections.abc import Collection
 
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
-from tidegate.rules.analysis.keys import columns_of
+from tidegate.rules.analysis.keyed_events import columns_of
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Change, Rule, SignalEvent, TableEvent
 

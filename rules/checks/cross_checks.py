@@ -15,7 +15,7 @@ from tidegate.rules.checks.damping import check_damping
 from tidegate.rules.checks.scripts import check_scripts
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.clocks import occurs_never
+from tidegate.rules.expressions.clock_texts import occurs_never
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.slips import CHANGES, declared
 from tidegate.rules.model import (
@@ -30,7 +30,7 @@ from tidegate.rules.model import (
     TableEvent,
     Webhook,
 )
-from tidegate.rules.sql.words import image_words
+from tidegate.rules.sql.tokens import image_words
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar
 

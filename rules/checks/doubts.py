@@ -7,13 +7,13 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.rules.algebra.emptiness import fires_never, takes_time
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context, Rule
-from tidegate.rules.sql.words import sql_tokens
+from tidegate.rules.sql.tokens import sql_tokens
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
 _UNITLESS = re.compile(

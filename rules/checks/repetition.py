@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.repetition import fires_again, initiators, looked_at, shared, timers
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.checks.damping import KEYS

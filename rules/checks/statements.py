@@ -26,7 +26,7 @@ from tidegate.rules.sql.statement import (
     statement,
     unknown_columns,
 )
-from tidegate.rules.sql.words import sql_tokens, unsteady_words
+from tidegate.rules.sql.tokens import sql_tokens, unsteady_words
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from tidegate.rules.algebra.bound import Bound, Bounds
-from tidegate.rules.algebra.plain import compared, plain
+from tidegate.rules.algebra.plain_expressions import compared, plain
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.graph import used_in
-from tidegate.rules.analysis.keys import event_names
+from tidegate.rules.analysis.keyed_events import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.checks.repetition import repetitions
 from tidegate.rules.errors import Problem, nearest

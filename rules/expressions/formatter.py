@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.clocks import format_clock
+from tidegate.rules.expressions.clock_texts import format_clock
 from tidegate.rules.expressions.durations import format_duration
 
 _SUFFIXES = (x.Within, x.Minus)

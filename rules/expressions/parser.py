@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.expressions import clocks, durations
+from tidegate.rules.expressions import clock_texts, durations
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import Fault, excerpt, explain
 
@@ -244,10 +244,10 @@ class _Builder:
         return self._value(durations.duration, text, span, x.Duration(0, 1)), span
 
     def clock(self, span: x.Span, parts: list[Any]) -> x.Clock:
-        return self._clock(clocks.clock, parts[0], span)
+        return self._clock(clock_texts.clock, parts[0], span)
 
     def daily(self, span: x.Span, parts: list[Any]) -> x.Clock:
-        return self._clock(clocks.daily, parts[0], span)
+        return self._clock(clock_texts.daily, parts[0], span)
 
     def cron(self, span: x.Span, parts: list[Any]) -> x.Cron:
         text = " ".join(_unquoted(str(parts[0])).split())
@@ -288,5 +288,5 @@ def _unquoted(text: str) -> str:
 
 
 def _checked_cron(text: str) -> str:
-    clocks.cron(text)
+    clock_texts.cron(text)
     return text

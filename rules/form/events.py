@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from tidegate.rules.expressions.clocks import region_code
-from tidegate.rules.form import texts, words
-from tidegate.rules.form.values import (
+from tidegate.rules.expressions.clock_texts import region_code
+from tidegate.rules.form import synonyms, texts
+from tidegate.rules.form.value_forms import (
     COLUMN,
     COLUMNS,
     DATES,
@@ -23,7 +23,7 @@ from tidegate.rules.yaml.kinds import Key
 _SOME_START = "{version: 7}, {time: 2026-01-01T00:00:00Z}"
 _START = k.by_form(
     "now, earliest, snapshot, {version: n} or {time: t}",
-    one=s.choice("now", "earliest", "snapshot", words=words.START_WORDS, like=_SOME_START),
+    one=s.choice("now", "earliest", "snapshot", words=synonyms.START_WORDS, like=_SOME_START),
     named=k.by_key(
         "a start",
         k.variants(
@@ -48,13 +48,13 @@ _TABLES = (
 )
 TABLE = k.by_key(
     "a table",
-    k.variants("a table", _TABLES, *_TABLE_KEYS, like=_A_TABLE, words=words.TABLE_WORDS),
+    k.variants("a table", _TABLES, *_TABLE_KEYS, like=_A_TABLE, words=synonyms.TABLE_WORDS),
     like=_A_TABLE,
-    words=words.TABLE_WORDS,
+    words=synonyms.TABLE_WORDS,
 )
 
 _SEVERAL = "change, for any of insert, update, delete; else an event type for each"
-_CHANGE = s.choice(*Change, words=words.CHANGE_WORDS, like=_SEVERAL)
+_CHANGE = s.choice(*Change, words=synonyms.CHANGE_WORDS, like=_SEVERAL)
 _WHERE = sql("kind = 'withdraw'")
 _TABLE_EVENT = k.record(
     "a table event",
@@ -66,7 +66,7 @@ _TABLE_EVENT = k.record(
     Key("lateness", LENGTH, "how late a row may be, with time:"),
     Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
     Key("columns", k.listing(s.parsed("a column", texts.column), 1), "parameters: [a, b as c]"),
-    words=words.EVENT_WORDS,
+    words=synonyms.EVENT_WORDS,
 )
 _SOME_FIELDS = "{order_id: bigint}, or {} for none"
 _SIGNAL_EVENT = k.record(
@@ -81,7 +81,7 @@ _SIGNAL_EVENT = k.record(
     ),
     Key("where", _WHERE, "Spark SQL over the fields"),
     Key("from_table", NAME, "a table whose inserted rows raise it"),
-    words={key: word for key, word in words.EVENT_WORDS.items() if word == "signal"},
+    words={key: word for key, word in synonyms.EVENT_WORDS.items() if word == "signal"},
 )
 _REGION = s.parsed("a region", region_code, "DE-BE")
 _CLOCK_KEYS = (
@@ -115,8 +115,8 @@ EVENT = k.by_key(
     {
         "on": _TABLE_EVENT,
         "signal": _SIGNAL_EVENT,
-        **k.variants("a clock event", _CLOCKS, *_CLOCK_KEYS, words=words.EVENT_WORDS),
+        **k.variants("a clock event", _CLOCKS, *_CLOCK_KEYS, words=synonyms.EVENT_WORDS),
     },
     like="{on: insert, table: orders} or {signal: {order_id: bigint}}",
-    words=words.EVENT_WORDS,
+    words=synonyms.EVENT_WORDS,
 )

@@ -12,10 +12,10 @@ from pathlib import Path
 
 from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
-from tidegate.rules.form import texts, words
+from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.events import EVENT, TABLE
 from tidegate.rules.form.scripts import SCRIPT
-from tidegate.rules.form.values import (
+from tidegate.rules.form.value_forms import (
     A_QUERY,
     AN_INSERT,
     ANYTHING,
@@ -93,7 +93,7 @@ _NAMED_ACTION = k.with_node(
         ),
         like=_AN_ACTION,
         several="a list has each on a line of its own, behind a dash",
-        words=words.ACTION_WORDS,
+        words=synonyms.ACTION_WORDS,
     )
 )
 
@@ -176,7 +176,7 @@ _HYSTERESIS = k.record(
     Key("rearm", sql("max(level) < 70"), "what must have held before the next", required=True),
     like="{fire: max(level) > 80, rearm: max(level) < 70}",
 )
-_MODE = s.choice(*Coupling, words=words.COUPLING_WORDS)
+_MODE = s.choice(*Coupling, words=synonyms.COUPLING_WORDS)
 _NAMES = k.by_form("a rule or a list of rules", one=NAME, many=k.listing(NAME, 1))
 RULE = k.record(
     "a rule",
@@ -184,7 +184,9 @@ RULE = k.record(
     Key("per", _PER, "evaluate for each value of these columns"),
     Key(
         "context",
-        k.by_form("a context", one=s.choice(*Context, words=words.CONTEXT_WORDS), named=_SELECTION),
+        k.by_form(
+            "a context", one=s.choice(*Context, words=synonyms.CONTEXT_WORDS), named=_SELECTION
+        ),
         "parameter context; default restricted for a composite expression, else unrestricted",
     ),
     Key("if", _CONDITION, "the condition"),
@@ -232,7 +234,7 @@ RULE = k.record(
     Key("at_least_once", s.FLAG, "let in actions without a marker, which may be repeated"),
     Key("expire_key_after", LENGTH_ABOVE_0, "forget a key that has been silent"),
     like="{on: placed ; paid, do: ..}",
-    words=words.RULE_WORDS,
+    words=synonyms.RULE_WORDS,
 )
 
 RULEBOOK = k.record(
@@ -259,7 +261,7 @@ RULEBOOK = k.record(
         "rules that trigger each other on purpose: [[a, b]]; not warned of",
     ),
     Key("settings", SETTINGS, "limits"),
-    words=words.RULEBOOK_WORDS,
+    words=synonyms.RULEBOOK_WORDS,
 )
 
 

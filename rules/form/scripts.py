@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.rules.form import texts, words
-from tidegate.rules.form.values import COLUMN, COLUMNS, LENGTH_ABOVE_0, NAME
+from tidegate.rules.form import synonyms, texts
+from tidegate.rules.form.value_forms import COLUMN, COLUMNS, LENGTH_ABOVE_0, NAME
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import Key, Kind, Report
@@ -48,7 +48,7 @@ _SCRIPTS = (
 )
 SCRIPT = k.by_key(
     "a script",
-    k.variants("a script", _SCRIPTS, *_KEYS, like=_A_SCRIPT, words=words.SCRIPT_WORDS),
+    k.variants("a script", _SCRIPTS, *_KEYS, like=_A_SCRIPT, words=synonyms.SCRIPT_WORDS),
     like=_A_SCRIPT,
-    words=words.SCRIPT_WORDS,
+    words=synonyms.SCRIPT_WORDS,
 )

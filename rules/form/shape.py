@@ -10,9 +10,9 @@ from collections.abc import Mapping
 from dataclasses import fields, replace
 from typing import Any
 
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.analysis.draft import Book
-from tidegate.rules.analysis.keys import resolve_keys
+from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form.form import read_setting

@@ -8,7 +8,7 @@ import re
 import zoneinfo
 
 from tidegate.rules.errors import did_you_mean
-from tidegate.rules.expressions.clocks import clock, cron, daily
+from tidegate.rules.expressions.clock_texts import clock, cron, daily
 from tidegate.rules.expressions.durations import duration_micros, lacks_unit
 from tidegate.rules.expressions.nodes import Clock
 

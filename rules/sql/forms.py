@@ -11,7 +11,7 @@ from itertools import pairwise
 
 from tidegate.rules.errors import nearest
 from tidegate.rules.sql.deletes import MESSAGE, delete_as_merge
-from tidegate.rules.sql.words import (
+from tidegate.rules.sql.tokens import (
     GRAMMAR,
     KEPT_MAX,
     QUERIES,

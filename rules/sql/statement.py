@@ -12,7 +12,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Rule, Rulebook, Sql
-from tidegate.rules.sql.words import GRAMMAR, KEPT_MAX, sql_words
+from tidegate.rules.sql.tokens import GRAMMAR, KEPT_MAX, sql_words
 
 if TYPE_CHECKING:
     from tidegate.rules.sql.tree import Mention

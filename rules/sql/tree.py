@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from sqlglot import exp
 
-from tidegate.rules.sql.words import raw_tokens, spark_dialect, sql_tokens
+from tidegate.rules.sql.tokens import raw_tokens, spark_dialect, sql_tokens
 
 # sqlglot tries `int(x)` as a type and then as a call, each of them twice where they are nested.
 TYPES_NESTED_MAX = 6

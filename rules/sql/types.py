@@ -8,7 +8,7 @@ from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from tidegate.rules.errors import nearest
-from tidegate.rules.sql.words import spark_dialect
+from tidegate.rules.sql.tokens import spark_dialect
 
 if TYPE_CHECKING:
     from sqlglot import exp

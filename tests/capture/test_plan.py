@@ -11,7 +11,7 @@ import pytest
 
 from tests.support.capture import FRESH
 from tests.support.rulebooks import event, rulebook, signal, table
-from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.capture.plan import Listing, due, half, list_sources, make_plan, pin
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ledger import Unplaced

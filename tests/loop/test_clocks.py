@@ -14,7 +14,7 @@ from tests.support.bench import Bench
 from tests.support.live import Live
 from tests.support.make import BEGIN
 from tidegate import rules
-from tidegate.engine.capture.instants import Now
+from tidegate.engine.capture.commit_instants import Now
 from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
 from tidegate.engine.store import SqlStore

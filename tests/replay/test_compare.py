@@ -20,8 +20,8 @@ from tests.reference.planted import cases
 from tests.replay.traces import simulated, write
 from tidegate.engine.cli.main import main
 from tidegate.engine.replay import compare as comparing
+from tidegate.engine.replay.compare import lanes
 from tidegate.engine.replay.compare import page as pages
-from tidegate.engine.replay.compare import timeline
 from tidegate.engine.replay.compare.model import Comparison
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Context
@@ -202,7 +202,7 @@ def test_what_is_not_drawn_is_said_on_the_page_and_on_stderr(
 ) -> None:
     monkeypatch.setattr(pages, "KEYS_MAX", 1)
     monkeypatch.setattr(pages, "OCCURRENCES_MAX", 4)
-    monkeypatch.setattr(timeline, "ARCS_MAX", 2)
+    monkeypatch.setattr(lanes, "ARCS_MAX", 2)
     monkeypatch.setattr(pages, "ARCS_MAX", 2)
     history = [("sent", 1, 7), ("sent", 2, 7), ("sent", 3, 7), ("ack", 4, 7), ("ack", 5, 7)]
     history += [("sent", 6, 8), ("ack", 7, 8), ("sent", 8, 9)]

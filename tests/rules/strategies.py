@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import strategies as st
 
-from tidegate.rules.expressions import clocks
+from tidegate.rules.expressions import clock_texts
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import own_terminator
 
@@ -28,7 +28,7 @@ def _part(low: int, high: int) -> st.SearchStrategy[str]:
     return st.one_of(st.just("*"), st.integers(low, high).map(str))
 
 
-clock_texts = st.builds(
+written_clocks = st.builds(
     "<({}:{}:{}){}/{}/{}>".format,
     _part(0, 23),
     _part(0, 59),
@@ -42,7 +42,7 @@ leaves: st.SearchStrategy[x.Expression] = st.one_of(
     names.map(x.BeginOf),
     names.map(x.EndOf),
     names.map(x.Failed),
-    clock_texts.map(clocks.clock),
+    written_clocks.map(clock_texts.clock),
     st.sampled_from(["0 17 * * mon-fri", "*/5 8-18 1,15 * *"]).map(x.Cron),
 )
 samples = st.one_of(

@@ -15,7 +15,7 @@ from tests.support.quarantine import quarantine
 from tidegate import rules
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner, Targets
-from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import Analyst, Conditions
 from tidegate.engine.core.types.spark import arrow_schema

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from tidegate.connectors.clock import SystemClock
-from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.capture.plan import Listing, list_sources, make_plan, pin
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources

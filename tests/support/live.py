@@ -18,7 +18,7 @@ from tests.support.memory import MemoryFeed, MemorySink, schema
 from tests.support.quarantine import quarantine
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner, Targets
-from tidegate.engine.capture.instants import Instants
+from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import (

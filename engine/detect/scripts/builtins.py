@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.scripts.numbers import FailedError
-from tidegate.engine.detect.scripts.values import LARGEST, SMALLEST, wrapped
+from tidegate.engine.detect.scripts.value_types import LARGEST, SMALLEST, wrapped
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 _LONG = re.compile(r"[+-]?[0-9]+")

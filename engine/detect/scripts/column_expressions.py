@@ -11,10 +11,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.scripts.columns import value_column
 from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
 from tidegate.engine.detect.scripts.compiled.rows import RowExpression, spread
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError
+from tidegate.engine.detect.scripts.input_columns import value_column
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
 

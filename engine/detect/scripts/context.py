@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from tidegate.engine.detect.scripts.values import size
+from tidegate.engine.detect.scripts.value_types import size
 from tidegate.rules.errors import Place
 
 Variables = list[Any]

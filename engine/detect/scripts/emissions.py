@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import mix_rows, row_hash
 from tidegate.engine.core.values import Batch, Int64, UInt64
-from tidegate.engine.detect.scripts.columns import VALUE
+from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.rules.eventscript.types import Basic, Structure
 
 ERROR_NAME = "$error"

@@ -13,7 +13,7 @@ from typing import Any
 from tidegate.engine.detect.scripts.builtins import built_in, of_python, to_object, to_python
 from tidegate.engine.detect.scripts.context import Context, Variables
 from tidegate.engine.detect.scripts.numbers import DOUBLES, LONGS, NULL, FailedError
-from tidegate.engine.detect.scripts.values import copied, default, holds_arrays
+from tidegate.engine.detect.scripts.value_types import copied, default, holds_arrays
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 

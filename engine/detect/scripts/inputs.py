@@ -21,10 +21,10 @@ from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
 from tidegate.engine.detect.scripts.column_expressions import Calculated, case_number
-from tidegate.engine.detect.scripts.columns import as_column, input_values, value_column
 from tidegate.engine.detect.scripts.context import Context, Fault
 from tidegate.engine.detect.scripts.expressions import Expressions, Value
-from tidegate.engine.detect.scripts.values import arrow_type, column_of
+from tidegate.engine.detect.scripts.input_columns import as_column, input_values, value_column
+from tidegate.engine.detect.scripts.value_types import arrow_type, column_of
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
 

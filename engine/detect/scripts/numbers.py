@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping
 
-from tidegate.engine.detect.scripts.values import LARGEST, SMALLEST, wrapped
+from tidegate.engine.detect.scripts.value_types import LARGEST, SMALLEST, wrapped
 
 NULL = "null is no operand"
 

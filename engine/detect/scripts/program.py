@@ -16,7 +16,7 @@ from tidegate.engine.detect.scripts.expressions import Expressions
 from tidegate.engine.detect.scripts.machine import Machine, Move
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
 from tidegate.engine.detect.scripts.statements import Statements, loop_names
-from tidegate.engine.detect.scripts.values import copied, default, grows, holds_arrays
+from tidegate.engine.detect.scripts.value_types import copied, default, grows, holds_arrays
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes

@@ -27,7 +27,7 @@ from tidegate.engine.detect.events.state.partitions import due_of, partitions
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled, Script
-from tidegate.engine.detect.scripts.values import column_of, values_of
+from tidegate.engine.detect.scripts.value_types import column_of, values_of
 from tidegate.rules.errors import EngineError
 
 PREFIX = "script:"

@@ -14,7 +14,7 @@ from tidegate.engine.detect.scripts.expressions import (
     field_number,
 )
 from tidegate.engine.detect.scripts.numbers import FailedError
-from tidegate.engine.detect.scripts.values import copied, grows, holds_arrays, size
+from tidegate.engine.detect.scripts.value_types import copied, grows, holds_arrays, size
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Type
 

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from html import escape
 
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
+from tidegate.engine.replay.compare.lanes import ARCS_MAX, axis, strip
 from tidegate.engine.replay.compare.model import Column, Comparison, Found
-from tidegate.engine.replay.compare.timeline import ARCS_MAX, axis, strip
 
 KEYS_MAX = 6
 """Keys that are drawn: the first that something is detected for."""

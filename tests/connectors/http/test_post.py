@@ -10,7 +10,7 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import Serve
 from tests.support.make import BEGIN, SECOND
-from tidegate.connectors.http import limits, requests, writer
+from tidegate.connectors.http import inbox_limits, requests, writer
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore
@@ -186,9 +186,9 @@ def test_a_client_may_send_so_many_requests_a_second(serve: Serve) -> None:
 
 
 def test_a_rate_holds_a_second_s_worth_and_fills_evenly(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(limits, "CLIENTS_MAX", 2)
+    monkeypatch.setattr(inbox_limits, "CLIENTS_MAX", 2)
     now = 0.0
-    limited = limits.Rates(2, lambda: now)
+    limited = inbox_limits.Rates(2, lambda: now)
     assert [limited.take("a") for _ in range(9)] == [True] * 2 + [False] * 7
     now = 0.5
     assert [limited.take("a") for _ in range(2)] == [True, False]  # what was refused costs nothing

@@ -17,7 +17,7 @@ from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emi
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.run import Runner
-from tidegate.engine.detect.scripts.values import values_of
+from tidegate.engine.detect.scripts.value_types import values_of
 from tidegate.rules import eventscript
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type

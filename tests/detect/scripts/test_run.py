@@ -18,7 +18,7 @@ from tidegate.engine.detect.scripts import column_expressions, run
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits
 from tidegate.engine.detect.scripts.run import Runner
-from tidegate.engine.detect.scripts.values import values_of
+from tidegate.engine.detect.scripts.value_types import values_of
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.eventscript.types import Basic
 

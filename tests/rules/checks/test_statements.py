@@ -15,7 +15,7 @@ from tidegate.rules.sql.forms import (
     query_fault,
 )
 from tidegate.rules.sql.statement import expression_of, functions, statement
-from tidegate.rules.sql.words import sql_tokens, sql_words
+from tidegate.rules.sql.tokens import sql_tokens, sql_words
 
 JUDGES = {"action": action_fault, "query": query_fault}
 

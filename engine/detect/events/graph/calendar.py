@@ -12,7 +12,7 @@ import numpy as np
 
 from tidegate.engine.core.instants import ceil_watermark
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.limits import LimitError
+from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.instances import Bools
 from tidegate.rules.expressions.nodes import Duration

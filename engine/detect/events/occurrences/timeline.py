@@ -12,7 +12,7 @@ from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.instances import Int32
-from tidegate.engine.detect.events.occurrences.log import Log, frozen
+from tidegate.engine.detect.events.occurrences.occurrence_table import Log, frozen
 
 
 class Timeline:

@@ -22,7 +22,7 @@ from tidegate.engine.core.event_names import EventKey, shown_name
 from tidegate.engine.core.values import Batch
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.concatenation import both
-from tidegate.engine.detect.events.occurrences.log import frozen
+from tidegate.engine.detect.events.occurrences.occurrence_table import frozen
 from tidegate.engine.detect.events.state.partitions import saying_due
 from tidegate.engine.detect.events.state.tables import read_occurrences, write_occurrences
 from tidegate.rules.errors import EngineError

@@ -41,7 +41,7 @@ from tidegate.engine.detect.events.state.held_back import with_lateness
 from tidegate.rules.algebra.closers import Window, chosen_closers
 from tidegate.rules.algebra.detector_form import as_detected
 from tidegate.rules.algebra.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
-from tidegate.rules.algebra.plain import plain
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x

@@ -12,10 +12,10 @@ from tidegate.engine.core.event_names import EventKey, tick_type
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections, Int64, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph, Node
-from tidegate.engine.detect.events.graph.limits import LimitError
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.roles import roles
+from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.engine.detect.events.graph.timers import FloodError, Timers
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.instances import (

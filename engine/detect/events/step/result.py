@@ -11,7 +11,7 @@ from tidegate.engine.core.values import Detections, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.comparison import KeyTypeError, united
 from tidegate.engine.detect.events.occurrences.instances import Bools
-from tidegate.engine.detect.events.occurrences.log import wrong
+from tidegate.engine.detect.events.occurrences.occurrence_table import wrong
 from tidegate.rules.model import Rulebook
 
 _TIMESTAMP = pa.timestamp("us", "UTC")

@@ -11,7 +11,6 @@ import pyarrow as pa
 
 from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.events.occurrences.keys import Keys
-from tidegate.engine.detect.scripts.columns import input_columns
 from tidegate.engine.detect.scripts.compiled import context, kernel
 from tidegate.engine.detect.scripts.compiled.automaton import Table
 from tidegate.engine.detect.scripts.compiled.context import EVENTS, KEYS, Columns
@@ -21,11 +20,12 @@ from tidegate.engine.detect.scripts.compiled.instance_arrays import Fleet
 from tidegate.engine.detect.scripts.compiled.layout import Word
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, leaves, words
 from tidegate.engine.detect.scripts.emissions import Emissions
+from tidegate.engine.detect.scripts.input_columns import input_columns
 from tidegate.engine.detect.scripts.inputs import Arrivals
 from tidegate.engine.detect.scripts.instances import EVERY, Instance, Stepper
 from tidegate.engine.detect.scripts.program import Compiled
 from tidegate.engine.detect.scripts.statements import EMITTED_AS_ONE
-from tidegate.engine.detect.scripts.values import arrow_type
+from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic
 
 Int32 = npt.NDArray[np.int32]

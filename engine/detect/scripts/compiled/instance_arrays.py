@@ -25,7 +25,7 @@ from tidegate.engine.detect.scripts.inputs import Arrivals
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, mixed, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled
-from tidegate.engine.detect.scripts.values import arrow_type
+from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Array, Basic
 
 Int32 = npt.NDArray[np.int32]

@@ -11,7 +11,6 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.scripts.columns import input_columns
 from tidegate.engine.detect.scripts.compiled import kernel
 from tidegate.engine.detect.scripts.compiled.context import EVENTS, emissions, scratch
 from tidegate.engine.detect.scripts.compiled.expressions import Expressions
@@ -25,6 +24,7 @@ from tidegate.engine.detect.scripts.compiled.layout import (
 from tidegate.engine.detect.scripts.compiled.native import Native
 from tidegate.engine.detect.scripts.compiled.registers import Registers
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, column, words
+from tidegate.engine.detect.scripts.input_columns import input_columns
 from tidegate.rules.eventscript import tree
 
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.scripts.values import arrow_type
+from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 
 Column = npt.NDArray[Any]

@@ -7,7 +7,7 @@ import pytest
 
 from tests.golden.load import micros
 from tidegate.engine.detect.events.graph.calendar import TICKS_MAX, add, multiples
-from tidegate.engine.detect.events.graph.limits import LimitError
+from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.rules.expressions.nodes import Duration
 
 MONTH = Duration(1, 0)

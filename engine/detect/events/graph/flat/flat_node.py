@@ -11,7 +11,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import match_scan, queue_scans, slot_scan
 from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
 from tidegate.engine.detect.events.graph.flat.line import Layout
-from tidegate.engine.detect.events.graph.limits import check_carried
+from tidegate.engine.detect.events.graph.search_limits import check_carried
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 from tidegate.engine.detect.events.occurrences.instances import (
     Carry,

@@ -11,7 +11,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import window_scans
 from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
 from tidegate.engine.detect.events.graph.flat.queue_scans import united
-from tidegate.engine.detect.events.graph.limits import check_carried
+from tidegate.engine.detect.events.graph.search_limits import check_carried
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 from tidegate.engine.detect.events.occurrences.instances import (
     Carry,

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.limits import LimitError, check_carried
 from tidegate.engine.detect.events.graph.search import (
-    choices,
+    chosen_instances,
     chronicle,
     continuous,
     cumulative,
@@ -19,12 +18,13 @@ from tidegate.engine.detect.events.graph.search import (
     unrestricted,
 )
 from tidegate.engine.detect.events.graph.search.backlog import Log
-from tidegate.engine.detect.events.graph.search.choices import Detected
+from tidegate.engine.detect.events.graph.search.candidate_instants import Where, instants
+from tidegate.engine.detect.events.graph.search.chosen_instances import Detected
 from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
 from tidegate.engine.detect.events.graph.search.history import Found, History
-from tidegate.engine.detect.events.graph.search.instants import Where, instants
 from tidegate.engine.detect.events.graph.search.latest import latest
 from tidegate.engine.detect.events.graph.search.pruning import Looking, pruned
+from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
     Bools,
@@ -108,7 +108,7 @@ class Choice:
         check_carried(carried, self.carried_per_key_max)
         entries = len(self.roles)
         pending = pending_of(kept[:entries], operands[:entries])
-        return Flow(choices.instances(found, ticks, moment), pending), carried
+        return Flow(chosen_instances.instances(found, ticks, moment), pending), carried
 
     def due(self, carry: Carry, /) -> Int64:
         return carry[-1].end

@@ -6,7 +6,7 @@ from collections import defaultdict
 from collections.abc import Iterator
 
 from tidegate.engine.detect.events.graph.search.history import Found, History, Initiator
-from tidegate.engine.detect.events.graph.search.values import Best
+from tidegate.engine.detect.events.graph.search.interval_choice import Best
 
 
 def choose(history: History) -> Iterator[Found]:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidegate.engine.detect.events.graph.search.comparison import Entry
 from tidegate.engine.detect.events.graph.search.history import Found, History
-from tidegate.engine.detect.events.graph.search.values import Union
+from tidegate.engine.detect.events.graph.search.interval_choice import Union
 
 
 def choose(history: History) -> Iterator[Found]:

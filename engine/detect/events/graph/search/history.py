@@ -6,10 +6,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
+from tidegate.engine.detect.events.graph.search.interval_choice import Choosing, V, Values
 from tidegate.engine.detect.events.graph.search.items import Interval, Item, Streams
 from tidegate.engine.detect.events.graph.search.relations import Search
 from tidegate.engine.detect.events.graph.search.streams import Given, ends
-from tidegate.engine.detect.events.graph.search.values import Choosing, V, Values
 from tidegate.rules.expressions import nodes as x
 
 Found = tuple[int, Entries]

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.operators import every
 from tidegate.engine.detect.events.graph.roles import roles
+from tidegate.engine.detect.events.graph.search.candidate_instants import Where
 from tidegate.engine.detect.events.graph.search.choice import Choice
-from tidegate.engine.detect.events.graph.search.instants import Where
 from tidegate.engine.detect.events.graph.search.pruning import Looking
 from tidegate.engine.detect.events.graph.search.selection import Selecting, selecting
 from tidegate.engine.detect.events.graph.search.streams import (

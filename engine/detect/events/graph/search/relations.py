@@ -14,8 +14,8 @@ from typing import Any, Generic
 import numpy as np
 
 from tidegate.engine.detect.events.graph import calendar
-from tidegate.engine.detect.events.graph.limits import LimitError
 from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
+from tidegate.engine.detect.events.graph.search.interval_choice import All, Choosing, V, Values
 from tidegate.engine.detect.events.graph.search.items import Interval, Item, Streams
 from tidegate.engine.detect.events.graph.search.streams import (
     After,
@@ -26,7 +26,7 @@ from tidegate.engine.detect.events.graph.search.streams import (
     Within,
     plain_leaves,
 )
-from tidegate.engine.detect.events.graph.search.values import All, Choosing, V, Values
+from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.rules.expressions import nodes as x
 
 Relation = dict[Interval, V]

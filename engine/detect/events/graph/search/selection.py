@@ -8,9 +8,9 @@ from typing import TypeVar
 
 from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Rank
 from tidegate.engine.detect.events.graph.search.history import Found, History
+from tidegate.engine.detect.events.graph.search.interval_choice import All
 from tidegate.engine.detect.events.graph.search.items import Interval
 from tidegate.engine.detect.events.graph.search.streams import After, Within
-from tidegate.engine.detect.events.graph.search.values import All
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Selection

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.history import Found, History
-from tidegate.engine.detect.events.graph.search.values import All
+from tidegate.engine.detect.events.graph.search.interval_choice import All
 
 
 def choose(history: History) -> Iterator[Found]:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from tidegate.rules.sql.tokens import image_words, unsteady_words
 from tidegate.rules.sql.types import sql_type
-from tidegate.rules.sql.words import image_words, unsteady_words
 
 
 @pytest.mark.parametrize(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.engine.capture.instants import Instants, Now
+from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.core.instants import after_watermark, ceil_watermark, floor_watermark
 from tidegate.engine.core.values import Commit
 

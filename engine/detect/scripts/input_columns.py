@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.detect.scripts.values import (
+from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
     column_of,

@@ -11,7 +11,7 @@ from tests.support.history import batches, run
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan
-from tidegate.engine.detect.events.graph.limits import RuleLimitError
+from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.stage import Detecting, detect
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings

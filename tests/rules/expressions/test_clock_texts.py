@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tidegate.rules.expressions.clocks import cron
+from tidegate.rules.expressions.clock_texts import cron
 from tidegate.rules.expressions.durations import (
     duration,
     duration_micros,
