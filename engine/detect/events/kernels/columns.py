@@ -17,13 +17,13 @@ Int32 = npt.NDArray[np.int32]
 Bools = npt.NDArray[np.bool_]
 
 NEVER = -(2**63)
-"""Before all instants."""
+"""Before all instants: the instant of what has not happened yet."""
 LAST = 2**63 - 1
-"""After all instants: when that ends which nothing ends."""
+"""After all instants: the end of a window that nothing closes, the instant after a run's last."""
 ENDLESS = 2**62
-"""The span of what no `within` limits. Two of them can be added."""
+"""The longest span of an instance without a `within`. An instant minus it does not overflow."""
 TICK_RANK = 2**62
-"""The rank of a tick, which is no occurrence (S6)."""
+"""The rank of a tick. A tick is no occurrence (S6)."""
 
 
 class Columns(NamedTuple):
@@ -42,6 +42,13 @@ class Columns(NamedTuple):
         offsets  0   1   2  4
         row      0   2   1  3
         role     0   0   0  1
+
+    >>> table = Columns(
+    ...     key=np.array([1, 1, 2]), start=np.array([10, 20, 15]), end=np.array([10, 20, 30]),
+    ...     offsets=np.array([0, 1, 2, 4]), row=np.array([0, 2, 1, 3]), role=np.array([0, 0, 0, 1]),
+    ... )
+    >>> table.row[table.offsets[2] : table.offsets[3]]  # the occurrences of the composite
+    array([1, 3])
     """
 
     key: Int32
@@ -53,16 +60,19 @@ class Columns(NamedTuple):
 
 
 class Ranks(NamedTuple):
-    """What orders occurrences: the instant time[r] at which occurrence r starts, and rank[r] among
-    the simultaneous ones (S1). Negative ranks order all occurrences, simultaneous or not."""
+    """The order of occurrences (S1): by time, then by rank.
+
+    time[r]   the instant at which occurrence r starts
+    rank[r]   its order among the simultaneous; a negative rank is its order among all
+    """
 
     time: Int64
     rank: Int64
 
 
 class Order(NamedTuple):
-    """What orders the instances of a table: of its columns and of the ranks what `later` reads. A
-    call costs time for each array that it is given."""
+    """The columns of a table that `later` compares instances by, and the ranks. The other columns
+    are left out, as each array makes a call slower."""
 
     start: Int64
     offsets: Int64
@@ -78,7 +88,11 @@ def order_of(columns, ranks):
 
 @njit
 def grow(array, room):
-    """A copy of an array of numbers with room for more."""
+    """A copy of an array with `room` places. The new places are not set.
+
+    >>> grow(np.array([7, 8]), 5)[:2]
+    array([7, 8])
+    """
     grown = np.empty(room, dtype=array.dtype)
     for i in range(len(array)):
         grown[i] = array[i]

@@ -14,8 +14,9 @@ Example: `a and b` of one key, a at 10, b at 20, a at 30.
     20            10       20   (10, 20)
     30            30       20   (20, 30)
 
-The order of S1 is invariant under union with the same instance, so the greatest union is that of
-the greatest instances. If none of these arrives now, one that does takes the place of another.
+The greatest union is the union of the greatest instances, as a union with the same instance keeps
+the order of S1. Some member must arrive now. If none does, the greatest that arrives now takes the
+place of another member (`force`).
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def, call-arg"
@@ -42,8 +43,8 @@ from tidegate.engine.detect.events.kernels.instance_order import later, later_li
 
 
 class Operands(NamedTuple):
-    """Operand o is bounds[o]:bounds[o + 1] of the table, in order of end; its first carried[o]
-    instances were carried from the step before."""
+    """The operands in one table: operand o has the instances bounds[o]:bounds[o + 1], in order of
+    end. The first carried[o] of these were carried from the step before."""
 
     bounds: Int64
     carried: Int64
@@ -51,8 +52,8 @@ class Operands(NamedTuple):
 
 
 class Unions(NamedTuple):
-    """Union n is of key[n], ends at end[n] and is made of `count` instances, those from
-    members[count * n] on."""
+    """Unions of `count` instances each. Union n is of key[n], ends at end[n] and has the members
+    members[count * n : count * (n + 1)]."""
 
     key: Int32
     end: Int64
@@ -63,12 +64,13 @@ class State(NamedTuple):
     """What a conjunction keeps.
 
     slot, first, fresh  [key, operand], see the module
-    general             whether an instance has the key code 0: it counts for every key
+    general             whether some instance has the key code 0 and so counts for every key
     at[o]               the next instance of operand o to arrive
     own[:owners], owns  the keys that have an instance, as a list and as marks
     stamp[key]          the latest instant at which an instance of the key arrived
-    touched             the keys for which something arrives now
-    last, now, order    the greatest of each operand, those that arrive now, the operands sorted
+    touched             the keys of which an instance arrives now
+    last, now, order    scratch of `choose`: the greatest instance of each operand, the greatest
+                        that arrives now, the operands sorted by the former
     """
 
     slot: Int32
@@ -87,8 +89,21 @@ class State(NamedTuple):
 
 @njit
 def conjoin(operands, count, ranks, keys):
-    """For each (key, instant) with an arrival the greatest union of `count` operands, one of which
-    arrives now; and slot[key, operand] at the end."""
+    """For each (key, instant) with an arrival the greatest union of instances of `count` operands,
+    at least one of which arrives then; and slot[key, operand] at the end.
+
+    `a and b` with a at 10 and 30, b at 20. The table has the a's, then the b:
+
+    >>> at = np.array([10, 30, 20])
+    >>> role = np.array([0, 0, 1])
+    >>> table = Columns(np.array([1, 1, 1]), at, at, np.arange(4), np.arange(3), role)
+    >>> operands = Operands(np.array([0, 2, 3]), np.array([0, 0]), table)
+    >>> unions, slot = conjoin(operands, 2, Ranks(at, np.zeros(3)), 1)
+    >>> unions.end, unions.members.reshape(-1, 2).tolist()
+    (array([20, 30]), [[0, 2], [2, 1]])
+    >>> slot[1]
+    array([1, 2], dtype=int32)
+    """
     bounds, columns = operands.bounds, operands.columns
     state, owners = initial(operands, ranks, keys)
     at = state.at
@@ -108,7 +123,7 @@ def conjoin(operands, count, ranks, keys):
 
 @njit
 def initial(operands, ranks, keys):
-    """The state of what is carried, and how many keys have an instance."""
+    """The state after the carried instances, and how many keys have one."""
     bounds, carried, columns = operands
     by = order_of(columns, ranks)
     shape = (keys + 1, len(carried))
@@ -141,7 +156,7 @@ def initial(operands, ranks, keys):
 
 @njit
 def next_end(at, bounds, end):
-    """The earliest end of what has not arrived yet; `LAST` if there is nothing."""
+    """The earliest end of the instances that have not arrived yet; `LAST` if there are none."""
     instant = np.int64(LAST)
     for o in range(len(at)):
         if at[o] < bounds[o + 1]:
@@ -151,9 +166,9 @@ def next_end(at, bounds, end):
 
 @njit
 def walk(operands, ranks, state, owners, count, found, n):
-    """Goes from instant to instant while there is room in `found`, whose first n unions are there:
-    returns how many unions there are then, and how many owners. A call with bundles costs as much
-    as an arrival, so only what is rare is called."""
+    """Goes from instant to instant while `found`, which has n unions, has room. Returns the number
+    of unions and of owners then. It is one long loop: to call a function with bundles of arrays
+    takes as long as an arrival, so only rare cases are functions."""
     bounds, columns, members = operands.bounds, operands.columns, found.members
     key, start, end, by = columns.key, columns.start, columns.end, order_of(columns, ranks)
     slot, first, fresh, at = state.slot, state.first, state.fresh, state.at
@@ -210,9 +225,9 @@ def walk(operands, ranks, state, owners, count, found, n):
 
 @njit
 def choose(k, instant, columns, ranks, state, top, every):
-    """Writes the greatest union for key k at `instant` to `top`: returns how many operands it has,
-    0 if there is none. `every`: one for every key is found besides, so one that has nothing of the
-    key's own is none."""
+    """Writes the greatest union for key k at `instant` to `top`. Returns how many members it has, 0
+    if there is none. `every`: the union for every key is found by itself, so a union without an
+    instance of key k is left out here."""
     last, now, order, by = state.last, state.now, state.order, order_of(columns, ranks)
     present, arrived = 0, False
     for o in range(len(last)):
@@ -246,7 +261,7 @@ def choose(k, instant, columns, ranks, state, top, every):
 
 @njit
 def descending(last, order, by):
-    """Writes the operands that have an instance to `order`, the greatest first (insertion sort)."""
+    """Sorts the operands that have an instance into `order`: the greatest first, by insertion."""
     n = 0
     for o in range(len(last)):
         if last[o] < 0:
@@ -261,8 +276,9 @@ def descending(last, order, by):
 
 @njit
 def force(order, now, top, columns, ranks):
-    """None of the greatest instances arrives now: writes the greatest union with one that does to
-    `top`. It takes the place of its own operand's instance, or else of the least of all."""
+    """Replaces a member of `top`, none of which arrives now, by an instance that does. That takes
+    the place of its own operand's instance, or else of the least member. Of all such unions the
+    greatest is written to `top`."""
     count = len(top)
     base = top.copy()
     best_start = np.int64(NEVER)
@@ -289,7 +305,7 @@ def force(order, now, top, columns, ranks):
 
 @njit
 def united(members, columns, ranks):
-    """The rows of the union of some instances, and its start."""
+    """The rows and the start of the union of some instances."""
     size, first = 0, np.int64(LAST)
     for m in members:
         size += columns.offsets[m + 1] - columns.offsets[m]

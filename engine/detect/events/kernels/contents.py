@@ -1,11 +1,28 @@
 """What closed windows hold: `A*`, `P*`.
 
-The instances inside a window are found from the last one on back, by links to the one before of the
-same key. Example: opener a ends at 10, b's of its key end at 5, 15, 20, terminator c is at 30:
+The walk begins at the last instance that ended by the close. It follows links to the one before of
+the same key, back to the opener. Example: opener a ends at 10, b's of its key end at 5, 15, 20,
+terminator c is at 30:
 
     last[n]     the b at 20
     before      20 -> 15 -> 5 -> none
     held        20, 15; the b at 5 ended before the window opened, so the walk ends there
+
+The same as tables, with the rows 0 for a, 1 to 3 for the b's, 4 for c:
+
+>>> def points(times, rows, role):
+...     count = len(times)
+...     key, at = np.ones(count, dtype=np.int32), np.array(times)
+...     return Columns(key, at, at, np.arange(count + 1), np.array(rows), np.full(count, role))
+>>> windows = Closed(
+...     first=points([10], [0], 0), inside=points([5, 15, 20], [1, 2, 3], 1),
+...     closers=points([30], [4], 2), before=np.array([-1, 0, 1]),
+...     left=np.array([0]), right=np.array([0]), last=np.array([2]),
+... )
+>>> sizes(windows)
+(array([2]), np.int64(4))
+>>> contents(windows, Ranks(np.array([10, 5, 15, 20, 30]), np.zeros(5))).row
+array([0, 2, 3, 4])
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def, call-arg"
@@ -26,7 +43,8 @@ from tidegate.engine.detect.events.kernels.instance_order import later_list
 class Closed(NamedTuple):
     """n closed windows.
 
-    first, inside, closers   the tables of openers, of what windows hold, of terminators
+    first, inside, closers   the tables of openers, of instances that windows may hold, of
+                             terminators
     before[b]                the instance of `inside` before b of the same key, -1 = none
     left[n], right[n]        the opener and the terminator of window n
     last[n]                  the last instance of `inside` that ended by the close, -1 = none
@@ -43,7 +61,7 @@ class Closed(NamedTuple):
 
 @njit
 def sizes(windows):
-    """How many instances each window holds; and how many entries all windows have at most."""
+    """How many instances each window holds; and an upper bound of the entries of all windows."""
     _, _, opened, first, _, _ = windows.first
     _, start, end, offsets, _, _ = windows.inside
     before, closers = windows.before, windows.closers.offsets
@@ -63,8 +81,8 @@ def sizes(windows):
 
 @njit
 def contents(windows, ranks):
-    """The entries of each window: of its opener, of what starts at the opener's end or later, and
-    of its terminator."""
+    """The entries of each window: those of its opener, of what it holds, of its terminator. A
+    window holds what starts at the opener's end or later and ends by the close."""
     _, _, opened, a_offsets, a_row, a_role = windows.first
     _, start, end, offsets, b_row, b_role = windows.inside
     _, closing, _, c_offsets, c_row, c_role = windows.closers
@@ -109,8 +127,9 @@ def contents(windows, ranks):
 
 @njit
 def settle(windows, at, chain, ranks):
-    """Of the openers from at[n] up its chain that start with left[n] the one whose window is the
-    greatest is written to left[n]: what the windows hold decides."""
+    """Replaces the opener left[n] of each window where several openers start at the same instant:
+    the one whose window is the greatest is written to left[n]. What the windows hold decides. The
+    rivals stand on the chain between at[n] and left[n]."""
     left, start = windows.left, windows.first.start
     for n in range(len(left)):
         rivals = 1

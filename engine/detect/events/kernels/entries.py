@@ -29,7 +29,12 @@ class Entries(NamedTuple):
 
 @njit
 def take_entries(columns, index):
-    """The entries of the instances at `index`."""
+    """The entries of the instances at `index`.
+
+    >>> entries = Entries(np.array([0, 1, 3]), np.array([7, 8, 9]), np.array([0, 0, 1]))
+    >>> take_entries(entries, np.array([1, 0])).row
+    array([8, 9, 7])
+    """
     offsets = columns.offsets
     n = len(index)
     out = np.empty(n + 1, dtype=np.int64)
@@ -49,8 +54,15 @@ def take_entries(columns, index):
 
 @njit
 def put(entries, at, source, out):
-    """Writes the entries of the instances `source` to the places `at`, which ascend. Places and
-    sources are the same runs of instances, each in another order."""
+    """Writes the entries of instance source[p] to instance at[p] of `out`. `at` ascends. Both list
+    the same runs of neighbouring instances, each run in another order.
+
+    >>> entries = Entries(np.array([0, 1, 3]), np.array([7, 8, 9]), np.array([0, 0, 1]))
+    >>> out = Entries(*(column.copy() for column in entries))
+    >>> put(entries, np.array([0, 1]), np.array([1, 0]), out)
+    >>> out.offsets, out.row
+    (array([0, 2, 3]), array([8, 9, 7]))
+    """
     for p in range(len(at)):
         o = out.offsets[at[p]]
         for e in range(entries.offsets[source[p]], entries.offsets[source[p] + 1]):
@@ -62,7 +74,13 @@ def put(entries, at, source, out):
 
 @njit
 def repeats(offsets, row):
-    """Whether an instance has an occurrence twice, one after the other."""
+    """Whether an instance has one occurrence in two entries that stand together.
+
+    >>> repeats(np.array([0, 1, 3]), np.array([7, 7, 8]))  # 7 is in two instances
+    False
+    >>> repeats(np.array([0, 2, 3]), np.array([7, 7, 8]))
+    True
+    """
     for i in range(len(offsets) - 1):
         for e in range(offsets[i] + 1, offsets[i + 1]):
             if row[e] == row[e - 1]:
@@ -72,7 +90,14 @@ def repeats(offsets, row):
 
 @njit
 def ticks_among(offsets, row, ranks):
-    """Whether a tick is simultaneous with another entry of its instance."""
+    """Whether a tick is simultaneous with the entry before it of its instance.
+
+    >>> ranks = Ranks(np.array([10, 20, 20]), np.array([0, 0, TICK_RANK]))
+    >>> ticks_among(np.array([0, 3]), np.array([0, 1, 2]), ranks)
+    True
+    >>> ticks_among(np.array([0, 2]), np.array([0, 2]), ranks)
+    False
+    """
     time, rank = ranks
     for i in range(len(offsets) - 1):
         for e in range(offsets[i] + 1, offsets[i + 1]):
@@ -83,8 +108,15 @@ def ticks_among(offsets, row, ranks):
 
 @njit
 def join_entries(a, b, shift, left, right):
-    """The entries of the unions of a[left[n]] and b[right[n]], where every occurrence of a is
-    before those of b. The roles of b are moved up by `shift`."""
+    """The entries of the unions of the instances left[n] of `a` and right[n] of `b`. Each instance
+    of `a` ends before its partner starts. The roles of `b` are moved up by `shift`.
+
+    >>> a = Entries(np.array([0, 1, 2]), np.array([4, 5]), np.array([0, 0]))
+    >>> b = Entries(np.array([0, 1]), np.array([6]), np.array([0]))
+    >>> unions = join_entries(a, b, 1, np.array([1]), np.array([0]))
+    >>> unions.row, unions.role
+    (array([5, 6]), array([0, 1], dtype=int16))
+    """
     n = len(left)
     out = np.empty(n + 1, dtype=np.int64)
     out[0] = 0
@@ -108,8 +140,16 @@ def join_entries(a, b, shift, left, right):
 
 @njit
 def insert(out, begin, end, row, role, ranks):
-    """Inserts an entry in its place into the list out[begin:end] of rows and roles, unless it is
-    there; returns where the list ends then."""
+    """Inserts an entry into the sorted list out[begin:end] of rows and roles, unless it is there
+    already. Returns the new end of the list.
+
+    >>> ranks = Ranks(np.array([10, 20, 30]), np.array([0, 0, 0]))
+    >>> rows, roles = np.array([0, 2, -1]), np.array([0, 0, -1])
+    >>> insert((rows, roles), 0, 2, 1, 0, ranks)
+    3
+    >>> rows
+    array([0, 1, 2])
+    """
     out_row, out_role = out
     place = end
     while place > begin:

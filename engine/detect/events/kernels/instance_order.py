@@ -1,10 +1,16 @@
-"""Which of two instances is the greater: the order of S1.
+"""The order of instances (S1): which of two is the greater.
 
-The later start is the greater. Of equal starts the occurrences decide, then their ranks:
+The instance that starts later is the greater. Between equal starts the times of their occurrences
+decide, from the oldest on; then the ranks of these; then the ticks:
 
     instance x   10 15 30        x and y differ first in their second occurrence:
-    instance y   10 20 30        20 is later than 15, so y is the greater
-    instance z   10              z has ended where y goes on: z is the greater
+    instance y   10 20 30        20 is later than 15, so y is greater than x
+    instance z   10              z ends where y goes on, so z is greater than y
+
+>>> ranks = Ranks(time=np.array([10, 15, 20, 30]), rank=np.zeros(4, dtype=np.int64))
+>>> x, y, z = np.array([0, 1, 3]), np.array([0, 2, 3]), np.array([0])
+>>> bool(later_list(y, x, ranks)), bool(later_list(z, y, ranks))
+(True, True)
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
@@ -29,7 +35,7 @@ def later(order, i, j):
 @njit
 def later_list(left, right, ranks):
     """Whether one list of occurrences is greater than another. Each is in order of (time, rank).
-    The times are compared first, from the oldest on, then the ranks, then the ticks."""
+    Times decide first, from the oldest on; then ranks; then ticks."""
     time, rank = ranks
     i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
     while i < len(left) and j < len(right):
@@ -43,7 +49,7 @@ def later_list(left, right, ranks):
         ordered = order_of_ticks(left, right, ranks)
     if ordered != 0:
         return ordered > 0
-    # equal rows are two occurrences (S5): in one order everywhere, as `every` and `[i]` count them
+    # two occurrences with equal values (S5) need some order: `every` and `[i]` count them in it
     for p in range(len(left)):
         if left[p] != right[p]:
             return left[p] > right[p]
@@ -55,8 +61,13 @@ def order_of_ranks(left, right, ranks):
     """Compares two lists with equal times by their ranks: 1 if the left is greater, -1 if the right
     is, 0 if they are alike.
 
-    The list that alone has the lowest occurrence, in the order of ranks, is the smaller. Ranks that
-    are not negative only order the simultaneous: then the first difference in the lists decides.
+    The lowest occurrence that only one of the lists has decides: that list is the smaller. Negative
+    ranks order all occurrences, so the lists are searched for it to their ends. Other ranks order
+    the simultaneous only, so the first difference is the lowest.
+
+    >>> ranks = Ranks(time=np.array([10, 20, 20]), rank=np.array([0, 1, 2]))
+    >>> order_of_ranks(np.array([0, 2]), np.array([0, 1]), ranks)
+    1
     """
     time, rank = ranks
     i, j = skip_ticks(left, 0, rank), skip_ticks(right, 0, rank)
@@ -104,7 +115,7 @@ def order_of_ticks(left, right, ranks):
 
 @njit
 def skip_ticks(rows, p, rank):
-    """The first place from p on that is no tick."""
+    """The first place from p on that has no tick."""
     while p < len(rows) and rank[rows[p]] == TICK_RANK:
         p += 1
     return p
@@ -112,7 +123,7 @@ def skip_ticks(rows, p, rank):
 
 @njit
 def after(left, right, ranks):
-    """Whether one occurrence stands after another among an instance's entries."""
+    """Whether `left` stands after `right` among the entries of an instance."""
     time, rank = ranks
     if time[left] != time[right]:
         return time[left] > time[right]
@@ -124,8 +135,14 @@ def after(left, right, ranks):
 @njit
 def order_of_lists(left, right, ranks):
     """Compares two lists of occurrences by their ranks alone, from the lowest on: 1 if the left is
-    greater, -1 if the right is, 0 if they are alike. Of a list and its continuation the list is
-    lower."""
+    greater, -1 if the right is, 0 if they are alike. A list is smaller than one that continues it.
+
+    >>> ranks = Ranks(time=np.array([10, 10, 10]), rank=np.array([0, 1, 2]))
+    >>> order_of_lists(np.array([0, 2]), np.array([0, 1]), ranks)
+    1
+    >>> order_of_lists(np.array([0]), np.array([0, 1]), ranks)
+    -1
+    """
     a, b = ranked(left, ranks), ranked(right, ranks)
     for i in range(min(len(a), len(b))):
         if precedes(a[i], b[i], ranks):
@@ -154,7 +171,7 @@ def ranked(rows, ranks):
 
 @njit
 def precedes(left, right, ranks):
-    """Whether one occurrence is lower in rank than another."""
+    """Whether `left` is lower in rank than `right`."""
     time, rank = ranks
     if rank[left] < 0 or time[left] == time[right]:
         return rank[left] < rank[right]
@@ -163,8 +180,8 @@ def precedes(left, right, ranks):
 
 @njit
 def sort_by_rank(order, group, columns, ranks):
-    """Sorts the instances `order` within each group by their ranks, then by their starts (S4). The
-    members of a group stand together."""
+    """Sorts the instances `order` within each group by their ranks, then by their starts (S4).
+    group[i] is the group of order[i]. The members of a group stand together."""
     start, offsets, row = columns.start, columns.offsets, columns.row
     for i in range(1, len(order)):
         new = order[i]
@@ -182,9 +199,18 @@ def sort_by_rank(order, group, columns, ranks):
 
 @njit
 def greatest_per_end(columns, ranks, keys):
-    """The greatest instance of each (key, end) (policy `rem` of Carlson & Lisper). State:
+    """The greatest instance of each (key, end): Carlson & Lisper's policy `rem`. State:
 
-    last[key]   the place in `kept` of the key's latest instance, -1 = none
+        last[key]   the place in `kept` of the key's latest instance, -1 = none
+
+    Two instances of key 1 end at 30. The one that starts at 20 is the greater:
+
+    >>> a = Columns(
+    ...     key=np.array([1, 1, 1]), start=np.array([5, 20, 40]), end=np.array([30, 30, 40]),
+    ...     offsets=np.arange(4), row=np.arange(3), role=np.zeros(3, dtype=np.int16),
+    ... )
+    >>> greatest_per_end(a, Ranks(a.start, np.zeros(3, dtype=np.int64)), 1)
+    array([1, 2])
     """
     key, end, order = columns.key, columns.end, order_of(columns, ranks)
     kept = np.empty(len(key), dtype=np.int64)

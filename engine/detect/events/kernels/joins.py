@@ -1,4 +1,4 @@
-"""As-of joins: what a later instance finds of those that ended before it.
+"""As-of joins: for each query an instance that ended before it.
 
 Each loop walks two tables once, side by side in order of time, for all keys. Its state is an array
 with a number for each key code, so nothing is sorted by key:
@@ -18,7 +18,7 @@ Example: `a ; b` with a at 10 (key 1), 20 (key 2), and b at 30 (key 1), 40 (key 
     b at 40   finds nothing: state[3] = -1
 
 A key sees its own instances and those of every key, which have the code 0. A query of code 0 sees
-those of each key.
+the instances of each key.
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def, call-arg"
@@ -36,8 +36,7 @@ from tidegate.engine.detect.events.kernels.instance_order import later
 
 
 class Queries(NamedTuple):
-    """The right side of `;`: for each query its key code, when it starts and when it ends. In order
-    of start."""
+    """The right side of `;`, in order of start: for each query its key code, its start, its end."""
 
     key: Int32
     start: Int64
@@ -54,13 +53,25 @@ class Pairs(NamedTuple):
 
 @njit
 def as_of(columns, ranks, queries, span, keys):
-    """For each query the greatest instance that ended before its start, unless that starts more
-    than `span` before its end; and the greatest of each key when all have ended. State:
+    """For each query the greatest instance that ended before the query starts. A pair longer than
+    `span` is left out. Returns the pairs; and best[key] after the last instance. State:
 
         best[key]     the greatest instance that has ended, -1 = none
         own[:owners]  the keys that have one
 
-    A query of code 0 finds the greatest of code 0, and for each key that has a greater one that.
+    A query of code 0 finds the greatest instance of code 0, and one more for each key that has a
+    greater one.
+
+    The a's of the keys 1 and 2 are at 10 and 20. The b's of the keys 1 and 3 are at 30 and 40:
+
+    >>> at = np.array([10, 20])
+    >>> a = Columns(np.array([1, 2]), at, at, np.arange(3), np.array([0, 1]), np.zeros(2))
+    >>> b = Queries(key=np.array([1, 3]), start=np.array([30, 40]), end=np.array([30, 40]))
+    >>> pairs, best = as_of(a, Ranks(at, np.zeros(2)), b, ENDLESS, 3)
+    >>> pairs
+    Pairs(left=array([0]), right=array([0]), key=array([1], dtype=int32))
+    >>> best
+    array([-1,  0,  1, -1], dtype=int32)
     """
     key, start, end = columns.key, columns.start, columns.end
     order = order_of(columns, ranks)
@@ -110,7 +121,12 @@ def as_of(columns, ranks, queries, span, keys):
 @njit
 def last_before(key, end, query_key, query_time, keys):
     """For each query the last instance of its key with end < query_time, -1 = none; and the last
-    one of each key. query_time is non-decreasing."""
+    instance of each key. query_time is non-decreasing.
+
+    >>> key, end = np.array([1, 2, 1]), np.array([10, 20, 30])
+    >>> last_before(key, end, np.array([1, 1, 2]), np.array([10, 20, 40]), 2)
+    (array([-1,  0,  1]), array([-1,  2,  1]))
+    """
     last = np.full(keys + 1, -1, dtype=np.int64)
     found = np.empty(len(query_key), dtype=np.int64)
     i = 0
@@ -128,7 +144,13 @@ def last_before(key, end, query_key, query_time, keys):
 @njit
 def linked(key, end, query_key, query_end, keys):
     """For each query the last instance of its key with end <= query_end, -1 = none; and for each
-    instance the one before it of its key. query_end is non-decreasing."""
+    instance the one before it of its key, -1 = none. query_end is non-decreasing. Instances after
+    the last query are not linked.
+
+    >>> key, end = np.array([1, 2, 1]), np.array([10, 20, 30])
+    >>> linked(key, end, np.array([1, 1]), np.array([10, 40]), 2)
+    (array([0, 2]), array([-1, -1,  0]))
+    """
     last = np.full(keys + 1, -1, dtype=np.int64)
     before = np.empty(len(key), dtype=np.int64)
     found = np.empty(len(query_key), dtype=np.int64)
@@ -145,7 +167,17 @@ def linked(key, end, query_key, query_end, keys):
 @njit
 def latest_start(columns, query_key, query_end, inclusive, keys):
     """For each query the latest start of the instances that its key sees with end < query_end
-    (`inclusive`: <=); and the latest that each key sees of all. query_end is non-decreasing."""
+    (`inclusive`: end <= query_end), `NEVER` = none; and for each key the latest start of all that
+    it sees. query_end is non-decreasing.
+
+    >>> b = Columns(
+    ...     key=np.array([1, 0]), start=np.array([5, 15]), end=np.array([10, 20]),
+    ...     offsets=np.arange(3), row=np.array([0, 1]), role=np.zeros(2),
+    ... )
+    >>> found, latest = latest_start(b, np.array([1, 1, 2]), np.array([20, 21, 30]), False, 2)
+    >>> found, latest
+    (array([ 5, 15, 15]), array([15, 15, 15]))
+    """
     key, start, end = columns.key, columns.start, columns.end
     latest = np.full(keys + 1, NEVER, dtype=np.int64)
     found = np.empty(len(query_key), dtype=np.int64)
@@ -163,7 +195,7 @@ def latest_start(columns, query_key, query_end, inclusive, keys):
 
 @njit
 def seen_by_each(latest):
-    """The latest start that each key sees: its own or that of every key."""
+    """The latest start that each key sees: that of its own instances or of those of every key."""
     for k in range(1, len(latest)):
         latest[k] = max(latest[k], latest[0])
     return latest
@@ -171,8 +203,20 @@ def seen_by_each(latest):
 
 @njit
 def without(part, absent, keys):
-    """Marks each instance of `part` with no instance of `absent` wholly inside it; and the latest
-    start of the instances of each key of `absent`."""
+    """Marks each instance of `part` that holds no instance of `absent` wholly. Returns the marks,
+    and for each key the latest start of `absent`, `NEVER` = none.
+
+    >>> a = Columns(
+    ...     key=np.array([1, 1]), start=np.array([10, 20]), end=np.array([20, 40]),
+    ...     offsets=np.arange(3), row=np.array([0, 1]), role=np.zeros(2),
+    ... )
+    >>> b = Columns(
+    ...     key=np.array([1]), start=np.array([25]), end=np.array([30]),
+    ...     offsets=np.arange(2), row=np.array([2]), role=np.zeros(1),
+    ... )
+    >>> without(a, b, 1)[0]
+    array([ True, False])
+    """
     key, start, end = absent.key, absent.start, absent.end
     part_key, part_start, part_end = part.key, part.start, part.end
     latest = np.full(keys + 1, NEVER, dtype=np.int64)

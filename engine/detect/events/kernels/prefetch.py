@@ -14,7 +14,7 @@ _READ, _KEEP, _DATA = 0, 3, 1
 
 @intrinsic
 def prefetch(_, array, index):
-    """In a compiled loop: array[index] will be read soon. `index` is unsigned."""
+    """Asks the processor to fetch array[index] into its cache. `index` is unsigned."""
 
     def generate(context, builder, signature, arguments):
         kind = signature.args[0]

@@ -14,7 +14,11 @@ from tidegate.engine.core.values import Int64
 
 @njit
 def ascending(values):
-    """Is each value no smaller than the one before?"""
+    """Whether no value is smaller than the one before.
+
+    >>> bool(ascending(np.array([1, 2, 2])))
+    True
+    """
     falls = 0
     for i in range(1, len(values)):
         falls += values[i] < values[i - 1]
@@ -23,7 +27,11 @@ def ascending(values):
 
 @njit
 def counts(code, codes):
-    """How often each code occurs."""
+    """How often each code occurs.
+
+    >>> counts(np.array([0, 2, 0]), 3)
+    array([2, 0, 1])
+    """
     found = np.zeros(codes, dtype=np.int64)
     for c in code:
         found[c] += 1
@@ -32,7 +40,11 @@ def counts(code, codes):
 
 @njit
 def longest_run(values):
-    """The most equal values that stand together."""
+    """The length of the longest run of equal values.
+
+    >>> longest_run(np.array([4, 7, 7, 4]))
+    2
+    """
     longest, run = min(len(values), 1), 1
     for i in range(1, len(values)):
         run = run + 1 if values[i] == values[i - 1] else 1
@@ -42,7 +54,11 @@ def longest_run(values):
 
 @njit
 def split(code, codes):
-    """The places of each code, one code after the other; and where each code begins."""
+    """The places of each code, one code after the other; and where each code begins.
+
+    >>> split(np.array([1, 0, 1, 1]), 2)
+    (array([1, 0, 2, 3]), array([0, 1, 4]))
+    """
     bounds = np.zeros(codes + 1, dtype=np.int64)
     for c in code:
         bounds[c + 1] += 1
@@ -57,7 +73,11 @@ def split(code, codes):
 
 @njit
 def inverse(place, bounds):
-    """For each place the number that it has among those of its code (see `split`)."""
+    """The number of each place among the places of its code: undoes `split`.
+
+    >>> inverse(np.array([1, 0, 2, 3]), np.array([0, 1, 4]))
+    array([0, 0, 1, 2])
+    """
     out = np.empty(len(place), dtype=np.int64)
     for c in range(len(bounds) - 1):
         for i in range(bounds[c], bounds[c + 1]):
@@ -67,7 +87,12 @@ def inverse(place, bounds):
 
 @njit
 def merged(left_time, left_code, right_time, right_code):
-    """Two runs in order of time as one: time, code. Of one instant the left ones come first."""
+    """Merges two runs, each in order of time: time, code. At one instant the left run comes first.
+
+    >>> zero, one = np.zeros(2, dtype=np.int32), np.ones(2, dtype=np.int32)
+    >>> merged(np.array([1, 4]), zero, np.array([2, 4]), one)
+    (array([1, 2, 4, 4]), array([0, 1, 0, 1], dtype=int32))
+    """
     n = len(left_time) + len(right_time)
     out_time = np.empty(n, dtype=np.int64)
     out_code = np.empty(n, dtype=np.int32)
@@ -91,8 +116,18 @@ def merged(left_time, left_code, right_time, right_code):
 
 @njit
 def listed(offsets, row, role, shown):
-    """The entries of instances in roles that are shown, each occurrence once: offsets, row, role.
-    Equal rows of an instance stand together."""
+    """The entries of instances in the roles that are shown: offsets, row, role. Each occurrence of
+    an instance is listed once. Equal rows of an instance stand together.
+
+    Row 7 fills the roles 0 and 1 of the first instance; role 2 is not shown:
+
+    >>> shown = np.array([True, True, False])
+    >>> offsets, row, role = listed(
+    ...     np.array([0, 3, 4]), np.array([7, 7, 8, 9]), np.array([0, 1, 2, 0]), shown
+    ... )
+    >>> offsets, row
+    (array([0, 1, 2]), array([7, 9]))
+    """
     out = np.zeros(len(offsets), dtype=np.int64)
     out_row = np.empty(len(row), dtype=np.int64)
     out_role = np.empty(len(row), dtype=np.int16)
@@ -108,9 +143,13 @@ def listed(offsets, row, role, shown):
 
 
 class Pieces(NamedTuple):
-    """A step's numbering of occurrences, piece by piece: piece p begins at row base[p], is of the
-    event type place[p], and continues its batch from first[p] on. Piece `timeline` is the arrivals,
-    of all event types."""
+    """The pieces of a step's numbering of occurrences. Piece `timeline` holds the arrivals of all
+    event types. Any other piece holds occurrences of one event type.
+
+    base[p]    the first row of piece p
+    place[p]   the number of its event type
+    first[p]   where it begins in the batch of its event type
+    """
 
     base: Int64
     place: Int64
@@ -120,10 +159,19 @@ class Pieces(NamedTuple):
 
 @njit
 def located(row, pieces, code, index, place_of_code, carried):
-    """For each row the number of its event type and its place in that one's batch.
+    """For each row the number of its event type, and its place in the batch of that type.
 
-    Arrival i is of the type place_of_code[code[i]]; its place is index[i] after what is carried of
-    that type, carried[code[i]]. Without an `index` all arrivals are one batch.
+    Arrival i is of the type place_of_code[code[i]]. Its place is carried[code[i]] + index[i], as
+    carried occurrences come first. Without an `index` all arrivals are one batch: its place is i.
+
+    Rows 0 and 1 are carried occurrences of type 0. The arrivals have rows from 2 on:
+
+    >>> pieces = Pieces(
+    ...     base=np.array([0, 2]), place=np.array([0, -1]), first=np.array([0, 0]), timeline=1
+    ... )
+    >>> code, index, carried = np.array([0, 1, 0]), np.array([0, 0, 1]), np.array([2, 0])
+    >>> located(np.array([1, 2, 3, 4]), pieces, code, index, np.array([0, 1]), carried)
+    (array([0, 0, 1, 0], dtype=int16), array([1, 2, 0, 3]))
     """
     out_place = np.empty(len(row), dtype=np.int16)
     out_index = np.empty(len(row), dtype=np.int64)
@@ -143,7 +191,13 @@ def located(row, pieces, code, index, place_of_code, carried):
 
 @njit
 def place(values, at, code, number, out):
-    """Write values[at[i]] to out[i] where code[i] is `number`."""
+    """Writes values[at[i]] to out[i] where code[i] is `number`.
+
+    >>> out = np.zeros(3, dtype=np.int64)
+    >>> place(np.array([50, 60]), np.array([1, 0, 0]), np.array([4, 4, 5]), 4, out)
+    >>> out
+    array([60, 50,  0])
+    """
     for i in range(len(at)):
         if code[i] == number:
             out[i] = values[at[i]]

@@ -11,10 +11,13 @@ from tidegate.engine.core.columns.numba_cache import njit
 
 @njit
 def groups(key, time, keys):
-    """For each occurrence the number of its group, those of one key and time; and how many groups
-    there are. time is non-decreasing. State:
+    """Numbers the groups of occurrences with equal key and time: group[i], and how many there are.
+    time is non-decreasing. State:
 
         last[key]   the key's latest occurrence, -1 = none
+
+    >>> groups(np.array([1, 2, 1, 1]), np.array([10, 10, 10, 20]), 2)
+    (array([0, 1, 0, 2]), 3)
     """
     group = np.empty(len(key), dtype=np.int64)
     last = np.full(keys + 1, -1, dtype=np.int64)
@@ -32,14 +35,20 @@ def groups(key, time, keys):
 
 @njit
 def contest(group, place, value, chosen):
-    """The members of each group with its greatest value. The place of one of them is written to
-    chosen[group]. Where there are several, all are returned, as group and place: another value has
-    to decide among them. State:
+    """Finds the members of each group with the group's greatest value. Writes the place of the last
+    of them to chosen[group]. Returns group and place of all members that share the greatest value:
+    a further value decides among those. State:
 
         best[group]    the greatest value
         count[group]   how many members have it
 
-    Example: group 0 with the values 5, 7 is decided: 7; group 1 with 3, 3 is returned.
+    Group 0 has the values 5 and 7, and is decided. Group 1 has 3 twice, and is returned:
+
+    >>> chosen = np.full(2, -1)
+    >>> contest(np.array([0, 0, 1, 1]), np.arange(4), np.array([5, 7, 3, 3]), chosen)
+    (array([1, 1]), array([2, 3]))
+    >>> chosen
+    array([1, 3])
     """
     best = np.empty(len(chosen), dtype=np.int64)
     count = np.zeros(len(chosen), dtype=np.int64)

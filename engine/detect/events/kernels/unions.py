@@ -1,4 +1,4 @@
-"""Several instances as one: unions, and the operators that choose several instances of one operand,
+"""Unions of instances, and the operators that choose several instances of one operand:
 `any(m, a*)`, `every(n, a)`, `a[i]`."""
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def, call-arg"
@@ -16,7 +16,18 @@ from tidegate.engine.detect.events.kernels.instance_order import later
 @njit
 def unite(members, columns, ranks):
     """The unions of the instances members[n, m]: their starts and their entries. An occurrence that
-    several of them have in one role counts once. Fastest where members follow one another."""
+    several members have in one role counts once. It is fastest if each member starts after the one
+    before has ended.
+
+    >>> a = Columns(
+    ...     key=np.array([1, 1]), start=np.array([10, 10]), end=np.array([20, 30]),
+    ...     offsets=np.array([0, 2, 4]), row=np.array([0, 1, 0, 2]), role=np.zeros(4),
+    ... )
+    >>> ranks = Ranks(np.array([10, 20, 30]), np.zeros(3))
+    >>> start, entries = unite(np.array([[0, 1]]), a, ranks)
+    >>> start, entries.row
+    (array([10]), array([0, 1, 2]))
+    """
     _, start, end, offsets, in_row, in_role = columns
     n, count = members.shape
     room = np.int64(0)
@@ -48,7 +59,7 @@ def unite(members, columns, ranks):
 
 @njit
 def unite_points(members, columns, ranks):
-    """As `unite` for points, no two of which are the same: their starts, rows and roles."""
+    """`unite` for points, all of them different: the starts, rows and roles of the unions."""
     start, in_row, in_role = columns.start, columns.row, columns.role
     n, count = members.shape
     out_start = np.empty(n, dtype=np.int64)
@@ -75,15 +86,22 @@ def unite_points(members, columns, ranks):
 
 @njit
 def greatest_of_each(count, carried, columns, ranks, keys):
-    """For each (key, end) of an arrival the greatest `count` instances of the key so far, one of
-    which arrives then: the arrival, and members[n, count] in order of start. And marks the greatest
-    count - 1 of each key at the end. The first `carried` instances do not arrive. State:
+    """For each (key, end) of an arrival the greatest `count` instances of the key so far, of which
+    at least one ends then. Returns the arrival; members[n, count], the least first; and marks of
+    the greatest count - 1 instances of each key, which are to be carried. The first `carried`
+    instances are carried already, and do not arrive. State:
 
         top[key]      the greatest instances so far, the greatest first, -1 = none
         filled[key]   how many they are
         written[key]  where the key's latest result stands, -1 = none
 
-    Example, `any(2, a*)` with a at 10, 20, 30 of one key: (10, 20) at 20, (20, 30) at 30.
+    `any(2, a*)` with a at 10, 20, 30 of one key is (10, 20) at 20, and (20, 30) at 30:
+
+    >>> at = np.array([10, 20, 30])
+    >>> a = Columns(np.ones(3, dtype=np.int32), at, at, np.arange(4), np.arange(3), np.zeros(3))
+    >>> arrival, members, mark = greatest_of_each(2, 0, a, Ranks(at, np.zeros(3)), 1)
+    >>> arrival, members.tolist(), mark
+    (array([1, 2]), [[0, 1], [1, 2]], array([False, False,  True]))
     """
     key, start, end = columns.key, columns.start, columns.end
     order = order_of(columns, ranks)
@@ -125,13 +143,17 @@ def greatest_of_each(count, carried, columns, ranks, keys):
 
 @njit
 def each_group(count, key, keys):
-    """Of each key the first `count` instances, the next `count`, and so on: members[n, count], in
-    order of their last. And marks those of groups that are not complete. State:
+    """The instances of each key in groups of `count`: members[n, count], in order of their last
+    member. And marks of the instances of groups that are not complete. State:
 
         group[key]    the instances since the last complete group
         filled[key]   how many they are
 
-    Example, `every(2, a)` with a at 10, 20, 30 of one key: (10, 20) at 20; 30 is marked.
+    `every(2, a)` with a at 10, 20, 30 of one key is (10, 20) at 20, and 30 is marked:
+
+    >>> members, mark = each_group(2, np.array([1, 1, 1]), 1)
+    >>> members.tolist(), mark
+    ([[0, 1]], array([False, False,  True]))
     """
     group = np.full((keys + 1, count), -1, dtype=np.int32)
     filled = np.zeros(keys + 1, dtype=np.int64)
@@ -151,7 +173,12 @@ def each_group(count, key, keys):
 
 @njit
 def among(found, filled, most, count):
-    """Marks, of `count` instances, the first of each found[k]: filled[k] of them, or `most`."""
+    """Marks among `count` instances the first ones of each row found[k]: filled[k] of them, but
+    `most` at most.
+
+    >>> among(np.array([[2, 0, -1]]), np.array([2]), 1, 3)
+    array([False, False,  True])
+    """
     mark = np.zeros(count, dtype=np.bool_)
     for k in range(len(filled)):
         for p in range(min(filled[k], most)):
@@ -161,9 +188,17 @@ def among(found, filled, most, count):
 
 @njit
 def numbered(index, seen, key):
-    """Marks the index-th instance of each key. State, which goes along:
+    """Marks the index-th instance of each key. State, which is updated:
 
-    seen[key]   how many instances there were, up to `index`
+        seen[key]   how many instances there were, `index` at most
+
+    `a[2]` of key 1, of which one a came before, and of key 2:
+
+    >>> seen = np.array([0, 1, 0])
+    >>> numbered(2, seen, np.array([1, 2, 1]))
+    array([ True, False, False])
+    >>> seen
+    array([0, 2, 1])
     """
     mark = np.zeros(len(key), dtype=np.bool_)
     for i in range(len(key)):
