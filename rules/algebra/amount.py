@@ -1,14 +1,19 @@
-"""How much is stored, before anything has arrived: the numbers that a static bound is made of."""
+"""Upper bounds of what is stored: the numbers of a static bound."""
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True)
 class Amount:
-    """At most `count`, and (where `span_micros` is not None) as many as arrive in so long a time;
-    `endless`: no limit at all. Adds and multiplies as the numbers it stands for."""
+    """At most `count` things, and (where `span_micros` is not None) as many more as arrive in a
+    time of that length. `endless`: there is no limit.
+
+    Amounts add and multiply like the numbers they stand for. Example: 2 instances and those of the
+    last 5 s are `Amount(2) + Amount(0, 5_000_000)`.
+    """
 
     count: int = 0
     span_micros: int | None = None
@@ -25,14 +30,14 @@ class Amount:
         return Amount(self.count * other.count, self._span(other), self.endless or other.endless)
 
     def within(self, span_micros: int | None) -> Amount:
-        """The same where nothing older than `span_micros` is kept (None: no such promise)."""
+        """The same amount if nothing older than `span_micros` is kept (None: that is not known)."""
         if span_micros is None or not self.endless:
             return self
         return Amount(self.count, span_micros)
 
     @property
     def maximum(self) -> int | None:
-        """The number that is never exceeded, if there is one."""
+        """The number that is never exceeded; None where there is none."""
         return None if self.endless or self.span_micros is not None else self.count
 
     def _span(self, other: Amount) -> int | None:
@@ -45,10 +50,5 @@ ONE = Amount(1)
 ENDLESS = Amount(endless=True)
 
 
-def total(amounts: list[Amount]) -> Amount:
-    spans = [amount.span_micros for amount in amounts if amount.span_micros is not None]
-    return Amount(
-        sum([amount.count for amount in amounts]),
-        max(spans, default=None),
-        any(amount.endless for amount in amounts),
-    )
+def total(amounts: Iterable[Amount]) -> Amount:
+    return sum(amounts, NOTHING)

@@ -1,8 +1,8 @@
 """Windows of `A*` and `P*` for which it matters which of several simultaneous c's closes them (S4).
 
-A window is closed by the c that is lowest in rank. The c is no parameter. It is seen in two ways:
-instances that start together are compared by it (S1), and it is consumed with the window. Where
-neither happens, every c that ends at the instant closes the window alike.
+The c of the lowest rank closes a window. It is no parameter, but two things depend on it: it is
+compared where instances start together (S1), and it is consumed with the window. Where neither
+happens, any c of that instant closes the window with the same effect.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ Window = x.AperiodicStar | x.PeriodicStar
 def chosen_closers(
     expression: x.Expression, context: Context | None, rules: Collection[str]
 ) -> frozenset[x.Expression]:
-    """The windows whose closer is composite and must be the lowest in rank of all its instances.
+    """The windows whose closer is composite and must be the one of the lowest rank.
 
-    They are those of the nodes that run in `restricted` for a rule with this context (None: a
-    selection). `rules`: the rules that may be used as events.
+    Only nodes that run in `restricted` for a rule with this context (None: a selection) have such
+    windows. `rules`: the rules that may be used as events.
     """
     if context is Context.RESTRICTED:
         return frozenset(_chosen(expression, rules, seen=False))
@@ -31,7 +31,7 @@ def chosen_closers(
 
 
 def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterator[x.Expression]:
-    """`seen`: instances of the node that start together are compared."""
+    """The windows in a node. `seen`: instances of the node that start together are compared."""
     match node:
         case x.Plus() | x.Periodic():
             return  # only the instants of their instances count

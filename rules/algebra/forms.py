@@ -8,7 +8,8 @@ flat       stages in sequence, chosen among in one scan: `a ; (b and c) ; any(2,
 windowed   windows of event types, chosen among in one scan: `A*(a, b, c) - d`
 nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; and every `select`
 
-A walk reads all rows of its event types: these are all of one key, or all broadcast, and no rules.
+`flat` and `windowed` scan the rows of their event types. These event types are all keyed, or all
+broadcast; none of them is a rule.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ from functools import cached_property, lru_cache
 
 from tidegate.rules.algebra.amount import Amount
 from tidegate.rules.algebra.detector_form import KEPT_MAX
+from tidegate.rules.algebra.emptiness import needed
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.stages import Stages, most_kept, stages
 from tidegate.rules.algebra.transformation import longest_micros, loosened, shorter
@@ -31,8 +33,8 @@ _SAME = {
     Context.CHRONICLE: Context.UNRESTRICTED,
     Context.CONTINUOUS: Context.UNRESTRICTED,
 }
-"""What detects the same where each instance is one occurrence: it ends once, so no other misses
-what it consumes."""
+"""For an expression of which each instance is one occurrence: the context that detects the same.
+What one detection consumes is in no other, so consuming it changes nothing."""
 _FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq
 
 
@@ -43,16 +45,16 @@ class Operators:
 
 @dataclass(frozen=True, slots=True)
 class Single:
-    """`A(a, b, c)` in `unrestricted`: as `Operators`, but every row of b counts. `united`: those
-    that end together are one detection, as `cumulative` wants it."""
+    """`A(a, b, c)` in `unrestricted`: as `Operators`, but every row of b counts. `united`:
+    instances that end together are one detection (`cumulative`)."""
 
     united: bool
 
 
 @dataclass(frozen=True, slots=True)
 class Flat:
-    """`a ; (b and c)`. `kept`: the instances that are carried, and the occurrences in them, where
-    that is a number."""
+    """`a ; (b and c)`. `kept`: how many instances are carried at most, and how many occurrences
+    they hold; None where there is no such number."""
 
     context: Context
     stages: Stages
@@ -69,8 +71,8 @@ class Windowed:
 
 @dataclass(frozen=True, slots=True)
 class Nested:
-    """`(a ; b) and c`: the choice is searched for among what is not consumed; `kept` as in `Flat`,
-    beside what the operators carry."""
+    """`(a ; b) and c`: a search chooses among the occurrences that are not consumed. `kept`: as in
+    `Flat`, beside what the operators carry."""
 
     context: Context | Selection
     kept: tuple[Amount, Amount] | None = None
@@ -85,8 +87,8 @@ def forms(
     rules: Collection[str] = (),
     points: Collection[str] = (),
 ) -> Forms:
-    """The forms of an expression, by context. `keyed`: the keyed event types; `rules`: those that
-    may be used as events; `points`: those of them whose detections are instants."""
+    """The forms of an expression, by context. `keyed`: the keyed event types. `rules`: the rules
+    that may be used as events. `points`: the rules among them whose detections are instants."""
     expression = unlabelled(expression)
     names = x.names_in(expression)
     named = (frozenset(n for n in names if n in given) for given in (keyed, rules, points))
@@ -95,7 +97,7 @@ def forms(
 
 @dataclass(frozen=True)
 class Forms:
-    """The forms of one expression; what several contexts ask of it is found once."""
+    """The forms of one expression. What several contexts need is computed once."""
 
     expression: x.Expression
     keyed: frozenset[str]
@@ -113,9 +115,9 @@ class Forms:
             return Single(united=False)
         if self._single and self._alike(self._single):
             return Single(united=context is Context.CUMULATIVE)
-        return self._walked(context) or self._nested(context)
+        return self._scanned(context) or self._nested(context)
 
-    def _walked(self, context: Context) -> Flat | Windowed | None:
+    def _scanned(self, context: Context) -> Flat | Windowed | None:
         flat, found = self._stages, self._window
         if context is Context.UNRESTRICTED:
             return None
@@ -137,20 +139,20 @@ class Forms:
     @cached_property
     def _stages(self) -> Stages | None:
         found = stages(self.expression)
-        return found if found and self._one_walk else None
+        return found if found and self._one_scan else None
 
     @cached_property
     def _window(self) -> Window | None:
         found = window(self.expression)
-        return found if found and self._one_walk else None
+        return found if found and self._one_scan else None
 
     @property
-    def _one_walk(self) -> bool:
+    def _one_scan(self) -> bool:
         leaves = [node for node in self.expression.walk() if isinstance(node, x.Name)]
         return not self.rules and self._alike(leaves)
 
     def _alike(self, leaves: Collection[x.Expression]) -> bool:
-        """Whether all are of one key, or all broadcast."""
+        """Whether all are keyed, or all broadcast."""
         return len({isinstance(n, x.Name) and n.name in self.keyed for n in leaves}) == 1
 
 
@@ -158,8 +160,8 @@ _forms = lru_cache(maxsize=KEPT_MAX)(Forms)
 
 
 def single(e: x.Expression) -> tuple[x.Expression, ...]:
-    """The event types whose occurrences the instances are: each passes, or not, at once or a fixed
-    length of time later. None at all where instances are anything else."""
+    """The event types of which each instance is one occurrence, detected at once or a fixed length
+    of time later, as in `A(a, b, c)` (b) and `not(b)[a, [5 s]]` (a); () for other expressions."""
     match e:
         case _ if plain(e):
             leaves = [leaf for leaf in e.walk() if not leaf.operands()]
@@ -188,7 +190,7 @@ class Window:
 
 
 def window(expression: x.Expression) -> Window | None:
-    """An expression without labels as such a window; None if it is anything else."""
+    """An expression without labels as a `Window`; None if it has another form."""
     found = _window(expression)
     return found if found and len({*found.events}) == len(found.events) else None
 
@@ -196,17 +198,13 @@ def window(expression: x.Expression) -> Window | None:
 def _window(node: x.Expression) -> Window | None:
     match node:
         case x.Within(part=part, duration=duration) if not duration.months:
-            found = _window(part)
-            if found is None:
-                return None
-            span = found.span_micros
-            shorter = duration.micros if span is None else min(span, duration.micros)
-            return replace(found, span_micros=shorter)
+            if found := _window(part):
+                span = shorter(found.span_micros, duration.micros)
+                return replace(found, span_micros=span)
         case x.Minus(part=part, absent=x.Name(name=name)):
             found = _window(part)
-            if found is None or found.absent:
-                return None
-            return replace(found, events=(*found.events, name), absent=name)
+            if found and not found.absent:
+                return replace(found, events=(*found.events, name), absent=name)
         case x.AperiodicStar(opener=x.Name(name=a), part=x.Name(name=b), closer=closer):
             if isinstance(closer, x.Name):
                 return Window((a, b, closer.name), 0)
@@ -218,15 +216,15 @@ def _window(node: x.Expression) -> Window | None:
 def unused(
     expression: x.Expression, keyed: Collection[str], rules: Collection[str]
 ) -> Amount | None:
-    """The occurrences that are not consumed and can still be in a detection, at most.
+    """How many occurrences, at most, are not consumed and can still be in a detection.
 
     These are the last occurrence of each event type, and the last one before each pending start of
-    what must follow it. Where all instances share an event type, they never make up an instance:
-    it would have been detected and consumed.
+    what must follow it. If all instances share an event type, the occurrences kept never make up an
+    instance: it would have been detected and consumed.
 
-    None where more can matter: an event type stands in two places, a part is filtered, keyed and
-    broadcast events are mixed, or a rule of `rules` is used as an event. `keyed`: the keyed event
-    types.
+    None where more can matter: an event type occurs twice in the expression, a part is filtered,
+    keyed and broadcast event types are mixed, or a rule of `rules` is used as an event. `keyed`:
+    the keyed event types.
     """
     whole, longest = expression, None
     while isinstance(whole, x.Within):
@@ -245,8 +243,9 @@ def unused(
 
 
 def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
-    """Occurrences kept, and their pending starts. What follows has `before` pending starts. An
-    occurrence that can only end an instance (not `lasting`) is not kept."""
+    """How many occurrences of a node are kept, and how many pending starts they make. `before`: the
+    pending starts of what follows the node. `lasting`: something may follow; an occurrence that can
+    only end an instance is not kept."""
     if isinstance(node, x.Seq):
         last, starts = _kept(node.then, before, lasting=lasting)
         kept, starts = _kept(node.first, starts, lasting=True)
@@ -255,33 +254,26 @@ def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
     if not parts:
         kept = before + 1 if lasting else 0
         return kept, kept
-    found = [_kept(part, before, lasting=lasting or _needed(node) > 1) for part in parts]
+    found = [_kept(part, before, lasting=lasting or needed(node) > 1) for part in parts]
     return sum(kept for kept, _ in found), sum(starts for _, starts in found)
 
 
 def _missing(node: x.Expression, *, lasting: bool) -> int:
-    """How many of the occurrences kept are missing while there is no instance."""
+    """How many of the occurrences that `_kept` counts are missing as long as there is no instance
+    of the node."""
     if isinstance(node, x.Seq):
         return _missing(node.first, lasting=True) * _missing(node.then, lasting=lasting)
     parts = node.operands()
     if not parts:
         return int(lasting)
-    needed = _needed(node)
-    each = sorted(_missing(part, lasting=lasting or needed > 1) for part in parts)
-    return sum(each[: len(parts) - needed + 1])
+    count = needed(node)
+    each = sorted(_missing(part, lasting=lasting or count > 1) for part in parts)
+    return sum(each[: len(parts) - count + 1])
 
 
 def _in_common(node: x.Expression) -> bool:
     """Whether all instances share an event type."""
     parts = node.operands()
-    if not isinstance(node, x.Seq) and _needed(node) < len(parts):
+    if needed(node) < len(parts):
         return False
     return not parts or any(map(_in_common, parts))
-
-
-def _needed(node: x.Expression) -> int:
-    """How many operands an instance of `or`, `and` or `any` has instances of."""
-    parts = node.operands()
-    if isinstance(node, x.Or):
-        return 1
-    return min(node.count, len(parts)) if isinstance(node, x.AnyOf) else len(parts)

@@ -1,4 +1,4 @@
-"""Plain expressions: of these every occurrence counts, of a composite one once an instant (S9)."""
+"""Plain expressions: every occurrence counts; of composite ones, one an instant (S9)."""
 
 from __future__ import annotations
 
@@ -21,8 +21,9 @@ def plain(node: x.Expression) -> bool:
 def compared(node: x.Expression) -> Iterator[x.Name]:
     """The names of which `restricted` keeps one of several simultaneous occurrences.
 
-    Left out are names whose occurrences all count: in `any(m, a*)`, `a[i]`, the b of `A*`. Left out
-    are names that are only looked at or close a window: any occurrence at the instant does.
+    Two kinds of names are left out: those of which every occurrence counts (in `any(m, a*)` and
+    `a[i]`, and the b of `A*`); and those of which any occurrence at the instant will do (what must
+    be absent, what opens or closes a window).
     """
     if isinstance(node, x.Name):
         yield node

@@ -1,36 +1,37 @@
 """Whether a rule in context `restricted` can fire again for one initiator, and at which events;
 whether one occurrence counts in several of its detections; what would make it fire once.
 
-`restricted` uses nothing up: `missing ; hb` fires at every hb after one missing. An expression
-*fires once* where no two of its detections share an initiator (S2: the occurrence that it starts
-with). Two properties of the detections of a node, from those of its operands:
+`restricted` consumes nothing: `missing ; hb` fires at every hb after one missing. An expression
+*fires once* if no two of its detections share an initiator (S2: the occurrence that a detection
+starts with). The detections of a node have two properties, which follow from its operands:
 
-    later   each starts after all that ended before it; so does what is a point in time
-    once    no two share an initiator; what is `later` is `once`
+    later   each detection starts after all that ended before it, as points in time do
+    once    no two detections share an initiator; what is `later` is `once`
 
     node                      later                               once
     event, clock, + [d], P    yes (a point)                       yes
     a rule's name             -                                   yes: each is an occurrence
     within, -, A, label       as its part: it leaves out some     as its part
     (p ; q) - (q ; q)         -                                   yes: the second q is absent
-    p ; [d], not(b)[p, [d]]   as p                                as `later`
-    A*(p, b, c), P*           as p: each window closes once       as `later`
-    p ; q, not(b)[p, q]       q renews p                          so, or q happens once
-    or                        all parts are points                all parts, of other events first
-    and, any(m, ..)           all are one and the same event      so, or each part happens once
-    any(m, p*)                p is `later`, composite             so, or p is an event
-    every(n, p)               n is 1 and p is `later`             as p
+    p ; [d], not(b)[p, [d]]   as p                                if `later`
+    A*(p, b, c), P*           as p: each window closes once       if `later`
+    p ; q, not(b)[p, q]       if q renews p                       if `later`, or q happens once
+    or                        if all parts are points             if all are and start differently
+    and, any(m, ..)           if all parts are the same event     if `later`, or all happen once
+    any(m, p*)                if p is, and is composite           if `later`, or p is an event
+    every(n, p)               if n is 1 and p is                  if p is
     p[i], what never fires    -                                   yes
 
-q *renews* p if with every q, after an instance of p, another instance of p ends that starts later:
-p and q are the same event, as in `a ; a`, or p is `p' ; q` whose q renews p'. So `fail ; fail ;
-fail` fires once for each first fail, and `placed ; close ; close` at every close.
+q *renews* p if every q ends an instance of p that starts later than the one before. Either p and q
+are the same event, as in `a ; a`, or p is `p' ; q` and q renews p'. So `fail ; fail ; fail` fires
+once for each first fail, and `placed ; close ; close` fires at every close.
 
-What fires once may still count an occurrence several times, as the end of one detection and the
-beginning of the next: where one event fills two roles (`shared`). Contexts that use up what they
-detect end both, except that they use up nothing of a point in time: neither of one that begins an
-instance (`timers`: `(a + [5 min]) ; c`) nor of what it counts from (`looked_at`: the a and b of
-`(a and b) + [5 min]`). A rule of its own makes an occurrence of either.
+An expression that fires once may still count an occurrence twice: as the end of one detection and
+as the beginning of the next. This is so where one event fills two roles (`shared`). A context that
+consumes what it detects prevents both, but there is nothing to consume of a point in time: neither
+of one that begins an instance (`timers`: `(a + [5 min]) ; c`) nor of what the timer counts from
+(`looked_at`: the a and b of `(a and b) + [5 min]`). If that part is a rule of its own, each of its
+detections is an occurrence, which is consumed.
 """
 
 from __future__ import annotations
@@ -52,8 +53,9 @@ _INSTANT = "the instant"  # what initiates an instance that starts with no occur
 
 
 def fires_again(on: x.Expression, rules: Collection[str]) -> tuple[str, ...]:
-    """The events at every later one of which an expression can fire again for one initiator, in the
-    order of the text; none if it fires once. `rules`: those that it may use as events."""
+    """The events at which an expression can fire again for an initiator that it has fired for, in
+    the order of the text; none if it fires once. Example: hb, of `missing ; hb`. `rules`: the rules
+    that it may use as events."""
     found = {*_Again(rules).events(normalise(unlabelled(on)))}
     texts = (format_expression(node) for node in on.walk() if not node.operands())
     return tuple(dict.fromkeys(text for text in texts if text in found))
@@ -65,8 +67,8 @@ def initiators(on: x.Expression) -> tuple[str, ...]:
 
 
 def timers(on: x.Expression, rules: Collection[str]) -> tuple[x.Expression, ...]:
-    """The timers of an expression that fires again in context `recent`, too: it starts with one,
-    and no context uses up a point in time."""
+    """The timers that an expression starts with if it fires again in context `recent`, too: no
+    context consumes a point in time."""
     on = unlabelled(on)
     if _Again(rules).spent(normalise(on)):
         return ()
@@ -74,8 +76,8 @@ def timers(on: x.Expression, rules: Collection[str]) -> tuple[x.Expression, ...]
 
 
 def shared(on: x.Expression, rules: Collection[str]) -> tuple[str, ...]:
-    """The events of an expression that fires once of which one occurrence can count in several
-    detections, in the order of the text."""
+    """Of an expression that fires once, the events of which one occurrence can count in several
+    detections, in the order of the text. Example: a, of `a ; a`."""
     on, again = normalise(unlabelled(on)), _Again(rules)
     never = isinstance(on, x.Within) and on.duration == x.Duration(0, 0) and takes_time(on.part)
     if never or happens_once(on) or fires_never(on):
@@ -84,7 +86,7 @@ def shared(on: x.Expression, rules: Collection[str]) -> tuple[str, ...]:
 
 
 def looked_at(node: x.Expression) -> Iterator[tuple[x.Expression, x.Expression]]:
-    """(timer or window, what begins it) of all that an expression looks at and never uses up."""
+    """(timer or window, what begins it) of every part whose beginning no context consumes."""
     if happens_once(node):
         return
     match node:
@@ -95,8 +97,8 @@ def looked_at(node: x.Expression) -> Iterator[tuple[x.Expression, x.Expression]]
 
 
 def _counting(node: x.Expression) -> tuple[x.Expression, ...]:
-    """The operands of which an instance adds to what happens: not what must be absent, nor what
-    closes a window."""
+    """The operands that count towards an instance, without what must be absent and what closes a
+    window."""
     match node:
         case x.Minus(part=part):
             return (part,)
@@ -118,10 +120,8 @@ class _Again:
         if self.once(node):
             return []
         match node:
-            case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
-                return self.events(part)
-            case x.Every(part=part):
-                return self.events(part)
+            case x.Within() | x.Minus() | x.Aperiodic() | x.Every():
+                return self.events(node.part)
             case x.Or(parts=parts):
                 again = [event for part in parts for event in self.events(part)]
                 return [*again, *(e for part in self._rivals(parts) for e in _ends(part))]
@@ -148,10 +148,8 @@ class _Again:
                 and _types(last) <= _types(one) & _types(two)
             ):
                 return True
-            case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
-                return self.once(part)
-            case x.Every(part=part):
-                return self.once(part)
+            case x.Within() | x.Minus() | x.Aperiodic() | x.Every():
+                return self.once(node.part)
             case x.AnyRepeat(part=part):
                 return plain(part) and self._point(part)
             case x.Seq(then=closer) | x.Not(closer=closer):
@@ -175,15 +173,13 @@ class _Again:
                 return plain(closer) and self._point(closer) and self._renews(closer, opener)
             case x.AperiodicStar(opener=opener) | x.PeriodicStar(opener=opener):
                 return self.later(opener)
-            case x.AnyRepeat(count=count, part=part):
-                return self.later(part) and (count == 1 or not plain(part))
-            case x.Every(count=count, part=part):
-                return self.later(part) and (count == 1 or not plain(part))
+            case x.AnyRepeat() | x.Every():
+                return self.later(node.part) and (node.count == 1 or not plain(node.part))
         return False
 
     def spent(self, node: x.Expression) -> bool:
-        """Whether no two detections share an initiator in a context that uses up what it detects:
-        where all start with an occurrence, or fire once anyway."""
+        """Whether no two detections share an initiator in a context that consumes what it detects:
+        all start with an occurrence, or the expression fires once anyway."""
         if self.once(node) or _INSTANT not in _firsts(node):
             return True
         match node:
@@ -232,7 +228,7 @@ class _Again:
         return False
 
     def _renews(self, last: x.Expression, node: x.Expression) -> bool:
-        """Whether with each `last`, after an instance of `node`, one ends that starts later."""
+        """Whether `last` renews `node`: see the top of the module."""
         if plain(node):
             return self._point(node) and _types(last) <= _types(node)
         match node:
@@ -241,7 +237,7 @@ class _Again:
         return False
 
     def _rivals(self, parts: Collection[x.Expression]) -> list[x.Expression]:
-        """The parts of an `or` whose instances may start with the initiator of another part's."""
+        """The parts of an `or` that may share an initiator with another part."""
         if all(map(self._point, parts)):
             return []
         firsts = [_firsts(part) for part in parts]
@@ -253,7 +249,7 @@ class _Again:
 
 
 def happens_once(node: x.Expression) -> bool:
-    """Whether there is one instant at most at which an instance ends, in all of a history."""
+    """Whether, in a whole history, instances end at one instant at most."""
     match node:
         case x.Nth():
             return True
@@ -261,12 +257,12 @@ def happens_once(node: x.Expression) -> bool:
             return all(map(happens_once, parts))
         case x.Seq(first=first, then=last) | x.Not(opener=first, closer=last):
             return happens_once(first if isinstance(last, x.Own) else last)
-        case x.AperiodicStar(opener=opener) | x.PeriodicStar(opener=opener):
-            return happens_once(opener)
-        case x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part):
+        case (
+            (x.AperiodicStar(opener=part) | x.PeriodicStar(opener=part))
+            | (x.Within(part=part) | x.Minus(part=part) | x.Aperiodic(part=part))
+            | x.Plus(base=part)
+        ):
             return happens_once(part)
-        case x.Plus(base=base):
-            return happens_once(base)
     return False
 
 
@@ -276,13 +272,15 @@ def _types(node: x.Expression) -> frozenset[str]:
 
 
 def _ends(node: x.Expression) -> list[str]:
-    """The events with which an instance ends, or from which it waits for its end."""
+    """The events with which an instance ends; where a length of time ends it, those from which it
+    is counted."""
     match node:
-        case x.Seq(first=first, then=last) | x.Not(opener=first, closer=last):
-            return _ends(first if isinstance(last, x.Own) else last)
-        case x.AperiodicStar(opener=first, closer=last):
-            return _ends(first if isinstance(last, x.Own) else last)
-        case x.PeriodicStar(opener=first, closer=last):
+        case (
+            x.Seq(first=first, then=last)
+            | x.Not(opener=first, closer=last)
+            | x.AperiodicStar(opener=first, closer=last)
+            | x.PeriodicStar(opener=first, closer=last)
+        ):
             return _ends(first if isinstance(last, x.Own) else last)
         case x.Periodic(opener=opener):
             return _ends(opener)

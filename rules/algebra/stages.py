@@ -1,25 +1,28 @@
 """Flat expressions: stages in sequence.
 
-A stage is a number of event types, of which so many occur in any order. Each of these is flat:
-`a ; (b and c) ; any(2, d, e, f)`, `any(3, a*)`, `(a ; b within d) - c`, `not(b)[a, c]`,
-`fail ; fail ; fail`, `(a ; b within d) ; c`. In each context the instances of a flat expression are
-chosen without a search.
+A stage is a set of event types of which a given number occur, in any order. Examples of flat
+expressions: `a ; (b and c) ; any(2, d, e, f)` (three stages), `any(3, a*)`, `(a ; b within d) - c`,
+`not(b)[a, c]`, `fail ; fail ; fail`, `(a ; b within d) ; c`. In every context the instances of a
+flat expression are chosen without a search.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from tidegate.rules.algebra.transformation import loosened
+from tidegate.rules.algebra.transformation import loosened, shorter
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """`count` of its places have one occurrence each, of any of the place's event types. A
-    `repeated` stage has one place, with `count` occurrences. `span_micros`: how long an instance of
-    the stages up to this one may be, because of a `within` around them."""
+    """Alternatives, called places, of which `count` have one occurrence each. A place is the event
+    types that may fill it: `any(2, a, b or c, d)` is `Stage(2, (("a",), ("b", "c"), ("d",)))`.
+
+    A `repeated` stage, `any(3, a*)`, has one place with `count` occurrences. `span_micros`: the
+    longest instance of the stages up to this one, because of a `within` around them.
+    """
 
     count: int
     places: tuple[tuple[str, ...], ...]
@@ -28,18 +31,19 @@ class Stage:
 
     @property
     def single(self) -> bool:
-        """Whether it is one occurrence of one event type."""
+        """Whether the stage is one occurrence of one event type."""
         return not self.repeated and len(self.places) == len(self.places[0]) == 1
 
 
 @dataclass(frozen=True, slots=True)
 class Stages:
-    """An expression as its stages: all occurrences of a stage are before those of the next. Where
-    an event type stands twice, each stage is one occurrence of one event type.
+    """An expression as its stages: all occurrences of a stage are before those of the next. If an
+    event type occurs twice in the expression, each stage is one occurrence of one event type.
 
-    `events`: the event type of each leaf, from the left. `span_micros`: an instance is no longer.
-    `absent`: an event type that ends all partial matches. An occurrence at the same instant is in
-    no instance if `apart` (`E - absent`); else it may initiate one (`not(absent)[a, E]`).
+    `events`: the event type of each leaf, from the left. `span_micros`: the longest instance.
+    `absent`: the event type that ends all partial matches. What occurs at the same instant as an
+    absent event is in no instance if `apart` (`E - absent`); else it may initiate one
+    (`not(absent)[a, E]`).
     """
 
     events: tuple[str, ...]
@@ -57,8 +61,8 @@ class Stages:
         return plain and limited and (whole or len(self.stages) == 1)
 
     def direct(self, context: Context) -> bool:
-        """Whether the choice of a context that consumes occurrences needs no search. What is in
-        some instance has no direct answer where a `within` stands around a part."""
+        """Whether a consuming context chooses without a search. `cumulative` takes all occurrences
+        of any instance, which only a search finds where a `within` stands around a part."""
         if context is Context.RECENT:
             return self.recent
         return not (context is Context.CUMULATIVE and self.limited)
@@ -70,7 +74,7 @@ class Stages:
 
 
 def stages(expression: x.Expression) -> Stages | None:
-    """An expression without labels as stages; None if it is anything else."""
+    """An expression without labels as stages; None if it is not flat."""
     events = [leaf.name for leaf in expression.walk() if isinstance(leaf, x.Name)]
     found = _filtered(expression)
     if found is None or not (len({*events}) == len(events) or _each_single(found, events)):
@@ -79,8 +83,8 @@ def stages(expression: x.Expression) -> Stages | None:
 
 
 def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
-    """How many partial matches, or occurrences not consumed, a context carries, and the occurrences
-    in them. None where there is no such number."""
+    """How many partial matches (or occurrences not consumed) a context carries at most, and how
+    many occurrences they hold. None where there is no such number."""
     first, *more = found.stages
     if first.repeated and not more and context is not Context.UNRESTRICTED:
         return first.count - 1, first.count - 1
@@ -98,7 +102,7 @@ def most_kept(found: Stages, context: Context) -> tuple[int, int] | None:
 
 
 def _each_single(found: Stages, events: list[str]) -> bool:
-    """Whether an event type may stand twice: in two stages, and not as what is absent too."""
+    """Whether event types may occur twice: each stage is single, and what is absent is no stage."""
     single = all(stage.single for stage in found.stages)
     return single and (found.absent is None or events.count(found.absent) == 1)
 
@@ -107,7 +111,7 @@ def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
     """`span`: the shortest `within` around the node, microseconds."""
     match node:
         case x.Within(part=part, duration=duration) if not duration.months:
-            return _filtered(part, duration.micros if span is None else min(span, duration.micros))
+            return _filtered(part, shorter(span, duration.micros))
         case x.Minus(part=part, absent=x.Name(name=name)):
             found = _filtered(part, span)
             if found is None or found.absent:
@@ -123,7 +127,7 @@ def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
 
 
 def _sequence(node: x.Expression) -> tuple[Stage, ...]:
-    """The stages of a sequence; none where any part is not flat."""
+    """The stages of a sequence; () if a part of it is not flat."""
     match node:
         case x.Seq(first=first, then=then):
             left, right = _sequence(first), _sequence(then)
@@ -142,11 +146,8 @@ def _sequence(node: x.Expression) -> tuple[Stage, ...]:
 
 def _limited(found: tuple[Stage, ...], span: int) -> tuple[Stage, ...]:
     """Stages with a `within` around them."""
-    if not found:
-        return ()
-    *before, last = found
-    shorter = span if last.span_micros is None else min(last.span_micros, span)
-    return (*before, replace(last, span_micros=shorter))
+    last = [replace(each, span_micros=shorter(each.span_micros, span)) for each in found[-1:]]
+    return (*found[:-1], *last)
 
 
 def _all_of(node: x.Expression) -> tuple[tuple[str, ...], ...]:
@@ -160,7 +161,7 @@ def _all_of(node: x.Expression) -> tuple[tuple[str, ...], ...]:
 
 
 def _place(node: x.Expression) -> tuple[str, ...]:
-    """The event types of `a or b ..`; none if it is anything else."""
+    """The event types of `a or b ..`; () for other expressions."""
     match node:
         case x.Name(name=name):
             return (name,)

@@ -1,9 +1,10 @@
 """What each node of an expression stores per key in `restricted` (semantics 4).
 
 Of the instances that ended before some instant, a node needs the one with the latest start. The
-instants that matter are now, and the *pending starts* of the operand that follows: a pending start
-is one up to now that an instance still to come may have. Each operator's law stands beside its
-step, in `engine.detect.events.graph.operators`.
+instants that matter are now and the *pending starts* of the operand that follows. A pending start
+is an instant in the past at which an instance that has not ended yet may have started: in
+`a ; (b ; c)` that of a b that waits for its c. The law of each operator stands beside its step, in
+`engine.detect.events.graph.operators`.
 """
 
 from __future__ import annotations
@@ -25,17 +26,20 @@ _POINTS = (x.Name, x.Clock, x.Cron, x.Edge)
 
 @dataclass(frozen=True, slots=True)
 class Stored:
-    """One node of an expression: how much it stores itself.
+    """One node of an expression, and how much it stores without its operands.
 
-    `node` has no labels. `horizon_micros`: a `within` around it lets the node drop what is older.
-
-    At most: `instances` are stored, with `occurrences` in them (ticks too); `pending` is the number
-    of pending starts, `size` that of the occurrences in one instance of the node. `oldest_micros`:
-    nothing stored gets older (None: it never forgets). `pending_micros`: no pending start does.
-
-    `counter`: a number is stored beside. `reach`: a `within` around this expression would let the
-    node forget; None where only a length of time that closes the window does. `chosen_among`: all
-    instances of the node are asked for, not only the one with the latest start.
+    node            the expression, without labels
+    horizon_micros  because of a `within` around it, the node drops what is older
+    instances       how many instances it stores, at most
+    occurrences     how many occurrences (and ticks) these hold, at most
+    pending         how many pending starts it has, at most
+    size            how many occurrences one instance of the node holds, at most
+    oldest_micros   the greatest age of what is stored; None: the node never forgets
+    pending_micros  the greatest age of a pending start; None: there is no limit
+    counter         a count is stored, too
+    reach           a `within` around this expression would let the node forget; None: only a
+                    length of time that closes the window would
+    chosen_among    all instances of the node are needed, not only the one with the latest start
     """
 
     node: x.Expression
@@ -60,7 +64,8 @@ class Stored:
         return hash(self.node)
 
     def walk(self) -> tuple[Stored, ...]:
-        """Operands before the node that reads them; what would be one node of the graph once."""
+        """All nodes, operands first. Equal nodes are one node of the event graph: each is given
+        once."""
         found: dict[Stored, None] = {}
 
         def visit(node: Stored) -> None:
@@ -75,15 +80,15 @@ class Stored:
 
 @dataclass(frozen=True, slots=True)
 class Used:
-    """The detections of a rule, as events of other rules. A partial match is a `pending` start of a
-    detection still to come; `size`: the occurrences in a detection."""
+    """The detections of a rule, as events of other rules. `pending`: its partial matches, each of
+    which is a pending start. `size`: the occurrences in a detection."""
 
     pending: Amount
     size: Amount
 
 
 def used_rules(rules: Mapping[str, Rule]) -> dict[str, Used]:
-    """The rules that other rules use as events. A rule comes after the rules that it uses."""
+    """The rules that other rules use as events, each after the rules that it uses itself."""
     names = {rule: sorted(x.names_in(rules[rule].on) & rules.keys()) for rule in rules}
     wanted = frozenset().union(*names.values())
     found: dict[str, Used] = {}
@@ -103,7 +108,7 @@ def stored(node: x.Expression, used: Mapping[str, Used] | None = None) -> Stored
 
 
 def chosen_among(part: Stored) -> Stored:
-    """The same node where all its instances are asked for: every occurrence in them is stored."""
+    """The same node where all its instances are needed: every occurrence in them is stored."""
     every = ENDLESS.within(part.horizon_micros)
     return replace(
         part,
@@ -123,14 +128,14 @@ def store(
     horizon_micros: int | None,
     reach: x.Expression | None = None,
 ) -> Stored:
-    """What an operator stores. `operands`: those that are nodes, which a `[d]` is not."""
+    """What an operator stores. `operands`: its operands but `[d]`, which is no node."""
     kept = _kept(node, operands, horizon_micros)
     return _node(node, operands, kept, horizon_micros, reach)
 
 
 def drops_nothing(node: x.Expression) -> bool:
-    """Whether a node keeps what is older than a `within` around it: a counter, or what opened a
-    window or started a clock."""
+    """Whether a node keeps what is older than a `within` around it allows: it counts, or keeps what
+    opened a window or started a timer."""
     return isinstance(node, x.Aperiodic | x.Periodic | x.Plus | x.Every | x.Nth)
 
 
@@ -228,7 +233,7 @@ def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -
             return _several(operands[0], Amount(count - 1), Amount(count))
         case x.Every(count=count):
             kept = _several(operands[0], Amount(count - 1), Amount(count))
-            return _Kept(kept.instances, kept.occurrences, kept.pending, kept.size, counter=True)
+            return replace(kept, counter=True)
         case x.Nth():
             return _Kept(pending=pending, size=size, counter=True)
         case x.Seq(then=last) | x.Not(closer=last) if isinstance(last, x.Own):
@@ -250,7 +255,7 @@ def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -
 
 
 def _pending_age(node: x.Expression, operands: Sequence[Stored], kept: _Kept) -> int | None:
-    """How old a pending start gets; None: there is no limit."""
+    """The greatest age of a pending start; None: there is no limit."""
     if kept.pending == NOTHING:
         return 0
     passing = operands[:1] if isinstance(node, x.Minus | x.Within) else operands
@@ -269,13 +274,8 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
     match node:
         case x.Aperiodic():
             part = operands[1]  # the latest opening before each start that a b may have
-            return _Kept(
-                ONE + part.pending,
-                pending=part.pending,
-                size=part.size,
-                oldest=age,
-                closable=own is None,
-            )
+            starts = ONE + part.pending
+            return _Kept(starts, NOTHING, part.pending, part.size, age, closable=own is None)
         case x.Periodic():  # each opening has ticks of its own
             open_ = ENDLESS if own is None else Amount(0, own)
             return _Kept(open_, size=ONE, oldest=age, closable=own is None)
@@ -313,8 +313,8 @@ def _length(opener: x.Expression, closer: x.Expression) -> int | None:
 
 
 def _openings(closer: Stored) -> Amount:
-    """The windows that a c still to come may be the first to close. Take a start that this c may
-    have, and one that the c before it may have. Of the windows opened in between the last counts.
+    """How many windows a c to come may be the first to close, at most. For each start that this c
+    may have and each start that the c before it may have, it is the last window opened in between.
     """
     starts = ONE + closer.pending
     return starts * starts
@@ -333,8 +333,9 @@ def _own(opener: Stored, last: x.Own, size: Amount) -> _Kept:
 
 
 def _later(opener: Stored, wait: int) -> int:
-    """How old an opener gets that waits after its end. When it ends it is as old as what its own
-    nodes store. (A node that never forgets says so itself.)"""
+    """The greatest age of an opener that waits for a time after its end. When an opener ends, it is
+    as old as what its own nodes store. (A node that never forgets has no age: it says so itself.)
+    """
     ages = [node.oldest_micros or 0 for node in opener.walk() if node.remembers]
     return wait + max(ages, default=0)
 
@@ -351,7 +352,8 @@ def _slots(operands: Sequence[Stored], count: int) -> _Kept:
 
 
 def _several(part: Stored, instances: Amount, held: Amount) -> _Kept:
-    """The last instances of one operand. An instance of the operator holds `held` of them."""
+    """An operator that keeps the last `instances` of one operand, and has `held` of them in each
+    instance of its own."""
     return _Kept(instances, instances * part.size, instances + part.pending, held * part.size)
 
 

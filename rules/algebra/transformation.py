@@ -1,9 +1,9 @@
 """Carlson & Lisper's transformation (their Figure 5): temporal restrictions pushed down.
 
-An index `E_t` is our `E within t`. A restriction around an expression says how long the instances
-of its parts may be; where it tells how long the second operand of a `;` is, that operator becomes
-the bounded sequence `;_t`, which needs no more than the queue of their Figure 4: in the detector
-the pending starts of the second operand, none of them older than t.
+Their index `E_t` is our `E within t`. A restriction around an expression limits the length of its
+parts, too. Where it limits the second operand of a `;`, that operator becomes the bounded sequence
+`;_t`. This one needs only the queue of their Figure 4: in the detector, the pending starts of the
+second operand that are no older than t.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ _DAY_MICROS = 86_400_000_000
 
 
 class Transformed(NamedTuple):
-    """An expression, and how long its instances can be at most: microseconds, None for inf."""
+    """An expression, and the length of its longest instances in microseconds; None for inf."""
 
     expression: x.Expression
     length_micros: int | None
@@ -31,14 +31,16 @@ def transform(
     *,
     forgetting: bool = False,
 ) -> Transformed:
-    """`transform(E, t)` = (E', t'), where only instances of E no longer than t matter.
+    """`transform(E, t)` = (E', t'), for an E of which only instances up to t long matter.
 
-    E' has those instances of E that are no longer than t, in `restricted` with the same start and
-    end (it may have longer ones besides), and no instance of E' is longer than t'. `rules` names
-    the rules that are used as events: their detections may have any length. Example 6.1:
-    `transform((B;B)_2 - (P;(P+T)), inf) = ((B;_0 B)_2 - (P;_2 (P+T)_2), 2)`. With `forgetting`,
-    what no `within` goes around gets one wherever longer instances do not matter, so that its
-    nodes can forget: there `(P;_2 (P+T)_2)_2`.
+    E' has all instances of E that are no longer than t, in `restricted` with the same start and
+    end; it may have longer ones, too. No instance of E' is longer than t'. `rules`: the rules that
+    are used as events, whose detections may have any length. Example 6.1 of the paper:
+
+        transform((B;B)_2 - (P;(P+T)), inf) = ((B;_0 B)_2 - (P;_2 (P+T)_2), 2)
+
+    With `forgetting`, a part without a `within` gets one wherever its longer instances do not
+    matter, so that its nodes can forget: in the example, `(P;_2 (P+T)_2)_2`.
     """
     return _Transformation(rules, forgetting=forgetting).of(node, limit_micros)
 
@@ -60,8 +62,7 @@ def shorter(one: int | None, other: int | None) -> int | None:
 
 
 def loosened(node: x.Expression, span_micros: int | None) -> x.Expression:
-    """The expression without the `within`s that say no more than that it is no longer than
-    `span_micros`."""
+    """The expression without the `within`s that follow from one of `span_micros` around it."""
     if span_micros is None:
         return node
     if isinstance(node, x.Within) and shortest_micros(node.duration) >= span_micros:
@@ -114,8 +115,8 @@ class _Transformation:
         return Transformed(x.BoundedSeq(first, then, x.Duration(0, length)), None)
 
     def _inside(self, node: x.Expression, limit: int | None, window: int | None) -> Transformed:
-        """An operand that matters only inside something no longer than `window`; around the whole
-        there is the `limit` already."""
+        """An operand of which only instances inside a window of length `window` matter. The `limit`
+        stands around the whole already."""
         longest = shorter(limit, window)
         made, length = self.of(node, longest)
         known = longest == limit or (length is not None and length <= (longest or 0))
@@ -135,8 +136,8 @@ class _Transformation:
 
 
 def _limits(node: x.Expression, limit: int | None) -> list[int | None]:
-    """How long an operand's instances may be to matter, where the operator's may be `limit` long.
-    What is counted, and what a window opens or closes with, matters at any length."""
+    """The longest instances of each operand that matter, if those of the operator matter up to
+    `limit`. What is counted, and what opens or closes a window, matters at any length (None)."""
     match node:
         case x.Every() | x.Nth() | x.Plus() | x.Periodic():
             return [None for _ in node.operands()]
@@ -147,7 +148,7 @@ def _limits(node: x.Expression, limit: int | None) -> list[int | None]:
 
 
 def _windows(node: x.Expression) -> list[int | None]:
-    """How long the window is in which an operand's instances matter, where its length is known."""
+    """For each operand the length of the window in which its instances matter; None: not known."""
     match node:
         case x.Not(closer=x.Own(duration=duration)):
             return [longest_micros(duration), None, None]
@@ -161,7 +162,7 @@ def _windows(node: x.Expression) -> list[int | None]:
 
 
 def _length(node: x.Expression, lengths: list[int | None]) -> int | None:
-    """How long the operator's instances can be, given how long its operands' can be."""
+    """The length of an operator's longest instances, from those of its operands."""
     match node:
         case x.Or():
             return None if None in lengths else max(filter(None, lengths), default=0)

@@ -1,7 +1,9 @@
-"""`per:`: which event types are keyed, by which columns; whether each instance has a key (S7)."""
+"""`per:`: the event types that are keyed, their key columns, and whether each instance has a key
+(S7)."""
 
 from __future__ import annotations
 
+from tidegate.rules.algebra.emptiness import every_instance
 from tidegate.rules.analysis.draft import Book, refuse
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, check_key_types
 from tidegate.rules.errors import did_you_mean, nearest
@@ -94,7 +96,7 @@ def event_names(node: x.Expression) -> dict[str, x.Expression]:
 
 
 def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
-    """The mapping form: it lists the keyed types, the rest broadcast."""
+    """`per: {event: column}`: the event types listed are keyed, the others broadcast."""
     given = record.get("per")
     node = record.node.entries["per"]
     places = node.keys if isinstance(node, Fields) else {}
@@ -128,7 +130,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
 
 
 def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
-    """The name or list form: keyed is who has the columns."""
+    """`per: column` or `per: [column, ..]`: the event types that have these columns are keyed."""
     columns = key_names(record)
     wanted = set(columns)
     per: Per = {}
@@ -170,30 +172,13 @@ def columns_of(book: Book, name: str) -> set[str] | None:
 
 def _needs_key(node: x.Expression, per: Per) -> bool:
     """Whether every instance of `node` holds a keyed occurrence (S7)."""
-    match node:
-        case x.Name() | x.Edge():
+
+    def keyed(node: x.Expression) -> bool | None:
+        if isinstance(node, x.Name | x.Edge):
             return node.name in per
-        case x.Or():
-            return all(_needs_key(part, per) for part in node.parts)
-        case x.And():
-            return any(_needs_key(part, per) for part in node.parts)
-        case x.Seq():
-            return _needs_key(node.first, per) or _needs_key(node.then, per)
-        case x.Not() | x.AperiodicStar() | x.PeriodicStar():
-            return _needs_key(node.opener, per) or _needs_key(node.closer, per)
-        case x.Aperiodic():
-            return _needs_key(node.opener, per) or _needs_key(node.part, per)
-        case x.AnyOf():
-            keyed = sum(_needs_key(part, per) for part in node.parts)
-            return keyed >= len(node.parts) - min(node.count, len(node.parts)) + 1
-        case x.Periodic():
-            return _needs_key(node.opener, per)
-        case x.Plus():
-            return _needs_key(node.base, per)
-        case x.Minus() | x.Within() | x.AnyRepeat() | x.Every() | x.Nth() | x.Labelled():
-            return _needs_key(node.part, per)
-        case _:  # clocks; an own terminator has no key beside its opener's
-            return False
+        return (isinstance(node, x.Aperiodic) and _needs_key(node.opener, per)) or None
+
+    return every_instance(node, keyed)
 
 
 def _keyless(node: x.Expression, per: Per) -> x.Expression:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from tidegate.rules.algebra.emptiness import fires_never, takes_time
+from tidegate.rules.algebra.emptiness import every_instance, fires_never, takes_time
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
@@ -59,34 +59,19 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
 
 
 def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
-    """Whether an instance may have no constituents: an empty window, a point in time."""
-    match node:
-        case x.Name(name=name):
-            return name in rules and may_be_empty(rules[name].on, rules)
-        case x.AperiodicStar() | x.PeriodicStar() | x.Plus() | x.Own():
-            return True
-        case x.Or(parts=parts):
-            return any(may_be_empty(part, rules) for part in parts)
-        case x.And(parts=parts):
-            return all(may_be_empty(part, rules) for part in parts)
-        case x.AnyOf(count=count, parts=parts):
-            empty = sum(may_be_empty(part, rules) for part in parts)
-            return empty >= min(count, len(parts))
-        case x.Seq(first=first, then=then):
-            return may_be_empty(first, rules) and may_be_empty(then, rules)
-        case x.Not(opener=opener, closer=closer):
-            return may_be_empty(opener, rules) and may_be_empty(closer, rules)
-        case (
-            x.Minus(part=part)
-            | x.Within(part=part)
-            | x.Labelled(part=part)
-            | x.Nth(part=part)
-            | x.Every(part=part)
-            | x.AnyRepeat(part=part)
-            | x.Aperiodic(part=part)
-        ):
-            return may_be_empty(part, rules)
-    return False
+    """Whether an instance may have no constituents, as an empty window or a point in time has."""
+
+    def shows(node: x.Expression) -> bool | None:
+        match node:
+            case x.Name(name=name):
+                return name not in rules or not may_be_empty(rules[name].on, rules)
+            case x.Clock() | x.Cron() | x.Edge() | x.Periodic():
+                return True
+            case x.AperiodicStar() | x.PeriodicStar() | x.Plus():
+                return False
+        return None
+
+    return not every_instance(node, shows)
 
 
 def counts_rows_to_zero(condition: str) -> int | None:

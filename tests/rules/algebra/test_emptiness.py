@@ -28,6 +28,7 @@ from tidegate.rules.expressions.parser import parse
         "A*(a, b, c) - c",
         "A(a, b, c) - b",
         "a ; (b - b)",
+        "any(2, a, b - b)",
     ],
 )
 def test_fires_never(on: str) -> None:
