@@ -9,33 +9,37 @@ everything else, and Spark decides that. Logic is three-valued; null is not an o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import math
+import re
+from collections import Counter
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from decimal import Decimal
+from functools import reduce
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
+from sqlglot import exp
 
-from tidegate.engine.core.columns.predicates import (
-    Bare,
-    Between,
-    Column,
-    Compare,
-    In,
-    IsNull,
-    Literal,
-    Logical,
-    Negated,
-    Predicate,
-    parse_predicate,
-)
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.types.spark import arrow_schema, plain_columns
+from tidegate.rules.sql.tree import tree_of
 
+Columns = Mapping[str, pa.ChunkedArray]
+Value = int | Decimal | float | str | bool | date
+
+_COMPARISONS: Mapping[type[exp.Expr], str] = {
+    exp.EQ: "=",
+    exp.NEQ: "<>",
+    exp.LT: "<",
+    exp.LTE: "<=",
+    exp.GT: ">",
+    exp.GTE: ">=",
+}
 _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     "=": pc.equal,
     "<>": pc.not_equal,
@@ -44,22 +48,32 @@ _OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
     ">": pc.greater,
     ">=": pc.greater_equal,
 }
+_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_DATE = re.compile(r"\bdate\s*('[^']*')", re.IGNORECASE)
+_WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
+_SPELLED = {"==": "=", "!=": "<>"}
+_MOST_DIGITS = 38  # of a decimal
+
+
+class _OutsideTheList(Exception):
+    """The text is not of a form that Arrow may decide."""
 
 
 @dataclass(frozen=True, slots=True)
 class Filter:
     """A predicate that Arrow may decide. `text` is its normal form: equal texts, equal filters.
 
-    `columns` are the names that it reads: `x` (`new.x` is the same), or `old.x`.
+    `columns` are the names that it reads: `x` (`new.x` is the same), or `old.x`. `evaluate` gives
+    true, false or null for each row.
     """
 
     text: str
     columns: frozenset[str]
-    predicate: Predicate
+    evaluate: Callable[[Columns], pa.ChunkedArray]
 
-    def run(self, columns: Mapping[str, pa.ChunkedArray]) -> npt.NDArray[np.bool_]:
+    def run(self, columns: Columns) -> npt.NDArray[np.bool_]:
         """Which rows the predicate is true of (false and null alike are not)."""
-        held = _evaluate(self.predicate, columns)
+        held = self.evaluate(columns)
         return np.asarray(held.fill_null(False).to_numpy(), np.bool_)
 
 
@@ -69,43 +83,162 @@ def compile_filter(text: str, types: Mapping[str, pa.DataType]) -> Filter | None
     `types` are by name, pre-images as `old.x`; where there are any, `new.x` is `x`. Case does not
     matter.
     """
+    tree = tree_of(text, expression=True)
+    if tree is None or "\\" in text or _words(text) != _words(tree.sql("spark")):
+        return None
     proper = {name.lower(): name for name in types}
     if any(name.startswith("old.") for name in types):
         proper.update({f"new.{name.lower()}": name for name in types})
-    predicate = parse_predicate(text, lambda name: proper.get(name.lower(), name))
-    if predicate is None or not _plain(predicate, types):
+    try:
+        return _Compiler(proper, types).filter(tree)
+    except _OutsideTheList:
         return None
-    names = frozenset(column.name for column in predicate.columns())
-    return Filter(str(predicate), names, predicate)
 
 
-def _plain(predicate: Predicate, types: Mapping[str, pa.DataType]) -> bool:
-    """Whether every leaf compares like with like."""
-    match predicate:
-        case Logical(_, parts):
-            return all(_plain(part, types) for part in parts)
-        case Negated(part):
-            return _plain(part, types)
-        case Bare(column):
-            return bool(types.get(column.name) == pa.bool_())
-        case IsNull(column):
-            return column.name in types
-        case In(column, literals):
-            return all(_comparable(types.get(column.name), literal) for literal in literals)
-        case Between(column, low, high):
-            kind = types.get(column.name)
-            return _comparable(kind, low) and _comparable(kind, high)
-        case Compare(_, column, Literal() as literal):
-            return _comparable(types.get(column.name), literal)
-        case Compare(_, column, Column() as other):
-            kind = types.get(column.name)
-            return kind == types.get(other.name) and _ordered(kind)
-    return False
+def _words(text: str) -> Counter[str]:
+    """The words of a text. sqlglot also takes what Spark does not, such as `x BETWEEN 1 2`, and
+    writes it as it should be."""
+    cast = _DATE.sub(r"CAST(\1 AS DATE)", text)
+    return Counter(_SPELLED.get(word, word) for word in _WORD.findall(cast.upper()))
 
 
-def _ordered(kind: pa.DataType | None) -> bool:
+class _Compiler:
+    """Makes filters of sqlglot's trees. Everything outside the list raises _OutsideTheList."""
+
+    def __init__(self, proper: Mapping[str, str], types: Mapping[str, pa.DataType]) -> None:
+        self._proper = proper
+        self._types = types
+
+    def filter(self, node: exp.Expr) -> Filter:
+        match node:
+            case exp.Paren():
+                return self.filter(node.this)
+            case exp.And() | exp.Or():
+                return _joined([self.filter(part) for part in node.flatten()], node)
+            case exp.Not():
+                part = self.filter(node.this)
+                text = f"NOT {part.text}"
+                return Filter(text, part.columns, lambda rows: pc.invert(part.evaluate(rows)))
+            case exp.Column():
+                return self._bare(node)
+            case exp.Is(this=column, expression=exp.Null()):
+                name, _ = self._column(column)
+                return _of(name, "IS NULL", lambda values: values.is_null())
+            case exp.In(this=column, expressions=[_, *_] as options):
+                return self._in(column, options)
+            case exp.Between(this=column):
+                return self._between(column, node.args["low"], node.args["high"])
+            case exp.Binary() if type(node) in _COMPARISONS:
+                return self._compare(_COMPARISONS[type(node)], node.this, node.expression)
+        raise _OutsideTheList
+
+    def _column(self, node: exp.Expr) -> tuple[str, pa.DataType]:
+        """A column's proper name, and its type."""
+        if not isinstance(node, exp.Column):
+            raise _OutsideTheList
+        name = self._proper.get(".".join(part.name for part in node.parts).lower(), "")
+        if name not in self._types:
+            raise _OutsideTheList
+        return name, self._types[name]
+
+    def _bare(self, node: exp.Column) -> Filter:
+        name, kind = self._column(node)
+        if kind != pa.bool_():
+            raise _OutsideTheList
+        return _of(name, "", lambda values: values)
+
+    def _in(self, column: exp.Expr, options: Sequence[exp.Expr]) -> Filter:
+        name, kind = self._column(column)
+        values = [_literal(option, kind) for option in options]
+        return _of(name, f"IN {values}", lambda rows: _is_in(rows, values))
+
+    def _between(self, column: exp.Expr, low: exp.Expr, high: exp.Expr) -> Filter:
+        name, kind = self._column(column)
+        first, last = _literal(low, kind), _literal(high, kind)
+        return _of(
+            name,
+            f"BETWEEN {first!r} AND {last!r}",
+            lambda rows: pc.and_kleene(_compare(">=", rows, first), _compare("<=", rows, last)),
+        )
+
+    def _compare(self, operator: str, left: exp.Expr, right: exp.Expr) -> Filter:
+        if not isinstance(left, exp.Column):
+            left, right, operator = right, left, _FLIPPED.get(operator, operator)
+        name, kind = self._column(left)
+        if not isinstance(right, exp.Column):
+            value = _literal(right, kind)
+            text = f"{operator} {value!r}"
+            return _of(name, text, lambda rows: _compare(operator, rows, value))
+        other, other_kind = self._column(right)
+        if kind != other_kind or not _ordered(kind):
+            raise _OutsideTheList
+        compare = _OPERATORS[operator]
+        text = f"`{name}` {operator} `{other}`"
+        return Filter(text, frozenset({name, other}), lambda rows: compare(rows[name], rows[other]))
+
+
+def _joined(parts: Sequence[Filter], node: exp.Expr) -> Filter:
+    word, combine = ("AND", pc.and_kleene) if isinstance(node, exp.And) else ("OR", pc.or_kleene)
+    text = f" {word} ".join(part.text for part in parts)
+    columns = frozenset[str]().union(*(part.columns for part in parts))
+    return Filter(
+        f"({text})", columns, lambda rows: reduce(combine, (p.evaluate(rows) for p in parts))
+    )
+
+
+def _of(name: str, says: str, evaluate: Callable[[pa.ChunkedArray], pa.ChunkedArray]) -> Filter:
+    """A filter that reads one column."""
+    text = f"`{name}` {says}"
+    return Filter(text, frozenset({name}), lambda rows: evaluate(rows[name]))
+
+
+def _literal(node: exp.Expr, kind: pa.DataType) -> Value:
+    """A literal that compares with a column of this type, without a cast of either."""
+    value = _value(node)
+    if not _comparable(kind, value):
+        raise _OutsideTheList
+    return value
+
+
+def _value(node: exp.Expr) -> Value:
+    """An integer, a decimal (`1.5`), a double (`1e3`), a string, a boolean or a date."""
+    match node:
+        case exp.Neg(this=exp.Literal(is_string=False)):
+            return _number("-" + node.this.name)
+        case exp.Literal(is_string=True):
+            return str(node.name)
+        case exp.Literal():
+            return _number(node.name)
+        case exp.Boolean():
+            return bool(node.this)
+        case exp.Cast(this=exp.Literal(is_string=True)) if node.to.is_type("date"):
+            return _date(node.this.name)
+    raise _OutsideTheList
+
+
+def _number(text: str) -> int | Decimal | float:
+    if "e" in text.lower():
+        double = float(text)
+        if math.isinf(double):
+            raise _OutsideTheList
+        return double
+    if len(text.lstrip("-")) > _MOST_DIGITS:
+        raise _OutsideTheList
+    return Decimal(text) if "." in text else int(text)
+
+
+def _date(text: str) -> date:
+    if not re.fullmatch(r"\d{4}-\d\d-\d\d", text):
+        raise _OutsideTheList
+    try:
+        return date.fromisoformat(text)
+    except ValueError:
+        raise _OutsideTheList from None
+
+
+def _ordered(kind: pa.DataType) -> bool:
     """Types on which Spark and Arrow agree about column against column (no NaN, no collation)."""
-    return kind is not None and (
+    return bool(
         pa.types.is_signed_integer(kind)
         or pa.types.is_string(kind)
         or pa.types.is_date32(kind)
@@ -114,10 +247,7 @@ def _ordered(kind: pa.DataType | None) -> bool:
     )
 
 
-def _comparable(kind: pa.DataType | None, literal: Literal) -> bool:
-    value = literal.value
-    if kind is None:
-        return False
+def _comparable(kind: pa.DataType, value: Value) -> bool:
     if isinstance(value, bool):
         return bool(pa.types.is_boolean(kind))
     if isinstance(value, str):
@@ -141,55 +271,20 @@ def _fits(value: int | Decimal, kind: pa.DataType) -> bool:
     return bool(scale <= kind.scale and integral + kind.scale <= 38)
 
 
-def _evaluate(predicate: Predicate, columns: Mapping[str, pa.ChunkedArray]) -> pa.ChunkedArray:
-    match predicate:
-        case Logical(operator, parts):
-            combine = pc.and_kleene if operator == "AND" else pc.or_kleene
-            held = _evaluate(parts[0], columns)
-            for part in parts[1:]:
-                held = combine(held, _evaluate(part, columns))
-            return held
-        case Negated(part):
-            return pc.invert(_evaluate(part, columns))
-        case Bare(column):
-            return columns[column.name]
-        case IsNull(column):
-            return columns[column.name].is_null()
-        case In(column, literals):
-            return _is_in(columns[column.name], literals)
-        case Between(column, low, high):
-            values = columns[column.name]
-            return pc.and_kleene(_compare(">=", values, low), _compare("<=", values, high))
-        case Compare(operator, column, Column() as other):
-            return _OPERATORS[operator](columns[column.name], columns[other.name])
-        case Compare(operator, column, Literal() as literal):
-            return _compare(operator, columns[column.name], literal)
-    raise TypeError(f"{predicate} is not a predicate")
-
-
-def _compare(operator: str, values: pa.ChunkedArray, literal: Literal) -> pa.ChunkedArray:
-    held = _OPERATORS[operator](values, _scalar(literal.value, values.type))
+def _compare(operator: str, values: pa.ChunkedArray, literal: Value) -> pa.ChunkedArray:
+    given = float(literal) if pa.types.is_float64(values.type) else literal  # type: ignore[arg-type]
+    held = _OPERATORS[operator](values, pa.scalar(given, _literal_type(values.type)))
     if operator in (">", ">=") and pa.types.is_float64(values.type):
         return pc.or_kleene(held, pc.is_nan(values))  # for Spark NaN is above every number
     return held
 
 
-def _is_in(values: pa.ChunkedArray, literals: tuple[Literal, ...]) -> pa.ChunkedArray:
+def _is_in(values: pa.ChunkedArray, literals: Sequence[Value]) -> pa.ChunkedArray:
     if pa.types.is_float64(values.type):  # a set lookup tells -0.0 from 0.0
-        held = _compare("=", values, literals[0])
-        for literal in literals[1:]:
-            held = pc.or_kleene(held, _compare("=", values, literal))
-        return held
+        return reduce(pc.or_kleene, (_compare("=", values, literal) for literal in literals))
     kind = _literal_type(values.type)
-    options = pa.array([literal.value for literal in literals], kind)
-    held = pc.is_in(values.cast(kind), value_set=options)
+    held = pc.is_in(values.cast(kind), value_set=pa.array(literals, kind))
     return pc.if_else(values.is_valid(), held, pa.scalar(None, pa.bool_()))
-
-
-def _scalar(value: Any, kind: pa.DataType) -> pa.Scalar:
-    if pa.types.is_float64(kind):
-        value = float(value)
-    return pa.scalar(value, _literal_type(kind))
 
 
 def _literal_type(kind: pa.DataType) -> pa.DataType:

@@ -49,6 +49,7 @@ TYPES = {
         "`mixed` <> '' and MIXED != 'x'",
         "not b and b = true",
         "tiny > 1000",
+        " or ".join(f"i = {n}" for n in range(2_000)),
     ],
 )
 def test_forms_of_the_list(text: str) -> None:
@@ -89,6 +90,11 @@ def test_forms_of_the_list(text: str) -> None:
         "s.x = 'a'",
         "case when b then true end",
         "f = 1e999",
+        "i not null",  # no Spark SQL
+        "i not is null",
+        "i between 1 2",
+        "i is not unknown",
+        "`old.i` = 1",
     ],
 )
 def test_everything_else_is_for_spark(text: str) -> None:
