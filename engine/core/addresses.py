@@ -1,4 +1,4 @@
-"""Which addresses are of the internet; a webhook may call no others unless told so (G29)."""
+"""Which addresses are public. A webhook calls no others unless the policy allows it (G29)."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ class _Reach(Enum):
     EMBEDS = "its last 32 bits are the IPv4 address that is called"
 
 
-# IANA's IPv4 and IPv6 Special-Purpose Address Registries as of 2025-10-09: all blocks that are not
-# globally reachable, and the blocks inside these that are. Beside them multicast, the blocks that
-# are deprecated or were forms of IPv4 addresses, and what IANA has given to nobody: of IPv6, all
-# but 2000::/3. The longest block that holds an address decides.
+# IANA's IPv4 and IPv6 Special-Purpose Address Registries as of 2025-10-09: the blocks that are not
+# globally reachable, and the blocks inside these that are. Also refused: multicast, deprecated
+# blocks, former notations of IPv4 addresses, and addresses that IANA has not allocated (of IPv6
+# all but 2000::/3). The longest block that holds an address decides.
 BLOCKS: tuple[tuple[str, _Reach, str], ...] = (
     ("0.0.0.0/0", _Reach.PUBLIC, "IPv4"),
     ("0.0.0.0/8", _Reach.REFUSED, "this network"),
@@ -73,7 +73,7 @@ _LONGEST_FIRST = sorted(
 
 
 def public(address: str) -> bool:
-    """Whether an address is one of the internet's, and of one machine."""
+    """Whether an address is globally reachable, and of one machine (no multicast)."""
     found = ipaddress.ip_address(address.partition("%")[0])
     match _reach(found):
         case _Reach.EMBEDS:

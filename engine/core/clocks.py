@@ -28,16 +28,16 @@ _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
 _FIRST, _LAST = -62_135_000_000 * _SECOND, 253_402_000_000 * _SECOND
-"""The years 1 to 9999, but for their first and last days."""
+"""The years 1 to 9999, without their first and last days."""
 _MARGIN = 2 * _DAY
-"""More than a zone has ever skipped or repeated."""
+"""Longer than any gap or overlap of local time that a zone has had."""
 _ALL_HOURS, _ALL_MINUTES = range(24), range(60)
 _YEARS_MAX = 200
 _SEARCHED_DAYS = 100
-"""At once, for the next occurrence: so many days of a clock that ticks each second are few enough
-to hold."""
+"""The search for the next occurrence looks at up to so many days at once. A clock that ticks each
+second still fits into memory then."""
 INSTANTS_MAX = 10_000_000
-"""Of one clock in one step: 80 MB; past it something is wrong with a time."""
+"""The most occurrences of one clock in one step (80 MB). More means that some time is wrong."""
 
 
 @dataclass(frozen=True)
@@ -45,9 +45,9 @@ class RunningClock:
     """A clock that some rule or script listens to: a named clock event, or a literal in a rule's
     text.
 
-    `name` is the event type of its occurrences. It runs in `zone`. `days` (0 = Monday) limits the
-    local dates; `excluded` (ISO dates) and `holidays` (regions, as DE-BE) take some out. `misfire`
-    says what becomes of occurrences that were missed.
+    `name`: the event type of its occurrences. `zone`: its time zone. `days`: the weekdays on which
+    it occurs (0 = Monday), all if empty. `excluded` (ISO dates) and `holidays` (regions such as
+    DE-BE): local dates on which it does not occur. `misfire`: what becomes of missed occurrences.
     """
 
     name: str
@@ -61,10 +61,10 @@ class RunningClock:
     def instants(self, first: int, last: int) -> Int64:
         """The instants in [first, last] at which it occurs.
 
-        Where the hour is given, each local time that matches is taken once: a repeated one the
-        first time, a skipped one at the end of the gap. Where it is a wildcard, each instant is
-        that reads as a local time that matches. It occurs in years that a clock literal can name.
-        Raises EngineError `clock-span`.
+        If the hour is given, each matching local time occurs once: a repeated one the first time,
+        a skipped one at the end of the gap. If the hour is a wildcard, every instant occurs whose
+        local time matches. Example: `2:30` occurs once when clocks are set back at 3:00, `*:30`
+        twice. Raises EngineError `clock-span`.
         """
         first, last = max(first, _FIRST), min(last, _LAST)
         if first > last:
@@ -82,8 +82,7 @@ class RunningClock:
         return found[(found >= first) & (found <= last)]
 
     def following(self, after: int) -> int | None:
-        """The first occurrence later than an instant; None where there is none for `_YEARS_MAX`
-        years."""
+        """The first occurrence after an instant. None if there is none for `_YEARS_MAX` years."""
         begin = max(after + 1, _FIRST)
         end = min(begin + _YEARS_MAX * 365 * _DAY, _LAST)
         if isinstance(self.expression, x.Clock) and self.expression.year is not None:
@@ -152,7 +151,7 @@ def name_of(node: x.Clock | x.Cron) -> str:
 
 
 def _check_span(name: str, first: int, last: int, per_day: int) -> None:
-    """A single line with a time far off would keep a clock busy for hours."""
+    """Raise EngineError `clock-span` for a span so long that a time in it must be wrong."""
     if last - first <= min(_YEARS_MAX * 366, INSTANTS_MAX / max(per_day, 1)) * _DAY:
         return
     begin, end = ((_EPOCH + t * _MICROSECOND).isoformat(timespec="seconds") for t in (first, last))
@@ -165,8 +164,7 @@ def _check_span(name: str, first: int, last: int, per_day: int) -> None:
 
 
 def _offsets(first: int, until: int, place: ZoneInfo) -> Iterator[tuple[int, int, int]]:
-    """The spans of [first, until) in which local time runs evenly: begin, end, how far it is ahead
-    of UTC."""
+    """The spans of [first, until) with one offset from UTC: (begin, end, offset), microseconds."""
     begin, ahead, at = first, _ahead(first, place), first
     while at < until:
         following = min(at + _DAY, until)
@@ -190,8 +188,7 @@ def _ahead(instant: int, place: ZoneInfo) -> int:
 
 @dataclass(frozen=True)
 class _Readings:
-    """The local times that match, as microseconds since the epoch that a clock on UTC would read
-    so."""
+    """The local times that match, in microseconds: 8:00 on 1970-01-02 is 32 hours."""
 
     expression: x.Clock | x.Cron
     days: tuple[int, ...]

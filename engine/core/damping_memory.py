@@ -1,4 +1,4 @@
-"""What is remembered of firings that passed, a row for each kind and key."""
+"""The memory of damping: a row for each kind and key whose firings passed."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ from tidegate.rules.checks.damping import KEYS
 MEMORY = pa.schema(
     {"kind": pa.int8(), "id": pa.string(), "until": pa.int64(), "instants": pa.binary()}
 )
-"""`kind`: 1 + the place in `KEYS`; `id`: a key's, or for dedupe that of what repeats (hex);
-`until`: when it says nothing any more; `instants`: when firings passed, int64 each. A key that is
-disarmed has a row until FOREVER, one that was armed again a row that has run out."""
+"""`kind`: 1 + the index in `KEYS`. `id`: of a key, for dedupe of the repeated values (hex).
+`until`: the instant at which the row expires. `instants`: when firings passed, int64 each.
+Hysteresis: a disarmed key has a row until FOREVER, a rearmed one an expired row.
+
+Example: a cooldown of 10 s of key 7 that passed at 9:00:00 has `until` 9:00:10 and one instant."""
 
 WANTED = MEMORY.remove(3).remove(2)
-"""The rows that are asked for."""
+"""The rows to look up: (kind, id)."""
 
 Recall = Callable[[pa.Table], pa.Table]
-"""What is remembered of the rows WANTED: those of them that are there."""
+"""Looks up rows of WANTED. Gives the MEMORY rows that exist."""
 
 
 def kind_names(kinds: npt.NDArray[np.uint8]) -> pa.StringArray:
@@ -37,7 +39,7 @@ def wanted(kind: int, ids: pa.StringArray) -> pa.Table:
 
 
 def rows(kind: int, ids: pa.StringArray, until: Int64, counts: Int64, flat: Int64) -> pa.Table:
-    """Rows to be remembered; counts[n] instants each, one after the other in `flat`."""
+    """Rows of MEMORY. Row n has the next counts[n] instants of `flat`."""
     offsets = np.concatenate([[0], np.cumsum(8 * counts)]).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(flat.astype("<i8").tobytes())]
     instants = pa.Array.from_buffers(pa.binary(), len(ids), buffers)
@@ -46,8 +48,8 @@ def rows(kind: int, ids: pa.StringArray, until: Int64, counts: Int64, flat: Int6
 
 
 class Known:
-    """What is remembered in one kind of some ids. `place`: of each row, which of the ids it is;
-    `until`; `counts` of its instants, which stand one after the other in `flat`."""
+    """The remembered rows of one kind. Row n is of ids[place[n]], expires at until[n] and has the
+    next counts[n] instants of `flat`."""
 
     def __init__(self, remembered: pa.Table, kind: int, ids: pa.StringArray) -> None:
         mine = remembered.filter(pc.equal(remembered["kind"], kind))

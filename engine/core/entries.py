@@ -16,14 +16,18 @@ S = TypeVar("S", bound=Statement)
 
 @dataclass(frozen=True, slots=True)
 class Control:
-    """What an operator asked for, effective at the next plan (G24).
+    """A request of an operator, effective at the next plan (G24). By `kind`:
 
-    `reset`: the cursor of table `subject` is to be set so that `version` is the next one to be
-    read, None: after the head (G10). `enable`: rule `subject` is no longer parked, or disabled
-    (G13); `disable`: it stops; option `purge`: its open entries are dead, sealed. `skip`:
-    entry `subject` is sealed and passed over; option `unsealed`: though it cannot be sealed.
-    `redrive`: it is sealed, and a new entry stands in its place (G18); option `may-double`: though
-    its fate is not known, or another history passed it. `asked_at`: when, by the store's clock.
+    `reset`     sets the cursor of table `subject`: `version` is read next, None: what comes after
+                the head (G10)
+    `enable`    lets rule `subject` go on that is parked or disabled (G13)
+    `disable`   stops rule `subject`; option `purge`: its open entries are sealed and dead
+    `skip`      seals entry `subject` and passes it over; option `unsealed`: also if it cannot be
+                sealed
+    `redrive`   seals entry `subject` and puts a new one in its place (G18); option `may-double`:
+                also if its fate is unknown, or another history passed it
+
+    `asked_at`: when it was asked for, by the store's clock.
     """
 
     id: int
@@ -36,11 +40,17 @@ class Control:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Progress:
-    """How far an entry has come. `state`: `pending` (not tried yet, or waiting for a retry), `held`
-    (it has used up its attempts, or its `fate` is passed or unknown; it holds the queue of its
-    rule), `done`, `dead`, `skipped` (passed over by an operator), `redriven` (another entry stands
-    in its place). `error`, of the last attempt, holds no values of the user's tables, `details`
-    may. `next_attempt_at`: when it is due again after a failure, microseconds."""
+    """The progress of an entry. By `state`:
+
+    `pending`    not tried yet, or waiting for a retry
+    `held`       out of attempts, or its `fate` is passed or unknown; it blocks its rule's queue
+    `done`       its effect has landed
+    `dead`       it is not tried again
+    `skipped`    an operator passed it over
+    `redriven`   another entry took its place
+
+    `error`: of the last attempt, without values of the user's tables. `details` may have them.
+    `next_attempt_at`: when it is due again after a failure, microseconds."""
 
     state: str = "pending"
     attempts: int = 0
@@ -50,18 +60,22 @@ class Progress:
     next_attempt_at: int = 0
 
     def finished(self, state: str, error: str | None = None) -> Progress:
-        """That of an entry that is not tried again."""
+        """The progress of an entry that is not tried again."""
         return Progress(state=state, attempts=self.attempts, error=error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Turn:
-    """When an entry may run. `order` is its position in the bucket's order of actions (G15),
-    `place` that in the queue of its rule: its own number, or that of the entry which it was
-    redriven for, or of the condition that made it; of one place, `order` says which is first.
+    """When an entry may run.
 
-    `stage`: entries of a bucket with a larger one begin after all with a smaller one were tried;
-    None for detached ones, which neither wait for others nor are waited for."""
+    `order`: its position in the bucket's order of actions (G15). `place`: its position in its
+    rule's queue, ties broken by `order`. The place is the entry's own number, or the number of the
+    entry that it replaces: a redriven one, or the condition that made it.
+
+    `stage`: within a bucket, a stage begins after all entries of the stages before it were tried.
+    Detached entries have None: they wait for nobody, and nobody waits for them.
+
+    Example: 3 (stage 0) and 4 (stage 0) may run together, then 5 (stage 1)."""
 
     order: int = 0
     place: int = 0
@@ -70,15 +84,16 @@ class Turn:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """One outbox entry: one statement for one set of firings, or for one firing (G16).
+    """One outbox entry: one statement for a set of firings, or for one firing (G16).
 
-    `number` is drawn from the store's one increasing sequence when the entry is stored (0 before).
-    `firing_ids`: hex ids when the entry is for some of the rule's firings only, None for all held.
-    `otherwise_at`: when the rule's alternative is to be done, unless this was done before;
-    `alternative`: it is one (G23).
+    `number`: from the store's one increasing sequence, drawn when the entry is stored (0 before).
+    `firing_ids`: hex ids of the firings that it is for, None: all of the rule that held.
+    `otherwise_at`: the deadline after which the rule's alternative is done instead. `alternative`:
+    whether this entry belongs to one (G23).
 
-    `app_id`: Delta's txnAppId of its marker, whose txnVersion is `number`. `target_version`: the
-    target's latest version before the entry was stored; its effect can only stand after it (G16b).
+    `app_id` and `number` are txnAppId and txnVersion of its marker in Delta's log.
+    `target_version`: the target's latest version before the entry was stored. Its effect is in a
+    later one (G16b).
     """
 
     rule: str
@@ -114,7 +129,8 @@ class Entry:
         return self.statement
 
     def numbered(self, number: int, bucket: int) -> Entry:
-        """As it is stored. One that has no place in its rule's queue gets that of its number."""
+        """The entry as it is stored. Without a place in its rule's queue, its number is its
+        place."""
         placed = self.placed(self.turn.place or number)
         return replace(placed, number=number, bucket=bucket)
 
@@ -123,15 +139,17 @@ class Entry:
 
     @property
     def queue(self) -> str:
-        """Entries of one queue run in order, one at a time: a rule's, those of its alternative, and
-        its webhooks, which wait for others' machines."""
+        """The name of its queue. The entries of a queue run in order, one at a time. A rule has up
+        to four: actions and webhooks, each of its `do` and of its `otherwise`. Example:
+        `pay/otherwise/webhook`."""
         alternative = "/otherwise" if self.alternative else ""
         return f"{self.rule}{alternative}{'/webhook' if self.kind == 'webhook' else ''}"
 
     @property
     def ways_past(self) -> tuple[str, str]:
-        """The commands that redrive and that skip it, with the options without which they are
-        refused: where its effect may be there already, or where it may not be sealed (G16b)."""
+        """The commands that redrive and skip it, with the options that they need: `--may-double`
+        if its effect may be there already, `--unsealed` if it may not be possible to seal it
+        (G16b)."""
         redrive, skip = f"tidegate redrive {self.number}", f"tidegate skip {self.number}"
         fate = self.progress.fate
         if fate == Fate.UNKNOWN.value:
@@ -140,18 +158,19 @@ class Entry:
 
     @property
     def is_action(self) -> bool:
-        """Whether it is part of its rule's `do`: no condition, and no alternative."""
+        """Whether it belongs to its rule's `do`: it is neither a condition nor an alternative."""
         return self.kind != "condition" and not self.alternative
 
     @property
     def ordered(self) -> bool:
-        """Whether others wait for its first attempt: not for a detached entry, nor for one that was
-        tried, or stands in the place of another."""
+        """Whether later stages wait for its first attempt. They do not wait for a detached entry,
+        for one that was tried, and for one that took the place of another."""
         turn = self.turn
         return turn.stage is not None and not self.progress.attempts and turn.place == self.number
 
     def same_set(self, other: Entry) -> bool:
-        """Whether both are for the same firings of one rule, in the same branch of it."""
+        """Whether both are for the same firings of one rule, in the same branch (`do`,
+        `otherwise`)."""
         mine, its = (
             (e.bucket, e.rule, e.firing_ids, e.alternative, e.kind == "condition")
             for e in (self, other)
@@ -173,31 +192,30 @@ class Entry:
 
 
 class Fate(Enum):
-    """What became of an entry, asked of its target's log (G16b)."""
+    """What became of an entry, as its target's log says (G16b)."""
 
     EFFECT = "effect"  # a commit names this store and entry
-    SEALED = "sealed"  # its seal stands: it can land no more
+    SEALED = "sealed"  # a commit is its seal: it cannot land any more
     ABSENT = "absent"  # its marker is below its number: it has not landed
-    PASSED = "passed"  # no commit is this entry's, but its marker is another history's: at or above
-    # its number, or below at the number of an entry that is no one of its app id
+    PASSED = "passed"  # its marker belongs to another history, and no commit is the entry's
     UNKNOWN = "unknown"  # the log was cleaned, or the target cannot be read
 
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """What became of one entry: its new `progress`.
+    """What became of one entry: its new `progress`. All of it is stored in one transaction.
 
-    `signals` were raised by it; they are inserted when it is marked done (G22). `successors` are
-    stored and numbered in the same transaction: the entry that takes the place of a redriven one,
-    or the actions of a condition that was asked again; `firings` are that one's, decided. `control`
-    is what is answered by it. `firing_ids`: those that the entry is for from now on, None: as
-    before; what became of its others then stands in successors.
+    `signals`: raised by the entry, inserted when it is done (G22). `ends`: signals of the action's
+    end, inserted when it is done, for the firings of which no other statement is left. `fails`:
+    signals of its failure, inserted when it is dead. `asks`: kind and subject of a control that is
+    inserted when it is done.
 
-    `ends`: the signals of the end of the action, inserted with `done` for the firings of which no
-    other statement is left; `fails`: those of its failure, inserted with `dead`. `asks`: the kind
-    and subject of a control that is inserted with `done`. `answers`: what was said of the
-    firings of a condition, of which some may be damped before it is settled; `memory`: what is to
-    be remembered of the others.
+    `successors`: new entries, such as the one in place of a redriven entry, or the actions of a
+    condition. `firing_ids`: the firings that the entry is for from now on, None: as before. The
+    others are in `successors`. `control`: the request that this outcome answers.
+
+    Of a condition: `firings`, decided; `answers`, from which damping follows just before the
+    outcome is settled; `memory`, the rows that damping remembers.
     """
 
     entry: Entry

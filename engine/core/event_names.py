@@ -1,9 +1,9 @@
-"""Event types as values: what the rulebook declares, and what stands beside it. These are edges of
-commits, updates and actions (S10), ticks, and what rules with `ignore_own: true` take (G22).
+"""Event types as values: those that the rulebook declares, and those that the engine adds. It adds
+edges of commits, updates and actions (S10), ticks, and event types for `ignore_own: true` (G22).
 
-Example of the last: `r: {on: row, ignore_own: true}`. The rulebook gets an event type `row` but of
-`r`, which has the occurrences of `row` but for the changes that actions of r committed, and r is a
-rule over that. Its occurrences are called `row` and have the ids of that: other rules see them all.
+Example: `r: {on: row, ignore_own: true}`. The engine adds the event type `row but of r`: the
+occurrences of `row` without the changes that actions of r committed. Rule r then reads that event
+type. Its occurrences keep the name and the ids of `row`. Other rules still see all of `row`.
 """
 
 from __future__ import annotations
@@ -23,7 +23,8 @@ _KEPT_MAX = 65_536
 
 
 class Edge(StrEnum):
-    """What of an event type another one is. The plain one is the end of a commit or an update."""
+    """Which part of a commit, update or action an event type is. NONE: the whole, or the end of a
+    commit or an update."""
 
     TICK = "[tick]"  # of a `P` or `P*`, whose expression stands in place of an event type
     BEGIN = "[begin]"  # of a commit or an update
@@ -39,11 +40,14 @@ class Edge(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class EventKey:
-    """An event type, or a rule that is used as one: `event` as the rulebook names it, an edge of
-    it, without what the rule `but_of` wrote, as a watermark sees it that lies so many microseconds
-    `behind` the bucket's (None: as that sees it; see `held_back`).
+    """An event type, or a rule that is used as one.
 
-    Its text is its name in mappings of occurrences, in carried tables and in digests.
+    `event`: its name in the rulebook. `edge`: which part of it. `but_of`: a rule whose own changes
+    are left out. `behind`: so many microseconds its watermark lies behind the bucket's, None: it is
+    the bucket's (see `held_back`).
+
+    The text is its name in mappings of occurrences, in carried tables and in digests. Example:
+    `end_of pay`, `row but of r`.
     """
 
     event: str
@@ -75,14 +79,14 @@ class EventKey:
 
     @property
     def shown(self) -> str:
-        """What its occurrences are called: a beginning is called like the whole."""
+        """The name of its occurrences. The beginning of `e` is shown as `e`."""
         if self.edge is Edge.TICK:
             return "tick"
         return self.event if self.edge is Edge.BEGIN else str(self.public)
 
     @property
     def written(self) -> str:
-        """It as an expression names it."""
+        """Its name in an expression, such as `begin_of paid`."""
         edge = Edge.BEGIN_OF if self.edge is Edge.BEGIN else self.edge
         return str(EventKey(self.event, edge=edge))
 
@@ -104,7 +108,7 @@ def is_tick(event: str) -> bool:
 
 
 def shown_name(event: str) -> str:
-    """What an occurrence of an event type is called."""
+    """The name that occurrences of an event type show."""
     return EventKey.of(event).shown
 
 
@@ -114,8 +118,8 @@ def beginning(event: str) -> str:
 
 
 def action_edges(book: Rulebook) -> dict[str, str]:
-    """The event types of the beginning, the end and the failure of each rule's action, as they are
-    written, and the rule: their parameters are its key columns."""
+    """The rule of each edge of an action, by the edge's event type. Example: `end_of pay` is of
+    `pay`. Its parameters are the key columns of that rule."""
     return {
         str(EventKey(rule.name, edge=edge)): rule.name
         for rule in book.rules.values()
@@ -125,21 +129,21 @@ def action_edges(book: Rulebook) -> dict[str, str]:
 
 
 def begun(book: Rulebook) -> tuple[str, ...]:
-    """The event types whose beginning some rule looks at."""
+    """The event types whose beginning some rule names."""
     named = (node for rule in book.rules.values() for node in rule.on.walk())
     names = {node.name for node in named if isinstance(node, x.BeginOf)}
     return tuple(name for name in book.events if name in names)
 
 
 def edge_micros(book: Rulebook, event: str) -> int:
-    """How long before and after its instant an event type begins and ends."""
+    """By how many microseconds an event type begins before its instant and ends after it."""
     kind = book.events.get(event)
     return int(isinstance(kind, TableEvent) and kind.change.is_commit)
 
 
 def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
-    """The rulebook with the edges of the event types and rules `of` as event types of their own.
-    The plain name of an event type is its end; the edges of a rule are those of its action."""
+    """The rulebook with event types for the edges of the event types and rules in `of`. The end of
+    an event type is its plain name. The edges of a rule are those of its action."""
     begins = {
         beginning(name): replace(kind, name=beginning(name))
         for name in begun(book)
@@ -175,8 +179,8 @@ def _edge_type(edge: x.Edge, book: Rulebook) -> str:
 
 
 def without_own(book: Rulebook) -> Rulebook:
-    """The rulebook with event types of their own for the rules that ignore what they write. Edges
-    are event types already. A rule that is used as an event is seen as it is."""
+    """The rulebook with event types for the rules that ignore their own changes (`row but of r`).
+    `with_edges` comes first. A rule that is used as an event stays as it is."""
     events = dict(book.events)
     rules = dict(book.rules)
     for rule in book.rules.values():

@@ -1,12 +1,14 @@
 """Named points at which a test makes the engine fail, as a crash or a full disk would.
 
-`TIDEGATE_FAILPOINTS="name=exit[:nth][xtimes],.."` arms them when the process starts: the nth pass
-(default the first) through `failpoint(name)`, and so many in all from there on (default one), do
-what the kind says. Unarmed, a failpoint is one look at an empty mapping.
+`TIDEGATE_FAILPOINTS="name=exit[:nth][xtimes],.."` arms them when the process starts. The nth pass
+through `failpoint(name)` is the first that does what the kind says (default 1), `times` passes do
+it in all (default 1). An unarmed failpoint only looks at an empty mapping.
+
+Example: `settle.before=raise:3x2` raises at the third and the fourth pass.
 
     exit   ends the process at once, without any clean-up
     raise  raises
-    late   raises once the next transaction of the store is committed: its answer is lost
+    late   raises after the store's next commit, as if the answer was lost
     delay  waits DELAY_SECONDS, then goes on
 """
 
@@ -82,7 +84,7 @@ def _pass(name: str) -> None:
 
 
 def _kind_now(name: str) -> str | None:
-    """What this pass through a point does; counts it."""
+    """Count this pass through a point. Returns what it does, None: nothing."""
     with _lock:
         point = _armed.get(name)
         if point is None:

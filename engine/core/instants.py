@@ -1,8 +1,10 @@
 """The grid that watermarks stand on (G2).
 
-An instant of a commit is a whole millisecond, a watermark a whole millisecond + 998 us: what a
-commit raises at its instant +- 1 us (`begin_of`, `end_of`) is then on the same side of a watermark
-as itself. The times after one watermark up to the next are a cell: no watermark parts them.
+The instant of a commit is a whole millisecond, a watermark is a whole millisecond + 998 us. The
+edges of a commit (`begin_of`, `end_of`) stand 1 us before and after it. So no watermark parts a
+commit from its edges. The times after one watermark and up to the next are a cell.
+
+Example: a commit at 5.000 ms has edges at 4.999 and 5.001. Watermarks are at 4.998 and 5.998.
 """
 
 from __future__ import annotations

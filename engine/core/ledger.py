@@ -22,8 +22,8 @@ from tidegate.engine.core.values import Firings, Signal
 
 @dataclass(frozen=True, slots=True)
 class Arrivals:
-    """What waits in the store for a plan: whether operators asked for something, and when the first
-    and the last of the unplaced signals were received."""
+    """What waits in the store for a plan. `controls`: whether operators asked for something.
+    `first_received`, `last_received`: when the first and the last unplaced signal came."""
 
     controls: bool = False
     first_received: int | None = None
@@ -32,8 +32,8 @@ class Arrivals:
 
 @dataclass(frozen=True, slots=True)
 class Unplaced:
-    """Signals that no bucket has claimed, by (received_at, id). `left_out`: when the first one
-    after them was received, which a limit leaves to a later bucket."""
+    """Signals that no bucket has claimed, by (received_at, id). `left_out`: when the next one after
+    them was received. A limit leaves it to a later bucket."""
 
     signals: tuple[Signal, ...] = ()
     left_out: int | None = None
@@ -48,16 +48,17 @@ class Lease(Protocol):
         ...
 
     def renew(self, seconds: int, activity: Activity | None = None) -> None:
-        """Extend the lease, and keep when the engine looked last."""
+        """Extend the lease, and store when the engine looked last."""
         ...
 
     def say(self, activity: Activity) -> None:
-        """Keep what the engine does just now, for those who ask. It may be lost with the machine.
-        Nothing happens if the lease is lost."""
+        """Store what the engine does now, for `status`. A crash of the machine may lose it. Nothing
+        happens if the lease is lost."""
         ...
 
     def check(self) -> None:
-        """Whether the lease is still the engine's; before each entry."""
+        """Raise `lease-lost` if the lease is not the engine's any more. Called before each
+        entry."""
         ...
 
     def release(self) -> None:
@@ -82,8 +83,8 @@ class Buckets(Protocol):
         ...
 
     def version_at(self, table: str, instant: int) -> int | None:
-        """The last version of a table at an instant, of the commits that buckets have placed; None
-        where they go not so far back."""
+        """The last version of a table at an instant, by the commits that buckets have placed. None
+        if these do not reach back so far."""
         ...
 
 
@@ -91,8 +92,8 @@ class Signals(Protocol):
     """Explicit occurrences, until a bucket claims them (G4)."""
 
     def arrivals(self, events: Collection[str]) -> Arrivals:
-        """What waits for a plan, of signals those of these event types: all that an idle engine
-        asks, in one query. Checks the lease."""
+        """What waits for a plan, with the signals of these event types. An idle engine asks only
+        this: one query, which also checks the lease."""
         ...
 
     def raise_signal(self, signal: Signal) -> bool:
@@ -101,13 +102,13 @@ class Signals(Protocol):
         ...
 
     def unplaced(self, events: Collection[str], watermark: int, limit: int) -> Unplaced:
-        """The first signals of these event types, at most `limit` and what shares the last one's
-        cell of the grid: none of it can stand in another bucket (G4). Those received up to
-        `watermark`, the last bucket's, stand just after it."""
+        """The first `limit` signals of these event types, and those in the same cell of the grid as
+        the last one: a cell belongs to one bucket (G4). Signals received up to `watermark`, the
+        last bucket's, stand just after it."""
         ...
 
     def tell(self, signals: Sequence[Signal]) -> None:
-        """Insert signals of the engine's own; those that are there already stay."""
+        """Insert signals of the engine's own. Those that are there already stay."""
         ...
 
 
@@ -115,19 +116,19 @@ class Controls(Protocol):
     """What operators ask for (G24)."""
 
     def pending(self) -> tuple[Control, ...]:
-        """What nobody has carried out or answered, oldest first."""
+        """The controls that are neither carried out nor answered, oldest first."""
         ...
 
     def answer(self, control: int, text: str) -> None:
-        """Say what came of a control that no bucket carries out."""
+        """Store what came of a control that no bucket carries out."""
         ...
 
 
 class Outbox(Protocol):
-    """What buckets made due, until it is done (G16, G17)."""
+    """The entries that buckets made, until they are done (G16, G17)."""
 
     def open_entries(self) -> tuple[Entry, ...]:
-        """Entries that are pending or held, and dead ones whose alternative is still to be done, by
+        """Entries that are pending or held, and dead ones whose alternative is still due, by
         (place, number)."""
         ...
 
@@ -141,15 +142,14 @@ class Outbox(Protocol):
         ...
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
-        """Record outcomes; a done entry's signals (G22), its successors, what is to be remembered
-        of its firings and the answer to its control are stored in the same transaction; returns
-        the successors with their numbers. An entry that is done, skipped or redriven already stays
-        as it is. `EngineError('signal-conflict')`, and nothing is written then."""
+        """Store outcomes with all that they bring (`Outcome`), in one transaction. Returns the
+        successors with their numbers. An entry that is done, skipped or redriven already stays as
+        it is. Raises `EngineError('signal-conflict')`; nothing is written then."""
         ...
 
     def do_otherwise(self, entry: Entry, made: Sequence[Entry]) -> tuple[Entry, ...]:
-        """Store the entries of an alternative, for those of the entry's firings for which it was
-        not done (G23); the stored ones."""
+        """Store the entries of an alternative, for the firings of `entry` that have had none yet
+        (G23). Returns the stored entries."""
         ...
 
     def dead_in_a_row(self, entry: Entry, limit: int) -> int:
@@ -158,53 +158,53 @@ class Outbox(Protocol):
 
 
 class Damping(Protocol):
-    """What is remembered of firings that passed (`engine.core.damping_memory`)."""
+    """The memory of damping (`engine.core.damping_memory`)."""
 
     def remembered(self, rule: str, wanted: pa.Table) -> pa.Table:
-        """Of the rows `wanted` of a rule, those that are there."""
+        """The rows `wanted` of a rule that exist."""
         ...
 
     def count(self, rule: str, kind: int, instant: int) -> int:
-        """How many rows of a kind say something of a rule's firings after an instant."""
+        """How many rows of a kind a rule has that expire after an instant."""
         ...
 
 
 class Suspects(Protocol):
-    """What Spark runs of the rulebook's texts, and what has ended it (G13)."""
+    """The rulebook's texts that Spark runs now, and those that have ended Spark (G13)."""
 
     def begin(self, running: Sequence[Suspect]) -> None:
-        """Store what Spark runs now, before it runs. It outlives the process, and may be lost with
-        the machine."""
+        """Store what Spark runs now, before it runs. The record outlives the process. A crash of
+        the machine may lose it."""
         ...
 
     def begun(self) -> tuple[Suspect, ...]:
-        """What `begin` was told last."""
+        """The texts of the last `begin`."""
         ...
 
     def strike(self, strikes: Sequence[Strikes], running: Sequence[Suspect]) -> None:
-        """Store what suspects have done up to now, and what still runs."""
+        """Store the strikes of suspects, and what still runs."""
         ...
 
     def strikes(self) -> tuple[Strikes, ...]:
-        """What all suspects have done."""
+        """The strikes of all suspects."""
         ...
 
     def forgive(self, known: Collection[Suspect]) -> None:
-        """Forget what suspects have done."""
+        """Delete the strikes of suspects."""
         ...
 
 
 class Retention(Protocol):
-    """What is forgotten, and when: see `engine.store.retention`."""
+    """Deletes what is too old (`engine.store.retention`)."""
 
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:
-        """Forget, in one short transaction, about `rows_max` rows at most; returns how many: call
+        """Delete about `rows_max` rows at most, in one short transaction. Returns how many. Call it
         again while it returns `rows_max` (G13)."""
         ...
 
 
 class Ledger(Protocol):
-    """All of one rulebook's state, for the engine whose lease has one epoch."""
+    """The state of one rulebook, for the engine that holds its lease."""
 
     @property
     def lease(self) -> Lease: ...
@@ -240,7 +240,7 @@ class Store(Protocol):
         ...
 
     def of(self, rulebook: str, epoch: int = 0) -> Ledger:
-        """What is kept of a rulebook; without the epoch of a lease, for who has none."""
+        """The ledger of a rulebook. `epoch`: of the engine's lease, 0 for who has none."""
         ...
 
     def last_entry(self) -> int:
@@ -248,6 +248,6 @@ class Store(Protocol):
         ...
 
     def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        """The app ids of entries, of all rulebooks, by their numbers, empty for those that another
-        history passed; those purged are left out."""
+        """The app ids of entries by number, of all rulebooks. Empty for an entry that another
+        history passed. Purged entries are left out."""
         ...

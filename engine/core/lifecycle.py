@@ -1,4 +1,4 @@
-"""What an engine does just now, for those who look at it from outside."""
+"""What an engine does now, as `status` and monitors show it."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ STARTING, CATCHING_UP, IDLE, WAITING = "starting", "catching up", "idle", "waiti
 STOPPING, STOPPED = "stopping", "stopped"
 STATES = (STARTING, CATCHING_UP, IDLE, WAITING, STOPPING, STOPPED)
 LOOKED = (CATCHING_UP, IDLE, WAITING)
-"""The states of an engine that has looked at all of its sources since it began."""
+"""The states of an engine that has looked at all of its sources since it started."""
 
 
 @dataclass(frozen=True, slots=True)
 class Activity:
-    """One of STATES. Times are microseconds of the engine's clock.
+    """`state` is one of STATES. Times are microseconds of the engine's clock.
 
-    `doing`: what it waits for; or what it does, while it starts or stops, or where that takes long.
-    `commits` and `signals` are visible and not taken, the oldest of them from `oldest`, where it
-    `knows`.
-    `losing_since`: since when it loses ground (`engine.loop.pace`). `next_timer`: when something
-    happens by itself next. `looked_at`: when it looked at its sources last; up to `seen_until`
-    nothing is left to take. Two that differ in these alone are the same: they change with every
-    look.
+    `doing`: what the engine waits for, or what it does if that takes long. `commits`, `signals`:
+    how many are visible and not taken yet; `oldest`: when the first of these came. The three mean
+    something only if it `knows`. `losing_since`: since when it loses ground (`engine.loop.pace`).
+    `next_timer`: when the next timer or clock is due.
+
+    `looked_at`: when it last looked at its sources. `seen_until`: up to this instant nothing is
+    left to take. Both change with every look, so comparisons leave them out.
     """
 
     state: str
@@ -36,19 +36,20 @@ class Activity:
 
     @property
     def knows(self) -> bool:
-        """Whether it has looked, so that it says what is not taken."""
+        """Whether it has looked at its sources, so that `commits`, `signals`, `oldest` are
+        known."""
         return self.state in (CATCHING_UP, IDLE) or self.looked_at is not None
 
     @property
     def ready(self) -> bool:
-        """Whether it has taken a first look, and goes on."""
+        """Whether it has looked at its sources, and is not stopping."""
         return self.state in LOOKED
 
     def ending(self, doing: str = "") -> Activity:
-        """The same of an engine that was asked to stop; `doing`: what it still does."""
+        """The same for an engine that was asked to stop. `doing`: what it still does."""
         return replace(self, state=STOPPING, doing=doing)
 
     def at(self, doing: str) -> Activity:
-        """The same while it is at something that takes long."""
+        """The same while something takes long."""
         state = CATCHING_UP if self.state == WAITING else self.state
         return replace(self, state=state, doing=doing)

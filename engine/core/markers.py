@@ -1,4 +1,8 @@
-"""Markers: the last entry of each store that a target's log shows (G16, G20)."""
+"""Markers: which entry of a store and rule a target's log shows last (G16, G20).
+
+Example: the `txn` action `tidegate/9f3c../bank/pay` with version 12: entry 12 has landed or was
+sealed, and no earlier entry of `pay` can land any more.
+"""
 
 from __future__ import annotations
 
@@ -11,8 +15,9 @@ _FIRST = "tidegate"
 
 @dataclass(frozen=True, slots=True)
 class Marker:
-    """Delta's `txn` action of an entry: whose it is, its `number`, and when it was committed
-    (microseconds, None where the log does not say). `rule` may go on, as in `pay/otherwise`."""
+    """Delta's `txn` action of an entry: its store, rulebook and rule, its `number`, and when it was
+    committed (microseconds, None if the log does not say). `rule` may have more parts, such as
+    `pay/otherwise`."""
 
     store: str
     rulebook: str
@@ -36,8 +41,8 @@ def parse_marker(app_id: str, number: int, committed_at: int | None) -> Marker |
 
 @dataclass(frozen=True, slots=True)
 class Marked:
-    """A table's latest markers, one for each app id, and how long Delta keeps them:
-    `retention` as the property has it, in days, both None where they are kept for ever."""
+    """A table's latest markers, one for each app id. `retention`: how long Delta keeps them, as the
+    table's property says it; `retention_days`: the same in days. Both None: for ever."""
 
     table: str
     location: str
@@ -48,7 +53,7 @@ class Marked:
 
 @dataclass(frozen=True, slots=True)
 class Noted:
-    """A commit that says which entry it is of: the effect on so many `firings`, or the seal."""
+    """A commit that names its entry: it is the effect for so many `firings`, or the seal."""
 
     version: int
     marker: Marker
@@ -58,7 +63,8 @@ class Noted:
 
 @dataclass(frozen=True, slots=True)
 class Notes:
-    """The commits of a table that are of entries, by version. Its log has none before `first`."""
+    """The commits of a table that name an entry, by version. `first`: the first version that the
+    log still has."""
 
     commits: tuple[Noted, ...]
     first: int
@@ -68,7 +74,7 @@ class Markers(Protocol):
     """Reads markers. Raises EngineError `table-unreadable`."""
 
     def latest(self, tables: Collection[str]) -> tuple[Marked, ...]:
-        """The markers that stand in tables now, in their order."""
+        """The markers of tables now, in the order of the tables."""
         ...
 
     def noted(self, table: str, after: int) -> Notes:

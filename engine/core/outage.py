@@ -1,4 +1,4 @@
-"""Outages of the store, or of a table's storage, are waited out for a while (G7)."""
+"""Retries while the store, or the storage of a table, is away (G7)."""
 
 from __future__ import annotations
 
@@ -23,8 +23,9 @@ _PAUSE_MIN_SECONDS, _PAUSE_MAX_SECONDS = 0.5, 30.0
 
 @dataclass(frozen=True, slots=True)
 class Outages:
-    """Calls what may raise OutageError, again and again with doubling pauses, until it answers or
-    has failed for `seconds_max`. `wait` sleeps; `recover` is called before each further try."""
+    """Repeats calls that raise OutageError, with doubling pauses, for up to `seconds_max`. `wait`
+    sleeps. `recover` is called before each further try, `tell` before each pause. After `stopped`
+    there is no further try."""
 
     seconds_max: int
     wait: Callable[[float], object]
@@ -55,7 +56,8 @@ class Outages:
 
 @contextmanager
 def looking_at_tables() -> Iterator[None]:
-    """Looking at a table fails for a reason that may pass, unless the error says which it is."""
+    """Turn the errors of looking at tables into OutageErrors, but for EngineErrors that say a
+    lasting reason: any code except `table-unreadable`."""
     try:
         yield
     except EngineError as error:
@@ -68,8 +70,8 @@ def looking_at_tables() -> Iterator[None]:
 
 
 def check_room(error: EngineError) -> None:
-    """Raises OutageError where an error says that a disk is full, as Python and Java say alike: no
-    smaller span of changes has found room on it."""
+    """Raise OutageError if an error says that a disk is full. Python and Java use the same words.
+    By then even the smallest span of changes did not fit."""
     if any(words in error.message for words in _FULL):
         hint = "make room under TMPDIR and spark.local.dir; no change of the tables is passed over"
         raise OutageError("disk-full", error.message, hint) from error

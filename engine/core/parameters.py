@@ -32,7 +32,7 @@ CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change
 OLD = "old"  # the pre-image, a struct of all columns of the table
 SAMPLE = "sample"  # what a query said as of a tick
 INSTANT = pa.timestamp("us", "UTC")
-STARTED, DETECTED = "started_at", "detected_at"  # of what a rule detects, beside its key
+STARTED, DETECTED = "started_at", "detected_at"  # columns of a rule that is used as an event
 COLUMNS_HINT = "give it another name where the event type is declared: columns: [a, b as c]"
 ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "firing_id": pa.string(),
@@ -49,17 +49,17 @@ COMMITS: Mapping[Change, pa.Schema] = {
     change: pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in columns.items()])
     for change, columns in COMMIT_COLUMNS.items()
 }
-"""What a commit tells of itself, by the kind of event type."""
+"""The columns of `on: transaction` and `on: commit` events."""
 
 
 def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
-    """The parameters of an event type, given the schemas of the rulebook's tables by name.
+    """The parameters of an event type. `tables`: the schemas of the rulebook's tables by name.
 
-    A transaction and a commit have those of `COMMITS`. A table's other events have the table's
-    columns, or those that `columns:` picks under its names; on updates of a table with a `key` also
-    `old`, unless it is their beginning, which has the values of the pre-image itself. A signal and
-    what a script emits have their fields, a clock nothing.
-    Raises KeyError naming a column in `columns:` that the table has not.
+    Event types `on: transaction` and `on: commit` have the columns `COMMITS`. Other event types of
+    a table have its columns, or those that `columns:` picks, under the names given there. Updates
+    of a table with a `key` also have `old`. The beginning of an update has the values of the
+    pre-image as its columns, and no `old`. Signals and event types of scripts have their fields.
+    Clocks have no parameters. Raises KeyError naming a column in `columns:` that the table has not.
     """
     kind = rulebook.events[event]
     if isinstance(kind, SignalEvent | ScriptEvent):
@@ -125,7 +125,7 @@ def key_schema(
 
 
 def missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[str]:
-    """What `columns:` takes from the table that the table has not."""
+    """The columns in `columns:` that the table has not."""
     if not isinstance(event, TableEvent):
         return []
     return [name for name in event.columns.values() if name not in tables[event.table].names]
@@ -134,8 +134,8 @@ def missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[s
 def input_columns(
     book: Rulebook, script: Script, tables: Mapping[str, pa.Schema], problems: list[Problem]
 ) -> dict[str, tuple[str, ...]]:
-    """By event type or rule that a script takes, the columns that it reads, given the schemas of
-    the rulebook's tables by name. What does not fit is added to `problems`."""
+    """The columns that a script reads, by event type or rule that it takes. `tables`: the schemas
+    of the rulebook's tables by name. What does not fit is added to `problems`."""
     found: dict[str, set[str]] = {}
     for each in script.program.inputs:
         taken = script.inputs[each.name]
@@ -145,7 +145,7 @@ def input_columns(
 
 
 def _taken_schema(book: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
-    """The columns of an event type, or of what a rule detects."""
+    """The columns of an event type, or of a rule that is used as one."""
     if event not in book.rules:
         return parameter_schema(book, event, tables)
     key = key_schema(book.rules[event], book, tables, [])

@@ -1,5 +1,5 @@
-"""What the operator allows: one file beside all rulebooks, never part of one (G27, G28, G29); and
-the requests of webhooks, with where they may go."""
+"""The policy: what the operator allows, in one file apart from all rulebooks (G27, G28, G29). And
+the requests of webhooks, which the policy allows or refuses."""
 
 from __future__ import annotations
 
@@ -64,11 +64,14 @@ _POLICY = k.record(
 
 @dataclass(frozen=True, slots=True)
 class Policy:
-    """`functions` are let in beside Spark's own, by the name they are called by; `webhook_hosts`
-    may be called: true where their address may be private; `at_least_once` are the statements of
-    `UNMARKED` that may run; `inbox_keys` are the signals that each
-    key may raise, `listen_keys` the rules and signals that it may wait for, `monitor_keys` read
-    figures. By default nothing is allowed."""
+    """What is allowed, by default nothing.
+
+    `functions`: SQL functions besides Spark's own, by name. `python`: pure Python functions.
+    `webhook_hosts`: hosts that webhooks may call; true: also at a private address.
+    `at_least_once`: the kinds of statements in `UNMARKED` that may run. `inbox_keys`: by key, the
+    signals that it may raise. `listen_keys`: by key, the rules and signals that it may wait for.
+    `monitor_keys`: the keys that may read the figures.
+    """
 
     functions: frozenset[str] = frozenset()
     python: frozenset[str] = frozenset()
@@ -80,8 +83,8 @@ class Policy:
 
 
 def load_policy(file: str | os.PathLike[str] | None) -> Policy:
-    """The policy in `file`, by default in the one that TIDEGATE_POLICY names; the empty one where
-    neither says a file. Raises InputError."""
+    """The policy in `file`, or in the file that TIDEGATE_POLICY names; the empty policy if neither
+    names one. Raises InputError."""
     path = os.fspath(file) if file is not None else os.environ.get(VARIABLE, "")
     if not path:
         return Policy()
@@ -140,9 +143,9 @@ class Post:
 
 @dataclass(frozen=True, slots=True)
 class Answer:
-    """What came of a request: `error` says why it is not done, without a secret or a value of the
-    user's tables; `lasting`: it would fail again; `after_seconds`: when it may be sent again, as
-    the other side asked; `sent`: False where the engine was asked to stop before that."""
+    """What came of a request. `error`: why it failed, without secrets and values of the user's
+    tables; None: it is done. `lasting`: it would fail again. `after_seconds`: how long the receiver
+    asked to wait before the next try. `sent`: False if the engine was stopped before it."""
 
     error: str | None = None
     lasting: bool = False
@@ -159,8 +162,8 @@ class Poster(Protocol):
 
 
 def allowed(policy: Mapping[str, bool], url: str) -> bool | None:
-    """Whether the host of a URL may have a private address; None where it is not listed. A host
-    without a port is listed for that of its scheme alone."""
+    """Whether the host of a URL may have a private address; None if the host is not listed. An
+    entry without a port allows the default port of the URL's scheme only."""
     host, port = host_of(url)
     scheme = url.partition(":")[0]
     found = None
@@ -173,7 +176,7 @@ def allowed(policy: Mapping[str, bool], url: str) -> bool | None:
 
 
 def entry_of(url: str, *, private: bool) -> str:
-    """What a policy lists, as YAML, so that the host of a URL may be called."""
+    """The entry, as YAML, that lets the host of a URL be called."""
     host, port = host_of(url)
     shown = f"[{host}]" if ":" in host else host
     if port != (443 if url.startswith("https:") else 80):
@@ -186,8 +189,8 @@ def entry_of(url: str, *, private: bool) -> str:
 def webhook_problems(
     book: Rulebook, policy: Policy, environment: Mapping[str, str] | None = None
 ) -> list[Problem]:
-    """Hosts that the policy does not list, and secrets that are not in the environment, if one is
-    given."""
+    """Hosts that the policy does not list, and unusable secrets. Without an `environment` secrets
+    are not checked."""
     return [
         problem
         for rule in book.rules.values()
@@ -211,8 +214,8 @@ def _host(action: Webhook, policy: Policy) -> Iterator[Problem]:
 
 
 def _is_private(url: str) -> bool:
-    """Whether a URL names an address that is not one of the internet. What a name is resolved to
-    is only known when it is called."""
+    """Whether a URL names an address that is not public. A host name is only resolved when it is
+    called."""
     host, _ = host_of(url)
     try:
         return not public(str(ipaddress.ip_address(host)))
@@ -232,7 +235,8 @@ def _secrets(action: Webhook, environment: Mapping[str, str] | None) -> Iterator
 
 
 def secret_fault(name: str, environment: Mapping[str, str], *, signs: bool) -> str | None:
-    """Why a variable cannot be used; None where it can. One that signs is long enough."""
+    """Why a variable cannot be used as a secret; None if it can. `signs`: it signs requests, and so
+    must be long enough."""
     value = environment.get(name, "")
     if not value:
         return f"the variable {name} is not set"

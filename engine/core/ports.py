@@ -29,7 +29,7 @@ AppIds = Callable[[Collection[int]], Mapping[int, str]]
 
 
 class Clock(Protocol):
-    """Wall clock and monotonic clock, microseconds. Never used for occurrence times but by G1."""
+    """Wall clock and monotonic clock, microseconds. Only G1 uses them for occurrence times."""
 
     def wall(self) -> int: ...
 
@@ -40,12 +40,11 @@ class Clock(Protocol):
 class TableHead:
     """What a listing of one table shows: the commits after a cursor, up to the first obstacle.
 
-    `cursor` is the stored one, or where `start:` begins, `head` the latest version known of, which
-    later ones may have followed. `commits` are contiguous and ascending
-    from there, with the log's own times as instants until they are fixed (G1). `left_out` is the
-    first commit after them that is not to be taken yet: what stops the table there is raised once
-    it is the first one. `snapshot`: the rows as of the cursor are inserts to be read first (G9).
-    `coarse_times`: the log's times are whole seconds.
+    `cursor`: the stored one, or where `start:` begins. `head`: the latest version that was seen.
+    `commits`: those after the cursor, without gaps; their instants are the log's times until they
+    are fixed (G1). `left_out`: the commit after these that is not to be taken yet. Why it is an
+    obstacle is raised once it is the first one after the cursor. `snapshot`: the rows as of the
+    cursor are to be read first, as inserts (G9). `coarse_times`: the log's times are whole seconds.
     """
 
     cursor: Cursor
@@ -61,11 +60,11 @@ class TableHead:
 class ReadRequest:
     """What is wanted of the changes of a table.
 
-    `changes`: the feed's change types, of FEED_KINDS.
-    `where`: Spark SQL predicates, each of which becomes a boolean column of its name: true; false,
-    also where the predicate is null; null where it raises (G25). `only`: predicates of which one
-    must be true or raise for a row to be wanted at all; none: every row. `same`: adds columns
-    SAME_1 and SAME_2, two hashes of all columns: equal in both, equal rows (G11).
+    `changes`: change types of the feed, of FEED_KINDS. `where`: Spark SQL predicates by name. Each
+    becomes a boolean column of that name: true; false, also if the predicate is null; null if it
+    raises (G25). `only`: predicates, one of which must be true or raise for a row to be read; all
+    rows if there are none. `same`: adds the columns SAME_1 and SAME_2, two hashes of all columns.
+    Rows that are equal in both are equal (G11).
     """
 
     columns: Sequence[str]
@@ -75,13 +74,13 @@ class ReadRequest:
     same: bool = False
 
 
-# Columns of what a feed gives: what kind of row it is (a value of FEED_KINDS), which commit's, and
-# the two hashes of all its columns.
+# Columns that a feed adds: the kind of change (a value of FEED_KINDS), the version, and two hashes
+# of all columns.
 KIND, VERSION = "_tidegate_kind", "_commit_version"
 SAME_1, SAME_2 = "_tidegate_same_1", "_tidegate_same_2"
 WHY = "_why"
-"""Ends the name of the column that says why a predicate could not decide a row, where it did not
-just raise: `p` and `p_why`. The column is there only if there is such a row."""
+"""Suffix of the column with the reasons why a predicate could not decide rows, such as `p_why` for
+`p`. A predicate that just raises gives no reason. Without any reason there is no such column."""
 
 PRE_IMAGE = -1
 FEED_KINDS: Mapping[str, int] = {
@@ -96,9 +95,9 @@ class Feed(Protocol):
     """Reads declared tables. Errors are `EngineError`s naming table, version and remedy."""
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
-        """List the log after the cursor, without a Spark job once the table is known. Only what is
-        new is looked at; where something is, and at times, identity and contiguity are checked
-        (G10). None: where the table's `start` says (G9)."""
+        """List the log after the cursor, without a Spark job once the table is known. `after` None:
+        from where the table's `start` says (G9). Only new versions are looked at. Identity and
+        contiguity are checked if there are new versions, and now and then (G10)."""
         ...
 
     def version(self, table: Table) -> int:
@@ -106,13 +105,13 @@ class Feed(Protocol):
         ...
 
     def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
-        """The earliest time in a column, microseconds, of a table as of a cursor; None where there
-        is none. One Spark job."""
+        """The earliest time in a column of a table as of a cursor, microseconds; None if it has
+        none. One Spark job."""
         ...
 
     def version_at(self, table: Table, instant: int) -> int | None:
-        """The last version of a table whose instant, by its log, is not after `instant`. None where
-        the table has none, or its log does not reach back so far."""
+        """The last version of a table that was committed at `instant` or before, by its log. None
+        if there is none, or the log does not reach back so far."""
         ...
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
@@ -121,23 +120,23 @@ class Feed(Protocol):
         ...
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
-        """The commits of `span` but for the seals of any engine (G18), a row each, in order, with
-        the columns of an `on: commit` (`engine.core.parameters.COMMITS`). No Spark job."""
+        """The commits of `span` without the seals of engines (G18): a row each, in order, with the
+        columns of `on: commit` (`engine.core.parameters.COMMITS`). No Spark job."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
-        """Predicates over rows at hand: a boolean column for each, row by row, as a request's.
-        `source` says whose rows they are: a table's name, or `signal` and its event type."""
+        """Decide predicates over rows at hand. The columns are those of `ReadRequest.where`, in
+        the order of the rows. `source`: a table's name, or `signal` and an event type."""
         ...
 
 
 class Analyst(Protocol):
     """Decides on SQL, and says what it reads, without running it (G19, G25, G27).
 
-    `event` is the full schema of the rule's parameter relation. All raise InputError, with places
-    inside the text where Spark tells them; code `sql-analysis` where a text is let in, but does not
-    fit the tables as they are. Without `resolve` that is not looked at: the text reads all of
-    `event`.
+    `event`: the full schema of the rule's parameter relation. All methods raise InputError, with
+    places inside the text if Spark tells them. Its code is `sql-analysis` for a text that is
+    allowed, but does not fit the tables as they are. Without `resolve` that is not checked, and the
+    text counts as reading all of `event`.
     """
 
     def action(
@@ -149,17 +148,18 @@ class Analyst(Protocol):
         *,
         resolve: bool = True,
     ) -> Reading:
-        """One statement; `parameters` are the named ones that it may use."""
+        """Reads one statement. `parameters`: the named parameters that it may use."""
         ...
 
     def condition(
         self, rule: Rule, event: pa.Schema, per_firing: Sequence[str], *, resolve: bool = True
     ) -> Reading:
-        """The rule's `if`; an expression may name the columns `per_firing` outside aggregates."""
+        """Reads the rule's `if`. An expression may name the columns `per_firing` outside
+        aggregates."""
         ...
 
     def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:
-        """A query of one value over declared tables, and the value's type."""
+        """Reads a query of one value over declared tables. Returns also the value's type."""
         ...
 
     def fields(
@@ -170,8 +170,8 @@ class Analyst(Protocol):
         per_firing: Sequence[str],
         types: Mapping[str, str],
     ) -> Reading:
-        """The fields of a signal, expressions as in `if`, cast to the signal's Spark `types`; those
-        of a webhook are of whatever types they are."""
+        """Reads the fields of a signal or webhook: expressions as in `if`. `types`: the Spark types
+        to which a signal's fields are cast. A webhook's keep their own."""
         ...
 
 
@@ -179,40 +179,37 @@ class Conditions(Protocol):
     """Asks conditions."""
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        """For which firings of all relations the condition of their rule holds. A condition that
-        fails does so alone."""
+        """Asks all questions. One that fails does not keep the others from being answered."""
         ...
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
-        """The one value of a query over pinned versions of tables; None where it has
-        no row. Otherwise a `Failure`: it raised, or has several rows."""
+        """The one value of a query over pinned versions of tables; None if it has no row. A
+        `Failure` if it raises, or has several rows."""
         ...
 
 
 class Sink(Protocol):
-    """Runs entries against the declared tables. `firings` are those of the entry, all to be acted
-    on."""
+    """Runs entries against the declared tables. `firings`: those of the entry that are acted on."""
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        """Run one sql entry under its marker (G16). What became of it is then asked of `fate`: a
-        statement whose marker has been passed, or moved by another history, is skipped in silence.
-        Raises SinkError; nothing has been committed then, as far as Spark can tell."""
+        """Run one sql entry under its marker (G16). Delta skips it in silence if the marker is at
+        its number or above, so ask `fate` afterwards. Raises SinkError; nothing has been committed
+        then, as far as Spark can tell."""
         ...
 
     def ready(self, targets: Collection[str]) -> None:
-        """Bring what is known of tables up to date, so that an entry need not wait for it. May be
-        called from another thread; what fails here will fail again where it matters."""
+        """Bring what is known of tables up to date, so that no entry waits for it. May be called
+        from another thread. Errors are left to the entry, which meets them again."""
         ...
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """What became of an entry, from its target's log after `entry.target_version` (G16b). A
-        commit of its number for other firings is another history's. What cannot be known is
-        `Fate.UNKNOWN`."""
+        """What became of an entry, by its target's log after `entry.target_version` (G16b). A
+        commit with its number, but other firings, belongs to another history."""
         ...
 
     def seal(self, entry: Entry) -> None:
-        """Commit the entry's marker without an effect, so that it can land no more (G18). Raises
-        SinkError where the target cannot be written."""
+        """Commit the entry's marker without an effect, so that the entry cannot land any more
+        (G18). Raises SinkError if the target cannot be written."""
         ...
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
@@ -222,30 +219,30 @@ class Sink(Protocol):
 
 
 LOST = frozenset({"lease-lost", "spark-lost", "stopped"})
-"""The codes of errors that end a run, whatever it was at."""
+"""The codes of errors that end a run at once."""
 
 
 class StoppedError(EngineError):
-    """The engine was asked to stop, and gives up what it was at. Nothing of that is lost."""
+    """The engine was asked to stop, and gives up what it was doing. The next run does it again."""
 
     def __init__(self, when: str) -> None:
         super().__init__("stopped", f"the engine was stopped {when}", "nothing is lost: run again")
 
 
 def check_going_on(stopped: Callable[[], bool]) -> None:
-    """Raise StoppedError where the engine was asked to stop: between two statements, of which the
-    transaction that is to hold what they say has not begun."""
+    """Raise StoppedError if the engine was asked to stop. Called between two statements, before the
+    transaction that stores what they said."""
     if stopped():
         raise StoppedError("between two statements")
 
 
 class OutageError(EngineError):
-    """Something that may pass by itself: the store or a table cannot be reached just now."""
+    """The store or a table cannot be reached just now. It may pass by itself."""
 
 
 class SinkError(Exception):
-    """A statement failed. The message is one line, the error's class first, without values of the
-    user's tables; `details` is all that was said; `overrun`: it took longer than its deadline."""
+    """A statement failed. The message is one line: the error's class first, without values of the
+    user's tables. `details`: the whole error. `overrun`: it took longer than its deadline."""
 
     def __init__(self, message: str, details: str | None = None, *, overrun: bool = False) -> None:
         super().__init__(message)
@@ -254,4 +251,4 @@ class SinkError(Exception):
 
 
 class QuarantinedError(SinkError):
-    """A statement is not run: it has ended Spark's Java, or outlasted its deadline, before."""
+    """A statement was not run, because it has ended Spark's Java or overrun its deadline before."""

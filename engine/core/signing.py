@@ -1,11 +1,11 @@
-"""Signatures of requests: of what clients send to the inbox, and of webhooks (G28, G29).
+"""Signatures of requests to the inbox and of webhooks (G28, G29).
 
-What is signed is the time of sending (seconds), the method, the request target (the path, with
+The signed text is the time of sending (seconds), the method, the request target (the path, with
 `?` and the query if there is one) and the body, with a line break after each of the first three:
 
     1772442000\nPOST\n/signals/reported\n{"account_id": 7}
 
-No line break can stand in the first three, so no two requests are one text.
+The first three cannot hold a line break, so two requests never have the same text.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ SECRET_CHARACTERS_MIN = 16
 
 
 def signed(secret: bytes, at: bytes, method: bytes, target: bytes, body: bytes) -> bytes:
-    """HMAC-SHA256 over a request; `target` is as it stands in the request, not decoded."""
+    """HMAC-SHA256 over a request. `target`: as in the request line, not decoded."""
     return hmac.digest(secret, b"\n".join((at, method, target, body)), "sha256")
 
 

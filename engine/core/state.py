@@ -17,7 +17,7 @@ ParkingReason = tuple[str, str]
 
 @dataclass(frozen=True, slots=True)
 class Fired:
-    """How often rules fired in a bucket, by rule; `now`: the engine's clock as it was planned."""
+    """How often each rule fired in a bucket. `now`: the engine's clock when it was planned."""
 
     now: int
     counts: Mapping[str, int]
@@ -57,14 +57,14 @@ class Parked:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A bucket as it is stored: everything of it in one transaction (step 3).
+    """A bucket as it is stored, in one transaction (step 3).
 
-    `digests`: by rule active after the bucket, of what it detects with; a rule that is not in it
-    is forgotten. `rows` were read, `seconds` by stage. `parked` are rules that a limit stops from
-    here on; `passed_over`: by parked rule, how many occurrences it did not see in this bucket;
-    `fired`: what fired within a minute before its `now`, its own firings included; `memory`: by
-    rule, what is to be remembered of its firings that passed (`engine.core.damping_memory`);
-    `loads`: by rule or script, what it carries on; `misfires`: by clock, how many occurrences were
+    `digests`: by rule that is active after the bucket, the digest of what it detects with. Other
+    rules are forgotten. `rows`: how many were read. `seconds`: by stage. `parked`: rules that a
+    limit stops from here on. `passed_over`: by parked rule, how many occurrences it did not see in
+    this bucket. `fired`: the firings within a minute before the plan's `now`, the bucket's own
+    included. `memory`: by rule, the rows that damping remembers (`engine.core.damping_memory`).
+    `loads`: by rule or script, what it carries. `misfires`: by clock, how many occurrences were
     passed over.
     """
 
@@ -88,8 +88,8 @@ class Taken:
 @dataclass(frozen=True, slots=True)
 class Seen:
     """What was visible at one time: the latest version of each source, when the last signal was
-    received, and controls of sources (the others wait until their table is one). What happens by
-    itself up to `now` is visible too."""
+    received, and the controls that a bucket carries out. Timers up to `now` are visible, too. A
+    reset of a table that raises no events is left out: it waits until the table does."""
 
     now: int
     versions: Mapping[str, int]
@@ -99,8 +99,8 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class BucketReport:
-    """One line of `run --json`. `rejected`: rows and signals that could not become occurrences, and
-    faults of scripts."""
+    """One line of `run --json`. `rejected`: how many rows and signals could not become occurrences,
+    with the faults of scripts."""
 
     bucket: int
     watermark: int

@@ -1,4 +1,7 @@
-"""What an entry of the outbox says is to be done: a value for each kind, and its text in stores."""
+"""The statement of an outbox entry: a value for each kind, and its text in the store.
+
+Example: `SwitchStatement("pay", False)` is stored as `{"kind": "disable", "rule": "pay"}`.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +13,7 @@ from typing import Any
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """An action as it stands in an entry; `action`: its number among its rule's actions."""
+    """An action in an entry. `action`: its number among the actions of its rule."""
 
     action: int = field(default=0, kw_only=True)
 
@@ -26,9 +29,9 @@ class Statement:
 
 @dataclass(frozen=True, slots=True)
 class SqlStatement(Statement):
-    """A statement of Spark SQL, the table that it writes, the declared tables that it `reads`, and
-    whether it only `appends`. An `unmarked` one leaves no marker: it may be done more than once
-    (G19)."""
+    """A statement of Spark SQL. `target`: the table that it writes. `reads`: the declared tables
+    that it reads. `appends`: it only appends. `unmarked`: it leaves no marker, so it may run more
+    than once (G19)."""
 
     text: str
     target: str | None = None
@@ -43,8 +46,9 @@ class SqlStatement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class FieldsStatement(Statement):
-    """What has fields of each firing: expressions over its rows. `group`: the columns with one
-    value a firing that they name. `types`: Spark's, of fields that are to be of one."""
+    """A statement with fields for each firing. `fields`: expressions over the firing's rows, by
+    name. `types`: the Spark types that fields are cast to. `group`: the columns with one value a
+    firing that the expressions name."""
 
     fields: Mapping[str, str]
     types: Mapping[str, str]
@@ -60,7 +64,8 @@ class SignalStatement(FieldsStatement):
 
 @dataclass(frozen=True, slots=True)
 class WebhookStatement(FieldsStatement):
-    """Sends a request. `secret`, and `headers`, name variables of the environment."""
+    """Sends a request. `secret` is the name of a variable of the environment, `headers` may hold
+    such names."""
 
     url: str
     secret: str | None
@@ -77,7 +82,7 @@ class SwitchStatement(Statement):
 
 @dataclass(frozen=True, slots=True)
 class Question(Statement):
-    """A condition that is asked by itself, because it is detached or failed for good."""
+    """A condition that an entry asks, because it is detached, or failed for good in its bucket."""
 
     text: str
 
@@ -114,7 +119,7 @@ def encode(statement: Statement) -> str:
 
 
 def decode(kind: str, text: str, action: int, **of_sql: Any) -> Statement:
-    """The statement of a kind that a text says. `of_sql`: what a SqlStatement has beside it."""
+    """The statement of a kind from its text. `of_sql`: the other fields of a SqlStatement."""
     if kind in ("sql", "unmarked"):
         return SqlStatement(text, **of_sql, unmarked=kind == "unmarked", action=action)
     if kind == "condition":

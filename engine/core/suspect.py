@@ -6,10 +6,10 @@ import hashlib
 from dataclasses import dataclass, replace
 
 STRIKES_MAX = 2
-"""So many strikes, the last of them alone, quarantine the item that was run."""
+"""An item is quarantined after so many strikes. It ran alone at the last of them."""
 ENDS_PER_STRIKE = 3
-"""So many ends of the whole process without a word count as one strike. One alone says little:
-whoever kills an engine kills with it whatever happened to run."""
+"""So many unexplained ends of the process count as one strike. One end says little: whoever kills
+an engine also kills what happens to run."""
 
 Text = tuple[str, str, str]
 """The kind, the subject and the text of a suspect: its key without the part."""
@@ -43,7 +43,7 @@ class Suspect:
 
     @property
     def owner(self) -> str | None:
-        """The rule whose text it is; None where several may share it."""
+        """The rule whose text it is; None if several rules may share it."""
         owned = self.kind in ("action", "condition", "seal")
         return self.subject.partition("/")[0] if owned else None
 
@@ -55,12 +55,12 @@ class Suspect:
 
 @dataclass(frozen=True, slots=True)
 class Strikes:
-    """What a suspect has done since it last ran cleanly.
+    """The strikes of a suspect since it last ran cleanly.
 
     `deaths`: how often Spark's Java ended while it ran. `overruns`: how often it took longer than
-    statement_seconds_max. `ends`: how often the whole process ended, for a reason nobody knows.
-    `suspect` has the item that it ran for the last time; `reason`: what happened then. `at`: when
-    that was stored, microseconds; 0 before.
+    statement_seconds_max. `ends`: how often the process ended without an explanation. `suspect`:
+    with the item of the last strike. `reason`: of the last strike. `at`: when that was stored,
+    microseconds; 0 before.
     """
 
     suspect: Suspect
@@ -84,8 +84,8 @@ class Strikes:
         return self.count >= STRIKES_MAX and self.suspect.item == suspect.item
 
     def struck(self, suspect: Suspect, kind: str, reason: str) -> Strikes:
-        """With one strike more. Another item begins with those of the text: the first strike of
-        its own is enough then."""
+        """With one strike more. A new item inherits the strikes of its text, so that its own first
+        strike is enough."""
         more = {kind: getattr(self, kind) + 1}
         return replace(self, suspect=suspect, reason=reason, **more)
 
@@ -101,5 +101,5 @@ class Strikes:
 
 
 def text_digest(text: str) -> str:
-    """A text's name in the store."""
+    """The digest by which the store names a text."""
     return hashlib.blake2b(text.encode(errors="surrogatepass"), digest_size=16).hexdigest()

@@ -24,12 +24,13 @@ Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
 
 FOREVER = 2**62
-"""The watermark of a history that has ended: everything runs out."""
+"""The watermark after the end of a history: every timer and window is over."""
 
 
 Namespace = Literal["client", "engine"]
-"""Whose ids a signal's is one of: those that come from outside, given or drawn, or the engine's own
-of what actions raise, and of their edges. Equal ids of the two are two signals (G28)."""
+"""The namespace of a signal's id. `client`: the id came from outside, or was drawn for a client.
+`engine`: the engine made it, for a signal of an action or of its edge. Equal ids of the two
+namespaces are two signals (G28)."""
 
 CLIENT: Namespace = "client"
 ENGINE: Namespace = "engine"
@@ -39,7 +40,7 @@ Writer = tuple[str, str]
 
 
 class ChangeKind(IntEnum):
-    """What a row of a table's changes tells. The numbers are part of occurrence ids (G6)."""
+    """The kind of a row of a table's changes. The numbers are part of occurrence ids (G6)."""
 
     INSERT = 0
     DELETE = 1
@@ -69,9 +70,9 @@ class Commit:
 class Cursor:
     """How far a table has been taken: every version <= `version` is in some bucket.
 
-    `table_id` is the metadata id (G10), `schema` the table's schema JSON at `version` (G12),
-    `instant` the instant of `version` (the lower bound of the next one, G1), `digest` that of the
-    version's log file, by which a log that was written anew shows (G10); None = not known.
+    `table_id`: the metadata id (G10). `schema`: the table's schema as JSON at `version` (G12).
+    `instant`: of `version`; the next one stands later (G1). `digest`: of the version's log file, to
+    detect a log that was rewritten (G10); None: not known.
     """
 
     table: str
@@ -86,11 +87,10 @@ class Cursor:
 class TableRange:
     """The versions [first, last] of one table that a bucket holds, with their instants.
 
-    `snapshot` asks for the rows as of version `last` as inserts at `instants[last]` instead (G9).
-    `cursor` is the table's cursor once the bucket is committed; an empty range (last = first - 1)
-    only sets it. `skipped` versions are part of the range, and only an `on: commit` sees them.
-    `writers`: by version, whose action wrote it. `logged`: by version that was moved, the instant
-    that its log says (G1).
+    `snapshot`: read the rows as of version `last` instead, as inserts at `instants[last]` (G9).
+    `cursor`: the table's cursor after the bucket; an empty range (last = first - 1) only sets it.
+    `skipped`: versions whose rows do not count; only `on: commit` sees them. `writers`: by version,
+    whose action wrote it. `logged`: by version that was moved, the instant in its log (G1).
     """
 
     table: str
@@ -112,8 +112,9 @@ class TableRange:
 
 
 class Moved(NamedTuple):
-    """A commit that stands at `instant` though its log says `logged` (G1): back to the engine's
-    clock where its writer's is ahead, else on after the version before it and the last bucket."""
+    """A commit that was moved from `logged`, the time in its log, to `instant` (G1). It moves back
+    to the engine's clock if its writer's clock is ahead. It moves on if the version before it, or
+    the last bucket, is later."""
 
     table: str
     version: int
@@ -123,8 +124,8 @@ class Moved(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Signal:
-    """One explicit occurrence as it stands in the store, where `key` is known once in a rulebook.
-    `instant` is None until placed (G4)."""
+    """One explicit occurrence in the store. A rulebook has one for each `key`. `instant`: None
+    until a bucket places it (G4)."""
 
     id: str
     event: str
@@ -143,8 +144,8 @@ class Signal:
 class Plan:
     """What the next bucket holds: exactly the instants in (`watermark_before`, `watermark`] (G2).
 
-    Made before anything is read; binds only with the bucket's transaction.
-    `first_starts` are rules activated by this bucket, with their activation instants (G9).
+    A plan is made before anything is read. It binds only with the bucket's transaction.
+    `activations`: the rules that this bucket activates, with their activation instants (G9).
     """
 
     rulebook: str
@@ -175,12 +176,12 @@ class Plan:
 
 @dataclass(frozen=True, slots=True)
 class Needs:
-    """What the rules read of their events, found on analysed plans.
+    """The parameters that rules read of their event types, found on analysed plans.
 
-    Names are parameters as the rules see them (`engine.core.parameters`); a parameter `old` is the
-    whole pre-image. `carry`: by event type, what its batch must hold; an event type that is not in
-    it is not captured. `ids`: by (rule, event type), the rule's parameters (G6), of which the
-    parameter hash is made; the table's `key` is added by whoever hashes.
+    Names are those that rules use (`engine.core.parameters`); `old` is the whole pre-image.
+    `carry`: by event type, the columns of its batch; event types without an entry are not captured.
+    `ids`: by (rule, event type), the parameters of which occurrence ids are made (G6). Capture adds
+    the table's `key` to them.
     """
 
     carry: Mapping[str, tuple[str, ...]]
@@ -189,16 +190,15 @@ class Needs:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """The occurrences of one event type in one bucket, in order of time. `event` is what they are
-    called: its edges are called like the whole (S10).
+    """The occurrences of one event type in one bucket, in order of time. `event`: the name that
+    they show; edges show the name of the whole (S10).
 
-    time[n] is non-decreasing; row[n] says which row of `table` (parameters as columns; `old` a
-    struct on updates) each occurrence is; several event types share one table. `depth[n]` is the
-    cascade depth of each occurrence's cause (0 = the outside world), None when all are 0.
-    `ids` holds, for each column set that rules need, the 128-bit occurrence ids (uint64[n, 2]),
-    by the digest of that column set (`engine.core.columns.ids.column_set`). `place[n]` is where an
-    occurrence that a script emitted stands among all that the script emitted at its instant; None:
-    of no script, or of no one who asks.
+    time[n] is non-decreasing. Occurrence n is row row[n] of `table` (parameters as columns; `old` a
+    struct on updates). Several event types share one table. depth[n]: the cascade depth of its
+    cause (0 = the outside world), None if all are 0. `ids`: by the digest of a set of columns
+    (`engine.core.columns.ids.column_set`), the 128-bit occurrence ids, uint64[n, 2]. place[n]: the
+    position of an occurrence among all that its script emitted at that instant; None if it is of no
+    script, or nobody reads the position.
     """
 
     event: str
@@ -213,8 +213,8 @@ class Batch:
         return len(self.time)
 
     def ids_by(self, columns: str) -> UInt64:
-        """The ids by a column set; those by another one where what a rule reads has changed since
-        the occurrences came."""
+        """The ids by a column set. Carried occurrences may have ids by another set only, if the
+        rule's text changed since: then those."""
         for known in (columns, *sorted(self.ids)):
             if known in self.ids:
                 return self.ids[known]
@@ -236,7 +236,8 @@ class Batch:
 class Rejected:
     """A row that could not become an occurrence (G5), for the store's `rejected` table.
 
-    `reason` holds no values of the user's tables; `row`, and the whole message in `details`, may.
+    `reason`: without values of the user's tables. `row` and `details`, the whole message, may have
+    them.
     """
 
     event: str
@@ -248,7 +249,7 @@ class Rejected:
 
 @dataclass(frozen=True, slots=True)
 class Bucket:
-    """The changes taken in one step: a plan and the occurrences it covers, by event type."""
+    """A plan and the occurrences that it covers, by event type."""
 
     plan: Plan
     batches: Mapping[str, Batch]
@@ -261,13 +262,16 @@ class Bucket:
 
 @dataclass(frozen=True, slots=True)
 class Detections:
-    """What one rule detected in one bucket, n detections ordered by (end, key, start, ..).
+    """The n detections of one rule in one bucket, ordered by (end, key, start, ..).
 
-    keys: a table of n rows, a column for each key name (none without `per:`); start[n], end[n];
-    the constituents of detection i are the entries offsets[i]:offsets[i+1]. Entry j is occurrence
-    event_row[j] of batches[events[event_code[j]]]; label[j] indexes `labels` (-1 = none).
-    `batches` holds the carried occurrences and the bucket's own. Ticks and clock occurrences are
-    entries of event types whose batch has no parameters.
+    `keys`: n rows, a column for each key name (none without `per:`). Detection i spans
+    [start[i], end[i]]; its constituents are the entries offsets[i]:offsets[i + 1]. Entry j is
+    occurrence event_row[j] of batches[events[event_code[j]]]; label[j] indexes `labels` (-1 =
+    none). `batches`: the carried occurrences and the bucket's own. The batches of ticks and clocks
+    have no parameters.
+
+    Example: `a ; b` with a at 1, b at 4 is start 1, end 4, and two entries: events ("a", "b"),
+    event_code [0, 1].
     """
 
     rule: str
@@ -289,16 +293,16 @@ class Detections:
 
 
 DUE, TIMERS = b"due", b"timers"
-"""Metadata of a carried table: the watermark at which its first timer is due, how many it has."""
+"""Metadata of a carried table: when its first timer is due, and how many timers it has."""
 
 
 @dataclass(frozen=True, slots=True)
 class Carried:
-    """All that outlives a bucket: Arrow tables by name, each with a schema version in metadata; one
-    with timers has `DUE` and `TIMERS`.
+    """The carried state: Arrow tables by name, each with a schema version in its metadata, and with
+    `DUE` and `TIMERS` if it has timers.
 
-    Names are those of `detector.carried`, in parts as `detector.parts` says; `changed` are the
-    names that differ from the bucket before, those that are gone too: the only ones to be written.
+    `changed`: the names whose tables differ from the bucket before, removed ones included. Only
+    these are written.
     """
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
@@ -306,15 +310,17 @@ class Carried:
 
 
 class Load(NamedTuple):
-    """What a rule carries: instances, as `a` that waits for its `b`, and the keys that have any."""
+    """How much a rule carries: its instances, such as an `a` that waits for its `b`, and how many
+    keys have any."""
 
     instances: int = 0
     keys: int = 0
 
 
 class Stepped(NamedTuple):
-    """What a step of the detector gives: the detections of each rule that has any, what to carry
-    on, and the watermark it has reached: the one asked for, or where a limit has stopped it."""
+    """The result of a step of the detector: the detections of each rule that has any, the carried
+    state, and the watermark that it reached: the one asked for, unless a limit stopped it
+    before."""
 
     detections: tuple[Detections, ...]
     carried: Carried
@@ -326,14 +332,14 @@ class Stepped(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Reading:
-    """What one text of a rule is, found on its analysed plan (G6, G27).
+    """What one text of a rule reads and writes, found on its analysed plan (G6, G27).
 
-    `columns` of the parameter relation that it reads (`old.x` for a field of `old`); the declared
-    table that it writes, if any; the declared `tables` that it names. `fixed_source`: a MERGE whose
-    source reads nothing but `event`, and so is the same whenever it is evaluated. `appends`: an
-    INSERT, which does not look at its target. `transitions`: the transition tables that it names,
-    in small letters; `columns` are also those of which they are made. `unmarked`: a statement that
-    leaves no marker.
+    `columns`: of the parameter relation (`old.x` for a field of `old`), with those that its
+    transition tables are made of. `target`: the declared table that it writes. `tables`: the
+    declared tables that it names. `fixed_source`: a MERGE whose source reads `event` only, and so
+    is the same whenever it is evaluated. `appends`: an INSERT, which does not read its target.
+    `transitions`: the transition tables that it names, in small letters. `unmarked`: a statement
+    that leaves no marker.
     """
 
     columns: frozenset[str]
@@ -346,8 +352,8 @@ class Reading:
 
 
 class Asked(NamedTuple):
-    """Names one question of a bucket: by the rule, by what is asked, and by the versions of the
-    tables that are seen. Each question of a rule has an answer of its own."""
+    """Identifies a question within a bucket: the rule, what is asked (`if`, `fire`, `rearm`), and
+    the versions of the tables that it reads."""
 
     rule: str
     asks: str
@@ -358,11 +364,11 @@ class Asked(NamedTuple):
 class Question:
     """A rule's condition, asked of those of its firings in one bucket that see the same versions.
 
-    `asks`: `if` for the condition itself; `fire` or `rearm` for one of its hysteresis. `group`: the
-    columns that an expression names and that have one value a firing. `tables`: the declared tables
-    that a query names. `versions`: by table, the version that is read; a table without one did not
-    exist then. `transitions`: the transition tables that it names. `entry`: the number of the entry
-    that asks it, 0 where its bucket does.
+    `asks`: `if` for the condition itself, `fire` or `rearm` for the conditions of its hysteresis.
+    `group`: the columns with one value a firing that an expression names. `tables`: the declared
+    tables that a query names. `versions`: by table, the version that is read; a table without one
+    did not exist then. `transitions`: the transition tables that it names. `entry`: the number of
+    the entry that asks it, 0 if its bucket does.
     """
 
     rule: str
@@ -383,10 +389,10 @@ class Question:
 
 @dataclass(frozen=True, slots=True)
 class Failure:
-    """Why something failed: `error` is one line without values of the user's tables, `details` all
-    that was said. `lasting`: it would fail again if it were tried at once. `attempts`: how often it
-    was tried. `overrun`: it took longer than statement_seconds_max. `quarantined`: it is not run
-    any more, for what it did to Spark."""
+    """Why something failed. `error`: one line, without values of the user's tables. `details`: the
+    whole error. `lasting`: it would fail again if it was tried at once. `attempts`: how often it
+    was tried. `overrun`: it took longer than statement_seconds_max. `quarantined`: it was not run,
+    for what it did to Spark before."""
 
     error: str
     details: str | None = None
@@ -398,8 +404,9 @@ class Failure:
 
 @dataclass(frozen=True, slots=True)
 class Answers:
-    """What conditions said: the firing ids (hex) for which they hold, those for which their rule's
-    hysteresis fires and is rearmed, and by question why it could not be asked."""
+    """The answers of conditions, as firing ids (hex). `held`: the condition holds. `fires`,
+    `rearms`: the conditions of the rule's hysteresis hold. `failed`: by question, why it has no
+    answer."""
 
     held: frozenset[str] = frozenset()
     failed: Mapping[Asked, Failure] = field(default_factory=dict)
@@ -418,8 +425,8 @@ class Answers:
 
 @dataclass(frozen=True, slots=True)
 class Unasked:
-    """Firings of a rule (hex ids) that are dead for one reason: what they ask, of the versions that
-    they see, failed for good."""
+    """Firings of a rule (hex ids) that are dead for the same reason: their question failed for
+    good."""
 
     firing_ids: tuple[str, ...]
     why: Failure
@@ -436,11 +443,18 @@ FIRING_COLUMNS = frozenset(
 class Firings:
     """The firings of one rule in one bucket, by the column.
 
-    `firings`: a row each, in detection order: firing_id (fixed_size_binary[16]), the key columns,
-    started_at, detected_at (timestamp[us, UTC]), depth (int32), condition (held | failed | none;
-    dead: it could not be asked), constituents (int32), and where a firing may be damped what has
-    dropped it (damped: string, null = nothing). `relation`: the parameter relation `event` of *all*
-    of them (semantics 5), a row a constituent, firing_id as lower-case hex string.
+    `firings`: a row each, in detection order:
+
+        firing_id                 fixed_size_binary[16]
+        the key columns
+        started_at, detected_at   timestamp[us, UTC]
+        depth                     int32
+        condition                 held | failed | none | dead (it could not be asked)
+        constituents              int32, how many
+        damped                    what dropped it, null = nothing; only if the rule has damping
+
+    `relation`: the parameter relation `event` of *all* of them (semantics 5), a row a constituent,
+    firing_id as lower-case hex string.
     """
 
     rule: str
@@ -457,8 +471,8 @@ class Firings:
 
     @property
     def through(self) -> pa.Array | pa.ChunkedArray:
-        """Of each firing, whether it is to be acted on: its condition has not failed, and could be
-        asked, and nothing has dropped it."""
+        """Whether each firing is acted on: its condition holds or it has none, and no damping
+        dropped it."""
         let = pc.is_in(self.firings["condition"], pa.array(["none", "held"]))
         if DAMPED not in self.firings.column_names:
             return let
@@ -466,20 +480,20 @@ class Firings:
 
     @property
     def damped(self) -> Mapping[str, int]:
-        """How many were dropped, by what dropped them."""
+        """How many firings were dropped, by the kind of damping."""
         if DAMPED not in self.firings.column_names:
             return {}
         counts = pc.value_counts(self.firings[DAMPED].drop_null()).to_pylist()
         return {one["values"]: one["counts"] for one in counts}
 
     def with_condition(self, outcomes: pa.Array | pa.ChunkedArray) -> Firings:
-        """The same with what was said of them."""
+        """The same with these outcomes of the condition."""
         at = self.firings.column_names.index("condition")
         return replace(self, firings=self.firings.set_column(at, "condition", outcomes))
 
     def with_outcomes(self, decided: Firings) -> Firings:
-        """The same with what was said of some of them: whether the condition holds, what has
-        dropped them."""
+        """The same with the outcomes of condition and damping that `decided`, some of these
+        firings, have."""
         at = pc.index_in(self.firings["firing_id"], decided.firings["firing_id"].combine_chunks())
         table = self.firings
         for name in ("condition", DAMPED):
@@ -493,7 +507,7 @@ class Firings:
         return replace(self, firings=table)
 
     def some(self, chosen: pa.Array | pa.ChunkedArray) -> Firings:
-        """Those that are `chosen`, a truth value each, with their rows of the relation."""
+        """The `chosen` ones (a boolean each), with their rows of the relation."""
         if pc.all(chosen).as_py():
             return self
         kept = replace(self, firings=self.firings.filter(chosen))

@@ -1,4 +1,4 @@
-"""A store's URL: read, refused, and shown without what is secret in it."""
+"""The URL of a store: parsed, refused, and shown without secrets."""
 
 from __future__ import annotations
 
@@ -40,13 +40,13 @@ def parse_url(text: str) -> sa.URL:
 
 
 def redacted(url: sa.URL) -> str:
-    """The URL as it may be shown: of its options only those that cannot be secret."""
+    """The URL without its password and without options that may be secret."""
     return url.difference_update_query(_hidden(url)).render_as_string(hide_password=True)
 
 
 def store_option(url: sa.URL) -> str:
-    """What names the store on a command line: `--store URL`; a URL of which something is hidden
-    stands for the one that was given."""
+    """The option that names the store on a command line: `--store URL`. Secrets are shown as ***,
+    with the advice to put the whole URL there."""
     shown = redacted(url)
     if _hidden(url):
         shown += "&***" if "?" in shown else "?***"
@@ -55,12 +55,12 @@ def store_option(url: sa.URL) -> str:
 
 
 def _hidden(url: sa.URL) -> list[str]:
-    """The options that may be secret; SQLite has none."""
+    """The options of a URL that may be secret. SQLite has none."""
     return [] if url.drivername == "sqlite" else [n for n in url.query if n not in _HARMLESS]
 
 
 def without_secrets(text: str, url: sa.URL) -> str:
-    """A text of the driver's without the secrets of a URL, however they are written."""
+    """A message of the driver without the secrets of a URL, in all their spellings."""
     options = (value for name, value in url.query.items() if name not in _HARMLESS)
     values = [url.password, *options]
     flat = [v for value in values for v in (value if isinstance(value, tuple) else (value,))]
@@ -74,7 +74,7 @@ def without_secrets(text: str, url: sa.URL) -> str:
 
 
 def _unread(text: str) -> str:
-    """What may be shown of a text that is no URL: any part of it may be a password."""
+    """The part of an invalid URL that may be shown: its scheme. The rest may hold a password."""
     scheme = re.match(r"[A-Za-z][A-Za-z0-9+.-]*(?=:)", text)
     if (scheme is None and "@" not in text) or (scheme and scheme[0].startswith("sqlite")):
         return text

@@ -23,7 +23,7 @@ _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
 
 def table_to_bytes(table: pa.Table) -> bytes:
-    """An IPC stream, compressed, with the version of this form in the schema's metadata."""
+    """A table as a compressed IPC stream. The schema's metadata has the version of this format."""
     sink = pa.BufferOutputStream()
     marked = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: VERSION})
     with pa.ipc.new_stream(sink, marked.schema, options=_OPTIONS) as writer:
@@ -50,8 +50,8 @@ def table_from_bytes(data: bytes) -> pa.Table:
 
 
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
-    """The columns of `firings` that are blobs. The outcomes of condition and damping stand beside
-    the other table, so that those that are decided later rewrite a byte a firing."""
+    """The blob columns of `firings`. The outcomes of condition and damping are a blob of their own:
+    deciding them later rewrites one byte a firing, and not the table."""
     return {
         "firings": table_to_bytes(_without_outcomes(fired)),
         "outcomes": outcomes_to_bytes(fired),
@@ -65,8 +65,10 @@ def _without_outcomes(fired: Firings) -> pa.Table:
 
 
 def outcomes_to_bytes(fired: Firings) -> bytes:
-    """A byte a firing: the place of its condition's outcome in OUTCOMES, and _DAMPED times that of
-    what dropped it in KEYS, from 1 on; compressed."""
+    """A byte for each firing, compressed: the index of its condition in OUTCOMES, plus _DAMPED
+    times (1 + the index in KEYS of the damping that dropped it).
+
+    Example: `held` is 1. `held`, but dropped by the first of KEYS, is 1 + 4."""
     codes = pc.index_in(fired.firings[_CONDITION], pa.array(OUTCOMES)).to_numpy().astype(np.uint8)
     if DAMPED in fired.firings.column_names:
         dropped = pc.index_in(fired.firings[DAMPED], pa.array([None, *KEYS], pa.string()))
@@ -76,7 +78,8 @@ def outcomes_to_bytes(fired: Firings) -> bytes:
 
 
 def through_count(outcomes: bytes, count: int) -> int:
-    """How many of `count` firings are acted on."""
+    """How many of `count` firings are acted on: the condition holds, and no damping dropped
+    them."""
     codes = pa.decompress(outcomes, count, codec="zstd", asbytes=True)
     return sum(codes.count(OUTCOMES.index(outcome)) for outcome in ("none", "held"))
 

@@ -31,14 +31,14 @@ from tidegate.engine.store.rule_states import disabled_rules, parked_rules
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
-STAGES = ("plan", "capture", "detect", "evaluate")  # that end before the transaction
+STAGES = ("plan", "capture", "detect", "evaluate")  # those before the transaction
 
 
 class Buckets(Bound):
     """Implements `engine.core.ledger.Buckets`."""
 
     def load(self) -> State:
-        """What the engine starts from; that of no bucket if there is none."""
+        """The state after the last bucket; an empty one before the first."""
         with self.database.read() as connection:
             return _load(connection, self.rulebook)
 
@@ -129,9 +129,9 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
 
 
 def _insert_bucket(connection: sa.Connection, taken: Taken) -> None:
-    """The bucket's own row and what its plan claims: cursors, signals, controls.
+    """Store the bucket's row, and what its plan claims: cursors, signals, controls.
 
-    Raises EngineError `bucket-order` unless it is the one after the last.
+    Raises EngineError `bucket-order` unless it follows the last bucket.
     """
     plan = taken.plan
     last = last_bucket(connection, plan.rulebook)
@@ -173,8 +173,8 @@ def _insert_bucket(connection: sa.Connection, taken: Taken) -> None:
 
 
 def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
-    """Drops the commits of tables whose range does not follow on their cursor, as after a reset:
-    what they were at an instant since then only their logs can say."""
+    """Delete the commits of tables whose range does not begin just after their cursor, as after a
+    reset. From then on only their logs say which version they had at an instant."""
     if not plan.ranges:
         return
     c = t.cursors.c
@@ -215,10 +215,10 @@ def last_bucket(connection: sa.Connection, rulebook: str) -> int:
 
 
 def _save_activations(connection: sa.Connection, taken: Taken) -> None:
-    """The rules in `digests` are those active after the bucket, each with what it carries; any
-    other is forgotten, with what its damping remembers.
+    """Store the active rules, which are those in `digests`, with what each carries. Other rules are
+    deleted, with the memory of their damping.
 
-    Raises ValueError for one that neither the plan nor the store knows an instant of.
+    Raises ValueError for a rule of which neither the plan nor the store has an activation.
     """
     plan, digests = taken.plan, taken.digests
     old = {row.rule: row for row in _rows(connection, t.activations, plan.rulebook)}
@@ -248,7 +248,7 @@ def _save_activations(connection: sa.Connection, taken: Taken) -> None:
 
 
 def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> None:
-    """Write the tables that changed, and forget those that are no longer there."""
+    """Write the tables that changed, and delete those that are gone."""
     upsert(
         connection,
         t.carried,
@@ -262,7 +262,7 @@ def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> 
 
 
 def _part(table: pa.Table) -> dict[str, Any]:
-    """A carried table as it is kept."""
+    """The columns of a carried table."""
     said = table.schema.metadata or {}
     due = int(said.get(DUE, FOREVER))
     timers = int(said.get(TIMERS, 0))

@@ -1,4 +1,4 @@
-"""What operators ask for, kept until a plan carries it out (G24)."""
+"""Controls: requests of operators, kept until a plan carries them out (G24)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Controls(Bound):
                 add(connection, self.rulebook, kind, subject, option=option)
 
     def note(self, kind: str, subject: str, text: str) -> None:
-        """Keep what came of something that was asked for elsewhere than in the store."""
+        """Store a request that did not come through the store, with its answer."""
         with self.leased() as connection:
             add(connection, self.rulebook, kind, subject, answer=text)
 
@@ -53,7 +53,7 @@ def add(
     option: str | None = None,
     answer: str | None = None,
 ) -> None:
-    """Ask for something, or keep what was asked for elsewhere with its `answer`."""
+    """Store a request, or one that has its `answer` already."""
     asked_at = server_now(connection)
     row = {"rulebook": rulebook, "kind": kind, "subject": subject, "version": version}
     row |= {"option": option, "answer": answer}
@@ -61,7 +61,7 @@ def add(
 
 
 def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
-    """What has been neither carried out nor answered yet, in the order in which it was asked."""
+    """The requests that are neither carried out nor answered, in the order of asking."""
     c = controls.c
     query = sa.select(c.id, c.kind, c.subject, c.version, c.option, c.asked_at)
     query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
@@ -69,6 +69,6 @@ def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
 
 
 def answer(connection: sa.Connection, rulebook: str, control: int, text: str) -> None:
-    """Say what came of what was asked for."""
+    """Store what came of a request."""
     one = (controls.c.rulebook == rulebook) & (controls.c.id == control)
     connection.execute(sa.update(controls).where(one).values(answer=text))

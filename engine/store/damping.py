@@ -1,4 +1,4 @@
-"""What is remembered of firings that passed."""
+"""The memory of damping in the store: see `engine.core.damping_memory`."""
 
 from __future__ import annotations
 
@@ -42,7 +42,8 @@ class Damping(Bound):
 
 @cache
 def _query(of_sqlite: bool) -> sa.Select[int, str, int, bytes]:
-    """Made once: to make it takes longer than to run it."""
+    """The query for rows of one kind. It is made once, because making it takes longer than running
+    it."""
     c = t.damping.c
     query = sa.select(c.kind, c.id, c.until, c.instants)
     query = query.where(c.rulebook == sa.bindparam("rulebook"), c.rule == sa.bindparam("rule"))
@@ -50,15 +51,15 @@ def _query(of_sqlite: bool) -> sa.Select[int, str, int, bytes]:
 
 
 def remember(connection: sa.Connection, rulebook: str, memory: Mapping[str, pa.Table]) -> None:
-    """Keep what is to be remembered, by rule."""
+    """Store the rows that damping remembers, by rule."""
     for rule, rows in sorted(memory.items()):
         of_rule = {"rulebook": rulebook, "rule": rule}
         upsert(connection, t.damping, ({**of_rule, **row} for row in rows.to_pylist()))
 
 
 def past(connection: sa.Connection, rulebook: str) -> sa.ColumnElement[bool]:
-    """The rows that say nothing of any firing to come: what is detected is behind the last
-    watermark, but conditions that wait may judge older ones."""
+    """The rows that have expired for all firings to come. New firings are after the last watermark;
+    but conditions that wait in the outbox still judge the firings of their bucket."""
     o, b = t.outbox.c, t.buckets.c
     waiting = (o.rulebook == rulebook) & t.UNFINISHED & o.state.in_(("pending", "held"))
     asked = sa.select(o.bucket).where(waiting, o.kind == "condition")  # few: by their own index

@@ -1,7 +1,8 @@
-"""The database under the store: how it is reached, its transactions, its errors as ours.
+"""The database of a store: connections, transactions, and its errors as EngineErrors.
 
-SQLite: one file, write-ahead log (readers never wait for the engine, nor it for them), every commit
-synced to disk. Writers begin with BEGIN IMMEDIATE, so that none has read what another changes.
+SQLite: one file with a write-ahead log, so readers and the engine never wait for each other. Every
+commit is synced to disk. Writers begin with BEGIN IMMEDIATE, so that what they have read cannot
+change before they write.
 """
 
 from __future__ import annotations
@@ -29,12 +30,11 @@ _IMMEDIATE = "tidegate_immediate"
 _QUICK = "tidegate_quick"
 _FILE = "tidegate_file"
 _PASSING_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
-"""Primary result codes of SQLite that may pass by themselves: a full disk, one that fails."""
+"""Primary result codes of SQLite that may pass by themselves: a full disk, an I/O error."""
 _PASSING_POSTGRESQL = ("40", "53", "57", "55P03", "58030", "25006")
-"""How SQLSTATE codes begin that may pass by themselves: a deadlock (40P01), a full disk (53100),
-too many connections (53300), a cancelled statement (57014), a shutdown (57P01), a lock not had in
-time (55P03), an I/O error (58030), a server that is read only while another takes its place
-(25006)."""
+"""Prefixes of SQLSTATE codes that may pass by themselves: a deadlock (40P01), a full disk (53100),
+too many connections (53300), a cancelled statement (57014), a shutdown (57P01), a lock timeout
+(55P03), an I/O error (58030), a server that is read-only during a failover (25006)."""
 
 
 class Database:
@@ -87,9 +87,9 @@ class Database:
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[sa.Connection]:
-        """A transaction that is committed at its end, or leaves nothing if it raises. One that need
-        not be `durable` outlives the process, and may be lost with the machine: it waits for no
-        disk."""
+        """A transaction that commits at its end, or leaves nothing if it raises. If it is not
+        `durable`, it does not wait for the disk: it outlives the process, but a crash of the
+        machine may lose it."""
         with self._errors(), (self._writing if durable else self._quick).begin() as connection:
             if not durable and not self.is_sqlite:
                 connection.execute(sa.text("SET LOCAL synchronous_commit = off"))
@@ -98,7 +98,8 @@ class Database:
         failpoint(COMMITTED)
 
     def _check_file(self, connection: sa.Connection) -> None:
-        """A file that was removed or replaced takes what is written, and nobody finds it again."""
+        """Raise EngineError `store-replaced` if the file was removed or replaced. Writes to the
+        open file would be lost."""
         opened = connection.info.get(_FILE)
         if opened is not None and opened != _identity(self.file):
             message = f"store {self.shown} was removed or replaced while it was open"
@@ -106,7 +107,7 @@ class Database:
             raise EngineError("store-replaced", message, hint)
 
     def wall(self) -> int:
-        """The store's clock, microseconds, without a transaction where it is the machine's."""
+        """The store's clock, microseconds. SQLite's is the machine's, and needs no transaction."""
         if self.is_sqlite:
             return time.time_ns() // 1000
         with self.read() as connection:
@@ -116,7 +117,7 @@ class Database:
         self._reading.dispose()
 
     def _create_private(self, *_: object) -> None:
-        """A file of our own is nobody else's to read; its log and its index take its mode."""
+        """Make a missing file readable for its owner only. SQLite gives its log the same mode."""
         with suppress(OSError):  # it is there, or the driver says what is wrong
             os.close(os.open(self.file or "", os.O_CREAT | os.O_EXCL | os.O_WRONLY, PRIVATE))
 
@@ -147,7 +148,7 @@ class Database:
 
 
 def server_now(connection: sa.Connection) -> int:
-    """The store's clock: the database server's, SQLite's is the machine's (G3). Microseconds."""
+    """The store's clock, microseconds: the database server's; for SQLite the machine's (G3)."""
     if connection.dialect.name == "sqlite":
         return time.time_ns() // 1000
     seconds = sa.func.extract("epoch", sa.func.clock_timestamp())
@@ -161,8 +162,8 @@ def insert_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any
 
 
 def unpacked(of_sqlite: bool, columns: Sequence[sa.Column[Any]]) -> sa.Select[*tuple[Any, ...]]:
-    """Rows as a query whose columns are named and typed like these: one parameter `rows`, however
-    many they are, as JSON's arrays of strings and integers."""
+    """A query that gives the rows in its one parameter `rows`, a JSON text. Its columns have the
+    names and types of `columns`. Example of the text: `[["a", 1], ["b", 2]]`."""
     text = sa.bindparam("rows", type_=sa.Text)
     cells: list[sa.ColumnElement[Any]]
     if of_sqlite:
@@ -178,7 +179,7 @@ def unpacked(of_sqlite: bool, columns: Sequence[sa.Column[Any]]) -> sa.Select[*t
 def insert_from(
     of_sqlite: bool, table: sa.Table, values: sa.Select[*tuple[Any, ...]]
 ) -> sa.Executable:
-    """Insert what a query gives, but for rows whose key is there; its `rowcount` is how many."""
+    """Insert the rows of a query whose keys are new. `rowcount` says how many."""
     made = _maker(of_sqlite)(table).from_select(
         values.selected_columns.keys(), values.where(sa.true())
     )
@@ -186,7 +187,7 @@ def insert_from(
 
 
 def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[str, Any]]) -> None:
-    """Insert rows of the same columns; where the primary key is there, the others are set."""
+    """Insert rows with the same columns. A row whose primary key is there is updated."""
     if found := [dict(row) for row in rows]:
         statement = _insert(connection, table)
         keys = list(table.primary_key.columns)
@@ -197,7 +198,7 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[st
 def add_up(
     connection: sa.Connection, table: sa.Table, key: Mapping[str, str], counts: Mapping[str, int]
 ) -> None:
-    """Add to the counts of a row, which is made with the first ones; `key`: its primary key."""
+    """Add to the counts of the row with this primary key. A missing row is inserted."""
     statement = _insert(connection, table).values({**key, **counts})
     sums = {name: table.c[name] + statement.excluded[name] for name in counts}
     connection.execute(statement.on_conflict_do_update(index_elements=[*key], set_=sums))
@@ -222,7 +223,7 @@ def _identity(file: Path | None) -> tuple[int, int] | None:
 
 
 def _passes(error: BaseException | None) -> bool:
-    """Whether a driver's error is about the database's place, not about what was asked of it."""
+    """Whether a driver's error may pass by itself."""
     if isinstance(error, sqlite3.Error):
         code = getattr(error, "sqlite_errorcode", 0)
         return code & 0xFF in _PASSING_SQLITE  # the other bits say more of it

@@ -1,4 +1,5 @@
-"""Dead letters: entries that are not tried any more, until an operator passes them over (G18)."""
+"""Dead letters: entries that are not tried any more, until an operator skips or redrives them
+(G18)."""
 
 from __future__ import annotations
 
@@ -16,11 +17,11 @@ from tidegate.engine.store.status import entry_commands
 
 
 class DeadLetters(Bound):
-    """Those of one rulebook."""
+    """The dead letters of one rulebook."""
 
     def newest(self, rule: str | None, limit: int, rules: Collection[str]) -> list[dict[str, Any]]:
-        """The newest so many, of all rules or of one, oldest first, without a value of the user's
-        tables; `rules`: those that there are now."""
+        """The newest ones, at most `limit`, of all rules or of one, oldest first. They hold no
+        values of the user's tables. `rules`: the rules that exist now."""
         o, f = t.outbox.c, t.firings.c
         same = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
         query = sa.select(t.outbox, f.firing_count, f.outcomes).outerjoin(t.firings, same)
@@ -54,7 +55,7 @@ def _shown(row: sa.Row[Any], rules: Collection[str]) -> dict[str, Any]:
 
 
 def _firings(row: sa.Row[Any]) -> int | None:
-    """How many firings it is for; None where they are forgotten."""
+    """How many firings the entry is for; None if they are purged."""
     if row.firing_ids is not None:
         return len(row.firing_ids) // ID_BYTES
     count: int | None = row.firing_count

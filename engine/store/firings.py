@@ -31,7 +31,8 @@ PAGE_ROWS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class _Entry:
-    """An outbox entry as it is shown, and the firings that it is for: None = all that held."""
+    """An outbox entry as it is shown. `firing_ids`: the firings that it is for, None: all that
+    held."""
 
     firing_ids: frozenset[str] | None
     shows: dict[str, Any]
@@ -39,7 +40,7 @@ class _Entry:
 
 @dataclass(frozen=True, slots=True)
 class _Bucket:
-    """A bucket, and when it was planned: what its firings are scheduled for may lie before."""
+    """A bucket and when it was planned: the time at which its firings fired."""
 
     number: int
     at: str | None
@@ -56,9 +57,11 @@ class _Cut:
 
 @dataclass(frozen=True, slots=True)
 class _Wanted:
-    """Which firings are listed: a rule's; that ended at `since` (microseconds) or later, and at
-    `until` or before; that stand before another one; of the bucket `behind` or later ones; that
-    `match`, as they are shown; the newest `limit`. None: no such bound."""
+    """Which firings are listed. None: no such bound.
+
+    `rule`: of this rule. `since`, `until`: that ended in [since, until], microseconds. `before`:
+    those before this firing. `behind`: of this bucket or later ones. `match`: a test of a firing as
+    it is shown. `limit`: the newest so many."""
 
     rule: str | None = None
     since: int | None = None
@@ -81,9 +84,9 @@ class StoredFirings(Bound):
         until: int | None = None,
         match: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """Ordered by end, rule, key, start; a bucket's are in memory at a time. See `_Wanted`;
-        none from the firing on whose id begins with `before`. EngineError `firing-gone`,
-        `firing-unclear`."""
+        """The firings that `_Wanted` describes, ordered by end, rule, key, start. `before`: the
+        first digits of a firing's id. One bucket's firings are in memory at a time. Raises
+        EngineError `firing-gone`, `firing-unclear`."""
         cut = None if before is None else self._cut(before)
         wanted = _Wanted(rule, since, until, cut, match=match, limit=limit)
         if limit is not None:
@@ -98,9 +101,9 @@ class StoredFirings(Bound):
     def behind(
         self, rule: str, begin: tuple[int, int], last: int
     ) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        """A rule's firings in detection order, as (bucket, number in its bucket, firing): those
-        behind `begin`, which is such a pair, up to bucket `last`; a bucket's are in memory at a
-        time."""
+        """A rule's firings in detection order, as (bucket, number in the bucket, firing): those
+        after `begin`, a (bucket, number), up to bucket `last`. One bucket's firings are in memory
+        at a time."""
         for row in self._rows(_Wanted(rule, behind=begin[0])):
             if row.bucket > last:
                 return
@@ -118,14 +121,14 @@ class StoredFirings(Bound):
                     yield row.bucket, number, firing
 
     def totals(self, rule: str | None = None) -> totals.Total:
-        """What became of the detections of all rules, or of one."""
+        """The totals of all rules, or of one."""
         with self.database.read() as connection:
             found = totals.of_rules(connection, self.rulebook)
         return totals.summed(found.values()) if rule is None else found.get(rule, totals.Total())
 
     def entry(self, number: int, rules: Collection[str] | None = None) -> dict[str, Any] | None:
-        """An entry with its statement, all that was said of its failure, and its firings; None if
-        there is none (any more)."""
+        """An entry with its statement, the whole error, and its firings; None if there is none, or
+        it was purged."""
         names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
         c = t.outbox.c
         with self.database.read() as connection:
@@ -154,7 +157,7 @@ class StoredFirings(Bound):
         }
 
     def _newest(self, wanted: _Wanted, limit: int) -> list[dict[str, Any]]:
-        """The last of the firings, a bucket after the other from the newest on."""
+        """The last `limit` firings. Buckets are read from the newest on."""
         found: list[dict[str, Any]] = []
         rows = self._rows(wanted, newest_first=True)
         for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket):
@@ -167,7 +170,7 @@ class StoredFirings(Bound):
     def _rows(
         self, wanted: _Wanted, *, newest_first: bool = False
     ) -> Iterator[sa.Row[int, str, int]]:
-        """The rows to look into, by (bucket, rule): a page at a time, from where the last ended."""
+        """The rows of `firings` in question, by (bucket, rule), read a page at a time."""
         c = t.firings.c
         key = sa.tuple_(c.bucket, c.rule)
         order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
@@ -268,7 +271,8 @@ class StoredFirings(Bound):
 
 
 def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None:
-    """The firings that an entry is for, None for all that held: a condition's is for all."""
+    """The ids of the firings that an entry is for, None: all that held. A condition is for all
+    firings, whether they held or not."""
     if row.firing_ids is not None:
         return frozenset(ids_from_bytes(row.firing_ids))
     if row.kind == "condition":
@@ -283,7 +287,7 @@ def _of_rule(
     since: int | None,
     limit: int | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """(end, firing) in detection order, the last `limit` of them."""
+    """A rule's firings as (end, firing) in detection order: the last `limit`."""
     for_all = [entry.shows for entry in entries if entry.firing_ids is None]
     for_some: dict[str, list[dict[str, Any]]] = {}
     for entry in entries:
@@ -324,7 +328,7 @@ def _of_rule(
 def _chunks(
     fired: Firings, limit: int | None
 ) -> Iterator[tuple[pa.Table, list[list[dict[str, Any]]]]]:
-    """Some firings at a time, with the constituents of each as they are printed."""
+    """A rule's firings in chunks, each with the constituents of its firings as they are printed."""
     groups = pc.run_end_encode(fired.relation["firing_id"].combine_chunks())
     ends = np.concatenate([[0], np.asarray(groups.run_ends)])
     skipped = 0 if limit is None else max(0, len(fired) - limit)
@@ -342,7 +346,8 @@ def _chunks(
 
 
 def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
-    """Rows as constituents; parameters that are null are those of other event types."""
+    """The rows of a relation as constituents. Null parameters, as those of other event types, are
+    left out."""
     labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]
     spans = {f"{label}_{side}" for label in labels for side in ("start", "end")}
     names = [n for n in relation.column_names if n not in ENGINE_COLUMNS and n not in spans]

@@ -1,4 +1,4 @@
-"""Which histories a store knows: its own entries, and the ids of other stores (G20)."""
+"""The histories whose markers a store knows: its own, and those of other stores by id (G20)."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from tidegate.rules.errors import EngineError
 
 
 class Histories(Bound):
-    """What is known of the markers of one rulebook."""
+    """The known histories of one rulebook."""
 
     def stores(self) -> frozenset[str]:
         """Ids of stores, other than its own, whose markers are known."""
@@ -36,7 +36,7 @@ class Histories(Bound):
 
 
 def adopt(connection: sa.Connection, rulebook: str, ids: Collection[str]) -> str:
-    """Give the store a new id, which is returned; the rulebook knows its old one and `ids` now.
+    """Give the store a new id, and return it. The rulebook knows the old id and `ids` from now on.
 
     EngineError `lease-held` while an engine runs another rulebook of the store.
     """
@@ -50,10 +50,11 @@ def adopt(connection: sa.Connection, rulebook: str, ids: Collection[str]) -> str
 
 
 def pass_signals(connection: sa.Connection, rulebook: str) -> tuple[int, int]:
-    """Pass over the signals that wait and the entries that would raise some; how many of each.
+    """Drop the waiting signals, and skip the entries that would raise some. Returns how many of
+    each.
 
-    Signals are placed in the last bucket, in which nothing is detected any more: a client that
-    repeats one is still told that it is known.
+    The signals are placed in the last bucket, which is over. So a client that repeats one still
+    hears that it is known.
     """
     o, s, b = t.outbox.c, t.signals.c, t.buckets.c
     raising = (o.rulebook == rulebook) & (o.kind == "signal") & o.state.in_(OPEN)
@@ -69,7 +70,7 @@ def pass_signals(connection: sa.Connection, rulebook: str) -> tuple[int, int]:
 
 
 def _refuse_running(connection: sa.Connection, rulebook: str) -> None:
-    """An engine has read the store's id when it started."""
+    """Raise EngineError `lease-held` if an engine runs another rulebook: it has read the old id."""
     c = t.leases.c
     others = sa.select(c.rulebook, c.holder).where(
         c.rulebook != rulebook, c.expires_at > server_now(connection)

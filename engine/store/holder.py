@@ -1,4 +1,4 @@
-"""Who holds a lease: a process, named so that its death can be seen from the same machine."""
+"""The name of a lease's holder: a process. Others on the same machine can see whether it lives."""
 
 from __future__ import annotations
 
@@ -10,24 +10,24 @@ from pathlib import Path
 
 
 def this_holder() -> str:
-    """`machine/process id/begun-random`: a name for one lease of this process. When the process
-    began tells it from one of the same id, as a container that is restarted may give."""
+    """`machine/process id/begun-random`: the name for one lease of this process. A restarted
+    container may use a process id again, so the name has the time at which the process began."""
     return f"{_machine()}/{os.getpid()}/{_begun(os.getpid())}-{uuid.uuid4().hex[:8]}"
 
 
 def is_dead(holder: str) -> bool:
-    """Whether the holder was a process of this machine that has ended: then its lease need not be
-    waited for."""
+    """Whether the holder was a process of this machine that has ended. Nobody waits for its lease
+    then."""
     return _lives(holder) is False
 
 
 def is_alive(holder: str) -> bool:
-    """Whether the holder is a process of this machine that goes on."""
+    """Whether the holder is a process of this machine that is running."""
     return _lives(holder) is True
 
 
 def _lives(holder: str) -> bool | None:
-    """None where that cannot be known."""
+    """Whether the holder's process is running; None if that cannot be known."""
     process, _, lease = holder.rpartition("/")
     machine, _, number = process.rpartition("/")
     if machine != _machine() or not number.isdigit():
@@ -42,7 +42,7 @@ def _lives(holder: str) -> bool | None:
 
 
 def _begun(process: int) -> str:
-    """When a process began, in ticks since the machine's start; empty where nobody says it."""
+    """When a process began, in ticks since the machine's start; empty if that is unknown."""
     try:  # Linux: field 22, behind the command's name, which may hold anything
         return Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()[19]
     except (OSError, IndexError):

@@ -1,10 +1,11 @@
-"""Where a firing is, by its id: ids in sorted runs, which are merged as they grow in number (a
-log-structured merge).
+"""An index of firings by id: sorted runs of ids, merged like a log-structured merge tree.
 
-A bucket adds one run of level 0. The last `FAN_OUT` runs of a level become one of the next, so
-that few are left to be searched, and an id is written again once a level. Runs of more than
-`MERGED_IDS_MAX` together stay apart: no merge takes long. An id whose firings were forgotten stays
-in its run, until the run has no firings left.
+A bucket adds one run of level 0. The last `FAN_OUT` runs of a level are merged into one run of the
+next level. So few runs have to be searched, and an id is written once a level. Runs with more than
+`MERGED_IDS_MAX` ids together are not merged, so no merge takes long. Ids of purged firings stay in
+their run until all its firings are purged.
+
+Example: after 17 buckets there are two runs of level 1 (8 buckets each) and one of level 0.
 """
 
 from __future__ import annotations
@@ -33,7 +34,8 @@ Places = npt.NDArray[Any]
 def add(
     connection: sa.Connection, rulebook: str, bucket: int, ids: Sequence[pa.ChunkedArray]
 ) -> None:
-    """The ids of a bucket's firings: fixed_size_binary[16] columns, by the rules' ordinals."""
+    """Add the ids of a bucket's firings. `ids`: a fixed_size_binary[16] column for each rule, by
+    the rule's ordinal."""
     found = [_values(column) for column in ids]
     if count := sum(map(len, found)):
         places = np.empty(count, PLACE)
@@ -52,7 +54,7 @@ def write(
     ids: Ids,
     places: Places,
 ) -> None:
-    """A run of the firings of the buckets from the first to the last of `buckets`."""
+    """Write a run. `buckets`: the first and the last bucket of its firings."""
     first, last = buckets
     order = np.argsort(ids)
     ids, places = ids[order], places[order]
@@ -69,7 +71,7 @@ def write(
 
 
 def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
-    """The (bucket, rule) of a firing, None if the store has it not (any more)."""
+    """The (bucket, rule) of a firing; None if the store does not have it."""
     wanted = bytes.fromhex(firing_id)
     c = t.firing_ids.c
     for run, first_id in _pieces(connection, rulebook, wanted):
@@ -101,7 +103,8 @@ def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[st
 
 
 def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
-    """Delete runs without firings, oldest first, about so many pieces at most; how many."""
+    """Delete runs without firings, oldest first, about `rows_max` pieces at most. Returns how many
+    pieces."""
     r, f = t.firing_runs.c, t.firings.c
     kept = sa.exists().where(f.rulebook == rulebook, f.bucket.between(r.first_bucket, r.run))
     query = sa.select(r.run, r.id_count).where(r.rulebook == rulebook, ~kept).order_by(r.run)
@@ -115,7 +118,8 @@ def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
 
 
 def _pieces(connection: sa.Connection, rulebook: str, wanted: bytes) -> list[tuple[int, bytes]]:
-    """The (run, first id) of pieces that hold these bytes: one of each run is looked at."""
+    """The (run, first id) of the pieces that hold these bytes. Of each run only the one piece is
+    read that may hold them."""
     r, c = t.firing_runs.c, t.firing_ids.c
     sqlite = connection.dialect.name == "sqlite"
     at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.pg_catalog.position(c.ids, wanted)
@@ -128,7 +132,7 @@ def _pieces(connection: sa.Connection, rulebook: str, wanted: bytes) -> list[tup
 
 
 def _merge(connection: sa.Connection, rulebook: str) -> bool:
-    """Make one run of the last ones, if so many have the same level; whether it was done."""
+    """Merge the last `FAN_OUT` runs if they have the same level. Returns whether it did."""
     r, c = t.firing_runs.c, t.firing_ids.c
     query = sa.select(t.firing_runs).where(r.rulebook == rulebook).order_by(r.run.desc())
     runs = connection.execute(query.limit(FAN_OUT)).all()

@@ -21,11 +21,12 @@ class Lease(Bound):
     """Implements `engine.core.ledger.Lease`."""
 
     def acquire(self, holder: str, seconds: int) -> int:
-        """Take the lease if it is free, expired, or its holder's process has ended; its new epoch.
+        """Take the lease if it is free, expired, or its holder's process has ended. Returns the new
+        epoch.
 
-        What Spark ran of an engine that gave the lease back, or that has lost it and goes on, did
-        not end that engine's process (G13); of one that was stopping, whoever had stopped it may
-        have. Of one on another machine nobody knows.
+        The texts that the last engine had begun in Spark are suspects if they may have ended its
+        process (G13). They are forgotten if that engine gave the lease back, still runs, or was
+        being stopped.
         """
         empty = {"holder": "", "epoch": 0, "expires_at": 0, "alive_at": 0}
         with self.database.write() as connection:
@@ -76,8 +77,8 @@ class Lease(Bound):
             return holder_of(connection, self.rulebook)
 
     def set_stopped(self, reason: str | None) -> None:
-        """Keep why the engine stopped (G7); None once it runs again. Only who has the lease, or had
-        it last, may say so."""
+        """Store why the engine stopped (G7); None once it runs again. Only the lease's last holder
+        may say so."""
         with self.leased() as connection:
             named = rulebooks.c.name == self.rulebook
             connection.execute(sa.update(rulebooks).where(named).values(stopped=reason))
@@ -104,14 +105,15 @@ def _held(rulebook: str, held: sa.Row[str, int, int, int, str]) -> EngineError:
 
 
 def _leave_out(connection: sa.Connection, rulebook: str, micros: int) -> None:
-    """Downtime does not count for alternatives (G23): they are due later by as much."""
+    """Postpone the alternatives by the downtime, which does not count for them (G23)."""
     timed = (outbox.c.rulebook == rulebook) & outbox.c.otherwise_at.is_not(None)
     later = outbox.c.otherwise_at + max(micros, 0)
     connection.execute(sa.update(outbox).where(timed, UNFINISHED).values(otherwise_at=later))
 
 
 def _said(activity: Activity, now: int) -> dict[str, Any]:
-    """What is not taken stays as it was said last, by whatever engine, until one knows."""
+    """The columns of an activity. The counts of what is not taken keep their last values until an
+    engine knows them."""
     names = ["state", "doing", "losing_since"]
     names += ["commits", "signals", "oldest"] if activity.knows else []
     said = {name: getattr(activity, name) for name in names}
@@ -119,13 +121,13 @@ def _said(activity: Activity, now: int) -> dict[str, Any]:
 
 
 def _looked(activity: Activity) -> dict[str, int]:
-    """What is known of it; a new engine leaves what the one before has said."""
+    """The columns that say how far the engine has looked. Unknown ones keep their last values."""
     found = {name: getattr(activity, name) for name in ("next_timer", "looked_at", "seen_until")}
     return {name: at for name, at in found.items() if at is not None}
 
 
 def standby_of(rulebook: str) -> str:
-    """The lease of the engine that waits for a rulebook's; no rulebook has such a name."""
+    """The name of the lease of a standby engine. No rulebook has such a name."""
     return f"{rulebook}/standby"
 
 

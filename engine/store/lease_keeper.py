@@ -23,13 +23,15 @@ WAIT_SECONDS = 1.0  # between two looks at a lease that another engine has
 class LeaseKeeper:
     """Takes a rulebook's lease on entry, renews it in a thread, gives it back on exit.
 
-    The lease is renewed at a third of its time, `seconds`, which may be set while it is kept, and
-    once a minute at least: each time it is said when the engine looked last. It is lost when
-    another engine has it: `lost` is set then. A lease that could not be renewed before it ran out,
-    as the store is away, is in doubt: `check` fails until the store answers, and says then whether
-    it is lost. `on_loss` is called in both cases, once, from the thread. Where another engine has
-    the lease, entry waits for it up to `wait_seconds`, unless `given_up` is set; then it raises
-    EngineError `lease-held`.
+    Entry waits up to `wait_seconds` for a lease that another engine has, or until `given_up` is
+    set. Then it raises EngineError `lease-held`.
+
+    The lease is renewed after a third of its time, and at least once a minute. `seconds`, its time,
+    may be set meanwhile. Each renewal stores when the engine looked last.
+
+    The lease is lost if another engine has taken it: `lost` is set. It is in doubt if it could not
+    be renewed in time because the store is away: `check` fails until the store answers, and then
+    says whether it is lost. In both cases the thread calls `on_loss`, once.
     """
 
     epoch: int
@@ -74,19 +76,19 @@ class LeaseKeeper:
                 log.warning("the lease was not given back: %s", failed)
 
     def check(self) -> None:
-        """Raise the EngineError `lease-lost` if the lease was lost: as the store has it now, for
-        this process may have slept past the lease's time."""
+        """Raise EngineError `lease-lost` if the lease was lost. It asks the store, because this
+        process may have slept longer than the lease lasts."""
         self.raise_lost()
         self._lease.check()
 
     def raise_lost(self) -> None:
-        """Raise the EngineError `lease-lost` if it is known here; the store is not asked."""
+        """Raise EngineError `lease-lost` if this process knows of the loss, without the store."""
         if self.lost is not None:
             raise self.lost
 
     def say(self, activity: Activity) -> None:
-        """Keep in the store what the engine does, if that is new. A store that is away
-        is told with the next call."""
+        """Store what the engine does, if that is new. If the store is away, the next call does
+        it."""
         with self._saying:
             self._activity = activity
             if self._ending is not None:
@@ -94,19 +96,20 @@ class LeaseKeeper:
             self._tell(self.activity)
 
     def at(self, doing: str) -> None:
-        """The same while it is at something that takes long; empty: no more. For any thread."""
+        """Say that the engine does something that takes long; an empty text: it is over. For any
+        thread."""
         with self._saying:
             self._tell(self.activity.at(doing) if doing else self.activity)
 
     def ends(self, doing: str = "") -> None:
-        """Whatever is said from now on, the engine was asked to stop, and still does this, or what
-        it is started with. For any thread."""
+        """Say that the engine was asked to stop, whatever `say` says from now on. `doing`: what it
+        still does, by default what it does while it starts. For any thread."""
         with self._saying:
             self._ending = doing or self._started_by()
             self._tell(self.activity)
 
     def goes_on(self) -> None:
-        """It is not to stop any more."""
+        """Say that the engine is not asked to stop any more."""
         with self._saying:
             if self._ending is not None:
                 self._ending = None
@@ -114,7 +117,7 @@ class LeaseKeeper:
 
     @property
     def activity(self) -> Activity:
-        """What the engine does, as far as it was said. For any thread; it never waits."""
+        """What the engine does, by the last `say`. For any thread; it never waits."""
         said, ending = self._activity or Activity(STARTING), self._ending
         return said if ending is None else said.ending(ending)
 

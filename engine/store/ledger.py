@@ -1,4 +1,4 @@
-"""All that a store keeps of one rulebook."""
+"""The state of one rulebook in a store: an object for each part."""
 
 from __future__ import annotations
 

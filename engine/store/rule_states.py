@@ -1,4 +1,8 @@
-"""Rules that do not run: those that a limit has parked (G13), those that are switched off (G24)."""
+"""The rules that do not run: parked by a limit (G13), or disabled (G24).
+
+Example: rule `pay` fires too often in bucket 7. It gets a row in `parked`, with the reason and the
+instant from which it sees nothing. `tidegate enable pay` deletes the row at the next bucket.
+"""
 
 from __future__ import annotations
 
@@ -13,21 +17,21 @@ from tidegate.engine.store.tables import disabled, parked
 
 
 class RuleStates(Bound):
-    """Of the rules of one rulebook."""
+    """The parked and disabled rules of one rulebook."""
 
     def parked(self) -> frozenset[str]:
-        """The rules that are parked."""
+        """The names of the parked rules."""
         with self.database.read() as connection:
             return parked_rules(connection, self.rulebook)
 
     def disabled(self) -> frozenset[str]:
-        """The rules that are switched off."""
+        """The names of the disabled rules."""
         with self.database.read() as connection:
             return disabled_rules(connection, self.rulebook)
 
     def obstacles(self) -> tuple[Entry | Parked, ...]:
-        """What stands in the way of rules: those that are parked, and the first entries that are
-        pending, held or dead."""
+        """The obstacles of rules: the parked rules, and the first entries that are pending, held or
+        dead."""
         c = parked.c
         query = sa.select(c.rule, c.reason, c.hint, c.instant).where(c.rulebook == self.rulebook)
         with self.database.read() as connection:
@@ -36,12 +40,12 @@ class RuleStates(Bound):
 
 
 def parked_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
-    """The names of the rules that are parked."""
+    """The names of the parked rules."""
     return _names(connection, parked, rulebook)
 
 
 def disabled_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
-    """The names of the rules that are switched off."""
+    """The names of the disabled rules."""
     return _names(connection, disabled, rulebook)
 
 
@@ -51,8 +55,8 @@ def _names(connection: sa.Connection, table: sa.Table, rulebook: str) -> frozens
 
 
 def save(connection: sa.Connection, taken: Taken) -> None:
-    """The rules that a bucket parks and switches, and what the parked ones did not see of it. A
-    rule that is not active any more is forgotten."""
+    """Store which rules a bucket parks, disables and enables, and how many occurrences the parked
+    ones did not see. Rules that are not active any more are deleted."""
     plan, name, active = taken.plan, taken.plan.rulebook, taken.digests.keys()
     for table in (parked, disabled):
         over = plan.enabled | (_names(connection, table, name) - active)

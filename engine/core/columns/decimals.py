@@ -1,4 +1,4 @@
-"""Decimals as words to be hashed: alike for every number that is equal."""
+"""Decimals as words for hashing. Equal numbers have equal words, whatever their types."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _FIVE, _TEN = np.uint64(5), np.uint64(10)
 
 
 def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
-    """Three words of each decimal, and whether it needs them all.
+    """Three words of each decimal, and whether it needs all three.
 
-    A decimal is the whole number or the double that is equal to it, which stands in the first word:
-    7.00 is 7. Else the words are the low and high word of its digits without zeros at the end, and
-    its scale: 0.10 is (1, 0, 1).
+    A decimal that equals a whole number or a double has the word of that: 7.00 has the word of 7.
+    Any other decimal has three words: low and high word of its digits without trailing zeros, and
+    its scale. Example: 0.10 is (1, 0, 1).
     """
     found, near, kind = np.zeros((len(array), 3), np.uint64), np.zeros(len(array)), array.type
     if pa.types.is_decimal256(kind):
@@ -34,7 +34,7 @@ def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
 
 @njit
 def _divide(low, high, by):  # type: ignore[no-untyped-def]
-    """128 bits by a small number: quotient and rest."""
+    """Divide 128 bits by a small number: (low, high) of the quotient, and the rest."""
     half, mask = np.uint64(32), _TWO32 - _ONE
     rest = high % by
     top = high // by
@@ -45,8 +45,8 @@ def _divide(low, high, by):  # type: ignore[no-untyped-def]
 
 @njit
 def _words(rows, scale, words, near, form):  # type: ignore[no-untyped-def]
-    """Of each decimal, low and high word, the words; `near` and `form` of those that are doubles,
-    or only themselves."""
+    """Fill words[i] for each decimal, rows[i] = (low, high). A decimal that equals a double gets
+    near[i] and form _DOUBLE instead. One that equals no other type gets form _OWN."""
     zero = np.uint64(0)
     for i in range(rows.shape[0]):
         low, high, left = rows[i, 0], rows[i, 1], scale

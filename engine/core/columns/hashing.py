@@ -1,9 +1,9 @@
-"""128-bit hashes of the rows of Arrow tables, and the few compiled loops they take.
+"""128-bit hashes of the rows of Arrow tables.
 
-Every value is mixed with the name of its column by a bijection of 64 bits (the finaliser of
-SplitMix64), twice with different seeds, and the columns' hashes are added: so a null, which adds
-nothing, is as if the column were not there, and the order of columns does not matter. Equal numbers
-hash alike, of whatever type: 7, 7.0 and 7.00; -0.0 is 0.0 and there is one NaN.
+Each value is mixed with the name of its column by a bijection of 64 bits (the finaliser of
+SplitMix64), twice with different seeds. The hash of a row is the sum over its columns. So the order
+of columns does not matter, and a null is as if the column were not there. Equal numbers have equal
+hashes, whatever their types: 7, 7.0 and 7.00; -0.0 and 0.0; all NaNs.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _NULL_ELEMENT = np.uint64(0x6E756C6C)
 
 
 def row_hash(columns: pa.Table) -> UInt64:
-    """Hashes uint64[n, 2] of the n rows, of names and values only (not of types)."""
+    """Hashes uint64[n, 2] of the n rows, from names and values. Types do not matter."""
     total = np.zeros((columns.num_rows, 2), np.uint64)
     for name in columns.column_names:
         at = 0
@@ -38,14 +38,15 @@ def row_hash(columns: pa.Table) -> UInt64:
 def mix_rows(
     hashes: UInt64, seed: tuple[np.uint64, np.uint64], number: npt.NDArray[np.int64]
 ) -> UInt64:
-    """Each row's hash mixed with a seed common to all and a number of its own."""
+    """Each row's hash mixed with one seed for all rows and one number for each row."""
     out = np.empty_like(hashes)
     _mix_rows(hashes, seed[0], seed[1], np.ascontiguousarray(number, np.int64), out)
     return out
 
 
 def sum_by_offsets(hashes: UInt64, offsets: Int64) -> UInt64:
-    """The sum of the (once more mixed) hashes of each group: a hash of the multiset."""
+    """The sum of the hashes of each group, each mixed once more: a hash of the multiset. Group i is
+    hashes[offsets[i]:offsets[i + 1]]."""
     out = np.zeros((len(offsets) - 1, 2), np.uint64)
     _sum_by_offsets(np.ascontiguousarray(hashes), np.ascontiguousarray(offsets, np.int64), out)
     return out
@@ -58,10 +59,8 @@ def mix_chosen(
     group: Int64,
     number: Int64,
 ) -> UInt64:
-    """`count_equal(mix_rows(hashes[rows], seed, number[rows]))`, in one pass and so without large
-    arrays between, for rows of which equal ones are always of one group.
-
-    `group` and `number` have a value for each of `hashes`.
+    """`count_equal(mix_rows(hashes[rows], seed, number[rows]))` in one pass, without large arrays
+    in between. Equal rows must be of one group. hashes[n] has number[n] and group[n].
     """
     chosen = group[rows]
     if len(rows) and (chosen[1:] < chosen[:-1]).any():
@@ -75,7 +74,7 @@ def mix_chosen(
 
 
 def count_equal(hashes: UInt64) -> UInt64:
-    """The same hashes, but the second, third, .. of equal ones mixed with 1, 2, .."""
+    """The hashes, made distinct: the second, third, .. of equal ones are mixed with 1, 2, .."""
     out = hashes.copy()
     slots = _slots(len(hashes))
     _count_equal(hashes, np.full(slots, -1, np.int32), np.zeros(slots, np.int32), out)
@@ -83,15 +82,17 @@ def count_equal(hashes: UInt64) -> UInt64:
 
 
 def match_rows(a: UInt64, b: UInt64) -> tuple[Int64, Int64]:
-    """For each row of a the row of b with the same hash, and the other way round: -1 if there is
-    none, -2 if the hash is not unique in a or in b."""
+    """The row of b with the same hash for each row of a, and the row of a for each row of b. -1:
+    there is none. -2: the hash is not unique in a or in b.
+
+    Example: hashes a = [x, y, y], b = [y, x] give [1, -2, -2] and [-2, 0]."""
     to_b, to_a = np.full(len(a), -1, np.int64), np.full(len(b), -1, np.int64)
     _match_rows(a, b, np.full(_slots(len(a)), -1, np.int32), to_b, to_a)
     return to_b, to_a
 
 
 def _slots(rows: int) -> int:
-    """The size of an open hash table, less than half of which is taken."""
+    """The size of an open hash table that is at most half full."""
     return 1 << max(4, (2 * rows).bit_length())
 
 
@@ -118,7 +119,7 @@ def _add_column(total: UInt64, name: str, array: pa.Array) -> None:
 
 
 def _add_struct(total: UInt64, name: str, array: pa.StructArray) -> None:
-    """A struct is its fields, each null where the struct is, and the fact that it is there."""
+    """Add a struct: its fields, and one value that says that it is not null."""
     present = pa.array(np.ones(len(array), np.int64), mask=~_valid(array))
     _add_column(total, name, present)
     for field, child in zip(array.type, array.flatten(), strict=True):
@@ -128,7 +129,7 @@ def _add_struct(total: UInt64, name: str, array: pa.StructArray) -> None:
 def _add_list(
     total: UInt64, seed: UInt64, valid: npt.NDArray[np.bool_], array: pa.ListArray
 ) -> None:
-    """A list is the sequence of its elements' hashes, a map the multiset of its entries'."""
+    """Add lists and maps. The order counts in a list, and does not count in a map."""
     is_map = pa.types.is_map(array.type)
     offsets = array.offsets.to_numpy(zero_copy_only=False).astype(np.int64)
     first, last = int(offsets[0]), int(offsets[-1])
@@ -144,7 +145,7 @@ def _add_list(
 
 
 def _plain(array: pa.Array) -> pa.Array:
-    """The array without dictionary, extension, view or narrow type."""
+    """The array as a type that is hashed: not a dictionary, extension or view; texts as bytes."""
     kind = array.type
     if isinstance(kind, pa.ExtensionType):
         return _plain(array.storage)
@@ -177,7 +178,7 @@ def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:
 
 
 def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
-    """The values as uint64[n, 1]: whole numbers as 64 bits, others as those of a double."""
+    """The values as uint64[n, 1]: whole numbers as int64, others as the bits of a double."""
     kind = array.type
     if pa.types.is_floating(kind):
         return _double_words(array.cast(pa.float64()).fill_null(0.0).to_numpy())
@@ -196,7 +197,7 @@ def _words(array: pa.Array) -> npt.NDArray[np.uint64]:
 
 
 def _double_words(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
-    """Whole numbers as int64 has them, where it does."""
+    """The words of doubles. One that equals an int64 has the word of that."""
     values = np.where(np.isnan(values), np.nan, values + 0.0)
     integral = (np.floor(values) == values) & (values >= -(2.0**63)) & (values < 2.0**63)
     numbers = np.where(integral, values, 0.0).astype(np.int64).view(np.uint64)
@@ -206,7 +207,7 @@ def _double_words(values: npt.NDArray[np.float64]) -> npt.NDArray[np.uint64]:
 def _add_decimals(
     total: UInt64, seed: UInt64, valid: npt.NDArray[np.bool_], array: pa.Array
 ) -> None:
-    """One word where the decimal is equal to a whole number or a double, else three."""
+    """Add decimals: one word if they equal a whole number or a double, else three."""
     words, own = decimal_words(array)
     _add_words(total, seed, valid & ~own, words[:, :1])
     if own.any():
@@ -234,7 +235,8 @@ def _mix_rows(hashes, seed0, seed1, number, out):  # type: ignore[no-untyped-def
 
 @njit
 def _mix_chosen(hashes, rows, seed0, seed1, begins, number, slot, seen, out):  # type: ignore[no-untyped-def]
-    """Slots of a group before this one count as empty: a table for the largest will do."""
+    """See `mix_chosen`. The groups share one hash table with room for the largest: a slot that a
+    group before this one filled counts as empty."""
     mask = slot.shape[0] - 1
     for g in range(begins.shape[0] - 1):
         for i in range(begins[g], begins[g + 1]):
@@ -265,7 +267,7 @@ def _sum_by_offsets(hashes, offsets, out):  # type: ignore[no-untyped-def]
 
 @njit
 def _find(hashes, slot, first, second):  # type: ignore[no-untyped-def]
-    """The slot that holds the row with this hash, or the empty one where it would be."""
+    """The slot of the row with this hash; the empty slot for it if there is no such row."""
     mask = slot.shape[0] - 1
     at = np.int64(first & np.uint64(mask))
     while slot[at] >= 0 and (hashes[slot[at], 0] != first or hashes[slot[at], 1] != second):

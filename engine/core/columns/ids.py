@@ -1,9 +1,8 @@
-"""Identities that a replay finds again: of occurrences, and of firings (G6).
+"""Ids of occurrences and firings that are the same in every replay (G6).
 
-An id is 128 bits, held as uint64[n, 2]. It is a hash, not a cryptographic one, over Arrow buffers:
-of names and values only, so that neither chunks, slices and dictionaries, nor buckets, stores and
-wall clocks can be seen in it. Two ids differ if what they identify differs, but for chance: 2**-64
-for a billion of them.
+An id has 128 bits, uint64[2]. It is a hash of names and values (not a cryptographic one). Chunks,
+slices and dictionaries of Arrow, buckets, stores and wall clocks do not change it. Among a billion
+ids two are equal by chance with probability 2**-64.
 """
 
 from __future__ import annotations
@@ -57,16 +56,14 @@ def occurrence_ids(
 
 
 def signal_ids(event: str, keys: Sequence[tuple[str, str]]) -> UInt64:
-    """Ids uint64[n, 2] of n signals, from the ids under which the store keeps them, and whose
-    these are (`engine.core.values.Namespace`)."""
+    """Ids uint64[n, 2] of n signals, from their keys in the store: (id, namespace)."""
     of_engine = np.array([namespace == ENGINE for _, namespace in keys], np.int64)
     names = pa.table({"id": pa.array([id for id, _ in keys], pa.string())})
     return mix_rows(row_hash(names), _seed("signal", event), of_engine)
 
 
 def instant_ids(event: str, time: Int64) -> UInt64:
-    """Ids uint64[n, 2] of n occurrences of a clock, or of n ticks: all that they have is their
-    time."""
+    """Ids uint64[n, 2] of n occurrences of a clock, or of n ticks. They have a time only."""
     none = np.zeros((len(time), 2), np.uint64)
     return mix_rows(none, _seed("instant", event), time)
 
@@ -101,8 +98,8 @@ def key_ids(keys: pa.Table, count: int) -> UInt64:
 
 
 def repeat_ids(keys: UInt64, names: Sequence[str], hashes: UInt64, offsets: Int64) -> UInt64:
-    """Ids uint64[n, 2] of what n firings repeat: their keys' ids, and the hashes of the columns
-    `names` of their rows, which are offsets[i]:offsets[i + 1] of firing i, in order."""
+    """Ids uint64[n, 2] by which dedupe tells n firings apart: from keys[i], the id of the key, and
+    hashes[offsets[i]:offsets[i + 1]], the hashes of the columns `names` of its rows, in order."""
     counts = np.diff(offsets)
     place = np.arange(offsets[-1]) - np.repeat(offsets[:-1], counts)
     rows = mix_rows(hashes, _seed("repeat", *names), place)

@@ -1,11 +1,13 @@
-"""How kernels are compiled: without the GIL, with a cache on disk that every copy of the same
-sources shares.
+"""Compiles kernels with numba, and keeps the machine code in the user's cache.
 
-Numba looks at the file of a kernel and not at those of the kernels that it calls, and it keeps
-what it compiled beside the sources. Here a kernel's folder is named by a digest of its module and
-of all modules that this one imports. So nothing stale is ever found there, nothing need be
-deleted, and a second checkout, an installed wheel or a parallel process compiles nothing again.
-An edit of one kernel compiles that one again, and those that call it.
+Numba's own cache lies beside the sources, and does not notice when a called kernel in another file
+changes. Here each module has a folder of its own, named by a digest of its source and the sources
+of all modules that it imports:
+
+    ~/.cache/tidegate/kernels/core.columns.hashing/5c0f2a..../
+
+An edit changes the digest of that module and of its importers, so only these compile again. Equal
+sources in another checkout, wheel or process have the same digest and compile nothing.
 """
 
 # mypy: disable-error-code="attr-defined, no-untyped-call"
@@ -30,33 +32,32 @@ _IMPORTED = re.compile(rb"^from tidegate\.engine\.([\w.]+) import ", re.MULTILIN
 
 
 def njit(kernel: Callable[..., Any]) -> Any:
-    """A kernel, compiled at its first call. Other threads go on while it runs: the one that renews
-    the lease must never wait for it."""
+    """A kernel, compiled at its first call. It releases the GIL, so that the thread that renews the
+    lease never waits for it."""
     return numba.njit(cache=True, nogil=True)(kernel)
 
 
 def part(kernel: Callable[..., Any]) -> Any:
-    """A part of a kernel. It works on the arrays that it is given, and makes none.
-
-    It does not count references. In a loop that calls parts, counting took longer than their work.
+    """A function that kernels call. It must not make arrays, because it does not count references:
+    in the loops of kernels, counting took longer than the work itself.
     """
     return _uncounted(kernel)
 
 
 def inlined(kernel: Callable[..., Any]) -> Any:
-    """A small part, compiled into those that call it. To pass it a bundle of arrays would take as
-    long as what it does."""
+    """A small part, inlined into its callers: passing it a tuple of arrays would take as long as
+    its work."""
     return _uncounted(kernel, inline="always")
 
 
 def _uncounted(kernel: Callable[..., Any], **options: str) -> Any:
-    """Numba's own loops are compiled with `_nrt`, too; its stubs leave it out."""
+    """`_nrt=False` turns reference counts off. Numba uses this option itself; its stubs lack it."""
     chosen: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, **options}
     return numba.njit(**chosen)(kernel)
 
 
 class KernelFolder(_CacheLocator):
-    """Where numba keeps one of our kernels; None for any other function."""
+    """Tells numba the cache folder of a kernel of this engine."""
 
     def __init__(self, folder: Path, stamp: str, line: int) -> None:
         self.folder = folder
@@ -74,7 +75,8 @@ class KernelFolder(_CacheLocator):
 
     @classmethod
     def from_function(cls, function: Callable[..., Any], file: str) -> KernelFolder | None:
-        """Numba goes on to its own places where ours cannot be written."""
+        """None for functions of others, and if the folder cannot be written. Numba then uses its
+        own places."""
         source = Path(file)
         if not source.is_relative_to(_ENGINE):
             return None
@@ -90,14 +92,14 @@ class KernelFolder(_CacheLocator):
 
 
 def kernel_folder() -> Path:
-    """`NUMBA_CACHE_DIR`, or `kernels` in the user's folder for caches."""
+    """`$NUMBA_CACHE_DIR`, or `kernels` in the user's cache folder."""
     chosen = os.environ.get("NUMBA_CACHE_DIR")
     return Path(chosen) if chosen else cache_folder() / "kernels"
 
 
 @cache
 def digest(module: Path) -> str:
-    """Names the state of all that the kernels of a module are made of, and of numba."""
+    """A digest of a module, of the modules that it imports, and of numba's version."""
     hashed = hashlib.sha256(numba.__version__.encode())
     for file in sorted(sources(module)):
         content = file.read_bytes()
@@ -106,7 +108,7 @@ def digest(module: Path) -> str:
 
 
 def sources(module: Path) -> set[Path]:
-    """A module of the engine and those that it imports, directly or through others."""
+    """A module of the engine and all modules that it imports, directly or indirectly."""
     found: set[Path] = set()
     left = {module}
     while left:
@@ -123,7 +125,7 @@ def _imported(module: Path) -> set[Path]:
 
 
 def kernel_modules() -> Iterator[tuple[Path, bytes]]:
-    """The modules that import numba, from here or itself, and their sources."""
+    """The modules with kernels, and their sources: they import this module, or numba."""
     others = (file for file in _ENGINE.rglob("*.py") if file != Path(__file__))
     for file in sorted(others):
         content = file.read_bytes()

@@ -1,8 +1,9 @@
-"""Transition tables: the net effect of a firing's constituents on a table, by its key; or that of
-all firings of a bucket which are acted on together (`net: bucket`).
+"""Transition tables: the net effect of a firing's constituents on a table, by its key. With
+`net: bucket`, the net effect of all firings of a bucket that are acted on together.
 
 `inserted` and `new_updated` hold rows as they are after all changes, `deleted` and `old_updated` as
-they were before. Over several tables each has its table's name before it: `accounts_inserted`.
+they were before. If a rule reads several tables, the names begin with the table's:
+`accounts_inserted`.
 
 Example: key 1 is inserted with 5 and updated to 6, key 3 goes from 5 to 6 to 7, key 2 is inserted
 and deleted. Then `inserted` has 1: 6, `old_updated` has 3: 5, `new_updated` has 3: 7.
@@ -32,12 +33,12 @@ _NONE = -1  # no change of the table
 
 @dataclass(frozen=True, slots=True)
 class Transitions:
-    """What the transition tables of one table are made of: its columns, by the columns of the
-    parameter relation in which they stand, its key, and by event type which change it is.
-    `prefix`: what stands before their names. `per_firing`: each firing's effect by itself, else
-    that of all together. `refused`: why there are none, `hint` the remedy.
+    """How the transition tables of one table are made from the parameter relation.
 
-    It is kept in the metadata of the relation's schema, and so with the relation.
+    `prefix`: of their names. `key`: of the table. `columns`: by column of the table, the column of
+    the relation. `events`: by event type, the kind of change. `per_firing`: the net effect of each
+    firing, else of all together. `refused`: why the rule has no transition tables, `hint`: the
+    remedy. It is stored in the metadata of the relation's schema.
     """
 
     table: str
@@ -64,27 +65,27 @@ class Transitions:
 
 
 def with_transitions(schema: pa.Schema, found: Collection[Transitions]) -> pa.Schema:
-    """A relation's schema that tells of its transition tables."""
+    """The schema of a relation with its transition tables in the metadata."""
     if not found:
         return schema
     return schema.with_metadata({_METADATA: json.dumps([asdict(one) for one in found])})
 
 
 def transitions_of(schema: pa.Schema) -> list[Transitions]:
-    """What a relation's schema tells of its transition tables."""
+    """The transition tables in the metadata of a relation's schema."""
     told = json.loads((schema.metadata or {}).get(_METADATA, b"[]"))
     return [Transitions(**{**one, "key": tuple(one["key"])}) for one in told]
 
 
 def named_transitions(schema: pa.Schema) -> frozenset[str]:
-    """The names of the transition tables that a relation's schema tells of."""
+    """The names of the transition tables that a relation has."""
     return frozenset[str]().union(*(one.names for one in transitions_of(schema)))
 
 
 def transition_table(relation: pa.Table, name: str) -> pa.Table:
-    """A transition table by its name in small letters: `firing_id`, that of the row's first change,
-    and the table's columns; in order of the first change of each row. Raises KeyError if the
-    relation tells of none."""
+    """A transition table by its name in small letters. Its columns are `firing_id`, of the row's
+    first change, and those of the table; rows are in order of their first change. Raises KeyError
+    if the relation has no such table."""
     found = {n: one for one in transitions_of(relation.schema) for n in one.names}
     if name not in found:
         raise KeyError(name)
@@ -114,8 +115,8 @@ def _net(relation: pa.Table, of: Transitions, kind: str) -> pa.Table:
 
 
 def _changes(relation: pa.Table, of: Transitions) -> Int64:
-    """Which change each row of the relation is, by its place in `_ORDER`; `_NONE` if it is no whole
-    change of the table: the beginning of an update has no row after it."""
+    """The change of each row of the relation, as its index in `_ORDER`. `_NONE` for a row that is
+    no whole change of the table, such as the beginning of an update, which has no row after it."""
     known = {**{change: code for code, change in enumerate(_ORDER)}, Change.CHANGE: _ANY}
     codes = np.array([*(known[Change(change)] for change in of.events.values()), _NONE])
     event = _index(relation["event_type"], list(of.events))
@@ -136,8 +137,8 @@ def _index(values: pa.ChunkedArray, known: Sequence[str]) -> Int64:
 
 
 def _ends(relation: pa.Table, of: Transitions, codes: Int64) -> tuple[Int64, Int64]:
-    """The first and the last change of each key, in each firing or in all: by time, then by kind of
-    change."""
+    """The rows of the first and the last change of each key, in each firing or in all together.
+    Changes are in order of time, then of `_ORDER`."""
     rows = np.flatnonzero(codes != _NONE)
     changes = relation.take(pa.array(rows))
     columns = [changes[of.columns[name]] for name in of.key]
@@ -153,13 +154,13 @@ def _ends(relation: pa.Table, of: Transitions, codes: Int64) -> tuple[Int64, Int
 
 
 def _after(relation: pa.Table, of: Transitions, rows: Int64) -> pa.Table:
-    """What changes leave, or a delete took: the rows of the relation."""
+    """The rows after changes; for a delete, the deleted row."""
     taken = relation.select([*dict.fromkeys(of.columns.values())]).take(pa.array(rows))
     return pa.table({name: taken[column] for name, column in of.columns.items()})
 
 
 def _before(relation: pa.Table, of: Transitions, rows: Int64, codes: Int64) -> pa.Table:
-    """The rows before changes: that of an update stands in `old`."""
+    """The rows before changes. For an update it is in `old`."""
     after = _after(relation, of, rows)
     updated = codes[rows] == _UPDATE
     if not updated.any():

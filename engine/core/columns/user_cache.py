@@ -1,4 +1,4 @@
-"""The folder of what is kept for each user: Delta's jars, a Java, compiled kernels."""
+"""The user's cache folder: Delta's jars, a Java, compiled kernels."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from pathlib import Path
 
 
 def cache_folder() -> Path:
-    """`$XDG_CACHE_HOME/tidegate`, or the platform's own place for caches. Made if missing."""
+    """`$XDG_CACHE_HOME/tidegate`, or `tidegate` in the platform's cache folder. Made if missing."""
     if base := os.environ.get("XDG_CACHE_HOME"):
         parent = Path(base)
     elif sys.platform == "darwin":
@@ -21,7 +21,7 @@ def cache_folder() -> Path:
 
 
 def write_whole(file: Path, content: str | bytes, mode: int = 0o644) -> None:
-    """Writes `file` so that another process sees all of it or nothing."""
+    """Write a file atomically: another process sees all of it or nothing."""
     draft = file.with_name(f".{file.name}.{os.getpid()}")
     draft.write_bytes(content.encode() if isinstance(content, str) else content)
     draft.chmod(mode)

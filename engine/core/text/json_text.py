@@ -1,5 +1,4 @@
-"""Values as JSON has them: of stored signals and rejected rows, as commands print them and
-webhooks post them."""
+"""Values as JSON: in stored signals and rejected rows, in the output of commands, in webhooks."""
 
 from __future__ import annotations
 
@@ -24,10 +23,11 @@ def instant(micros: int | None) -> str | None:
 
 
 def value(found: Any, *, stored: bool = False) -> Any:
-    """A Python value of an Arrow column as the language prints it; decimals stay Decimals.
+    """A Python value of an Arrow column, made of what JSON has, and of Decimals.
 
-    Maps are lists of pairs, sorted; times and dates ISO 8601; bytes base64; what is not a finite
-    number is a string. Where it is `stored`, decimals are strings, and maps keep their order.
+    Times and dates are ISO 8601, bytes base64, NaN and infinities strings, maps sorted lists of
+    pairs. If `stored`, decimals are strings, and maps keep their order. Example: `b"hi"` is
+    `"aGk="`.
     """
     match found:
         case float() if not math.isfinite(found):
@@ -60,12 +60,12 @@ def text(fields: Mapping[str, Any]) -> str:
 
 
 def canonical(fields: Mapping[str, Any]) -> str:
-    """The same of fields whose values JSON has already."""
+    """Canonical JSON text of fields whose values are JSON's already."""
     return _ENCODER.encode(fields)
 
 
 def shown(found: Any) -> str:
-    """A value as people read it: as JSON has it, but texts without quotes."""
+    """A value for people: its JSON, but texts without quotes."""
     if isinstance(found, str):
         return found
     if isinstance(found, Decimal):
@@ -74,7 +74,8 @@ def shown(found: Any) -> str:
 
 
 def plain(found: Any) -> Any:
-    """A decimal is a number with its scale; anything else JSON has no form for is its text."""
+    """The JSON of a value that orjson does not know: a decimal is a number with its scale, anything
+    else its text."""
     return orjson.Fragment(format(found, "f")) if isinstance(found, Decimal) else str(found)
 
 
@@ -88,7 +89,7 @@ def _map_key(pair: tuple[Any, Any]) -> Any:
 
 
 def key_text(value: object) -> str:
-    """A value of a key, as YAML has it.
+    """A value of a key as YAML writes it.
 
     Example: `disabled_for: [true]` is `--key open=true`.
     """

@@ -1,4 +1,4 @@
-"""Text for a screen: its width, values, times, lines that fit."""
+"""Text for a terminal: counts, ages, sizes, lines and tables that fit its width."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ _FIRST = {0: 8}
 
 
 def counted(number: int, noun: str, several: str = "") -> str:
-    """A number of things: `1 firing`, `2,000 firings`; `3 entries` where it is not made by an s."""
+    """A number of things: `1 firing`, `2,000 firings`. `several`: a plural without s, `3
+    entries`."""
     return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
@@ -40,8 +41,8 @@ def bytes_text(number: int) -> str:
 
 
 def fates_text(counts: Mapping[str, int]) -> str:
-    """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`; but for
-    those that fired, none is not said."""
+    """What became of detections: `3 fired, 4 whose condition failed, 2 damped, 1 dead`. Zeros are
+    left out, except `0 fired`."""
     others = {
         "whose condition failed": counts["condition_failed"],
         "damped": counts["damped"],
@@ -52,7 +53,7 @@ def fates_text(counts: Mapping[str, int]) -> str:
 
 
 def screen_width() -> int:
-    """Characters of a line; COLUMNS says how many where there is no terminal."""
+    """The width of the terminal in characters; without a terminal, COLUMNS."""
     return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)
 
 
@@ -67,13 +68,13 @@ def time_text(instant: str | None) -> str:
 
 
 def cut(text: str, width: int) -> str:
-    """One line of at most `width` characters; those of East Asia count twice."""
+    """The text as one line of at most `width` cells; wide characters count twice."""
     line = in_line(text)
     return line if cell_len(line) <= width else set_cell_size(line, width - 2).rstrip() + ".."
 
 
 def wrapped(text: str, width: int, indent: str = "") -> list[str]:
-    """Lines of at most `width` characters; those after the first are indented further."""
+    """The text in lines of at most `width` characters. All but the first are indented further."""
     lines: list[str] = []
     for number, line in enumerate(text.splitlines() or [""]):
         first = indent if not number else indent + "  "
@@ -96,8 +97,8 @@ def columns(
     left: int = 1,
     folded: Mapping[int, int] = _FIRST,
 ) -> list[str]:
-    """A table in lines: the first `left` columns flush left, the others flush right. Where a line
-    would be wider than `width`, these columns are `folded`, each to the width named at the least.
+    """A table in lines. The first `left` columns are flush left, the others flush right. If it is
+    wider than `width`, the columns in `folded` shrink: by column, its least width.
     """
     from rich.console import Console
     from rich.table import Table

@@ -1,5 +1,8 @@
-"""Log lines: what is being done, told while it takes long, and whose a line is: of which rulebook,
-where a process runs several, or of nobody."""
+"""Log lines. The stage of a thread is logged again and again while it takes long. A line names its
+rulebook if the process runs several.
+
+Example: after 10, 20, 40, .. seconds: `still asking conditions, 1 to 50 of 120 (20 s)`.
+"""
 
 from __future__ import annotations
 
@@ -13,11 +16,11 @@ from dataclasses import dataclass, field
 
 log = logging.getLogger(__name__)
 
-FIRST_SECONDS = 10.0  # then after twice as long, and so on
+FIRST_SECONDS = 10.0  # until a stage is logged; then after twice as long, and so on
 LOOK_SECONDS = 1.0
-QUIET_SECONDS = 60.0  # until an idle engine is told of; then after twice as long
+QUIET_SECONDS = 60.0  # until an idle engine is logged; then after twice as long
 QUIET_SECONDS_MAX = 3600.0
-COLUMNS_TOLD_MAX = 80  # of the tables that are watched; time and words stand before them
+COLUMNS_TOLD_MAX = 80  # characters of the line that lists the watched tables
 
 LOOKING, READING = "looking for new commits in tables", "reading tables"
 SAMPLING, ASKING = "taking samples", "asking conditions"  # of the stage that evaluates
@@ -37,8 +40,8 @@ _HUSHED: ContextVar[bool] = ContextVar("hushed", default=False)
 
 @dataclass(slots=True)
 class Stage:
-    """What is being done, and since when on the monotonic clock, seconds; of how many things of a
-    kind, and which of them: `asking conditions, 1 to 50 of 120`."""
+    """`what` is done, `since` a time of the monotonic clock, seconds. `part`: with which things of
+    how many, as in `asking conditions, 1 to 50 of 120`."""
 
     what: str
     since: float = field(default_factory=time.monotonic)
@@ -56,7 +59,7 @@ _own = threading.local()  # `stage`: what the thread is at
 
 @contextmanager
 def stage_of(what: str) -> Iterator[Stage]:
-    """What this thread does here; `begin` and `go_on` say more of it."""
+    """A context in which this thread is at a stage. `begin` and `go_on` refine it."""
     _own.stage = Stage(what)
     try:
         yield _own.stage
@@ -65,7 +68,7 @@ def stage_of(what: str) -> Iterator[Stage]:
 
 
 def begin(what: str, count: int, done: int = 0) -> None:
-    """This thread's stage goes on with so many things of a kind, some of which are done."""
+    """The stage of this thread is `what` now, with `count` things, `done` of which are done."""
     stage: Stage | None = getattr(_own, "stage", None)
     if stage is not None:
         if stage.what != what:
@@ -74,7 +77,7 @@ def begin(what: str, count: int, done: int = 0) -> None:
 
 
 def go_on(what: str, count: int = 1) -> None:
-    """The next of these things are begun, if it is these that the stage is at."""
+    """The stage of this thread takes the next `count` things, if it is still at `what`."""
     stage: Stage | None = getattr(_own, "stage", None)
     if stage is not None and stage.what == what:
         _, last, of = stage.part
@@ -83,7 +86,7 @@ def go_on(what: str, count: int = 1) -> None:
 
 @contextmanager
 def doing(what: str) -> Iterator[None]:
-    """Tells what is done here when it takes long."""
+    """A context that is logged as `what` while it takes long."""
     stage = Stage(what)
     with telling(lambda: stage):
         yield
@@ -93,8 +96,9 @@ def doing(what: str) -> Iterator[None]:
 def telling(
     now: Callable[[], Stage | None], say: Callable[[str], None] = lambda _: None
 ) -> Iterator[None]:
-    """Tells what `now` says, from a thread, when that goes on for long. It is then also what `say`
-    is called with, whenever it changes; with an empty text once it is over."""
+    """A context in which a thread watches the stage that `now` returns. A stage that takes long is
+    logged. `say` is called with its text when it changes, and with an empty text when it is
+    over."""
     ended = threading.Event()
     thread = thread_of(_tell, now, say, ended, name="doing")
     thread.start()
@@ -127,7 +131,7 @@ def _tell(
 
 
 class Quiet:
-    """Tells now and then of an engine that has nothing to do."""
+    """Logs now and then that an engine has nothing to do."""
 
     def __init__(self) -> None:
         self.over()
@@ -139,7 +143,7 @@ class Quiet:
         self._pause = QUIET_SECONDS
 
     def go_on(self, waiting: bool) -> None:
-        """Nothing was done; `waiting`: some action waits for its next attempt."""
+        """Nothing was done. `waiting`: some action waits for its next attempt."""
         seconds = time.monotonic() - self._since
         if seconds >= self._due:
             self._pause = min(2 * self._pause, QUIET_SECONDS_MAX)
@@ -149,7 +153,9 @@ class Quiet:
 
 
 def watching_text(versions: Mapping[str, int]) -> str:
-    """What an engine looks at: by table, the version that it reads next."""
+    """The line that says what an engine watches. `versions`: by table, the version read next.
+
+    Example: `watching 2 tables from version: accounts 12, orders 7`."""
     if not versions:
         return "watching for signals"
     names = sorted(versions)
@@ -163,18 +169,19 @@ def watching_text(versions: Mapping[str, int]) -> str:
 
 
 def speak_for(rulebook: str) -> None:
-    """From here on, in this thread and those that it makes by `thread_of`."""
+    """Log for a rulebook from here on: in this thread and in its threads made by `thread_of`."""
     _NAME.set(rulebook)
 
 
 def speaker() -> str:
-    """The rulebook's name; empty where there is only one."""
+    """The rulebook that this thread logs for; empty if the process runs only one."""
     return _NAME.get()
 
 
 @contextmanager
 def nobodys() -> Iterator[None]:
-    """What is logged in here, and in threads of `thread_of`, is of the whole process."""
+    """A context whose log lines are of the whole process, in this thread and those of
+    `thread_of`."""
     token = _NAME.set("")
     try:
         yield
@@ -183,14 +190,14 @@ def nobodys() -> Iterator[None]:
 
 
 def thread_of(call: Callable[..., None], *args: object, name: str) -> threading.Thread:
-    """A daemon that speaks for whom its maker speaks."""
+    """A daemon thread that logs for the same rulebook as its maker."""
     run = copy_context().run
     return threading.Thread(target=run, args=(call, *args), name=name, daemon=True)
 
 
 @contextmanager
 def hushed() -> Iterator[None]:
-    """What is logged in here, and in threads of `thread_of`, `is_heard` leaves out."""
+    """A context whose log lines `is_heard` drops, in this thread and those of `thread_of`."""
     token = _HUSHED.set(True)
     try:
         yield

@@ -1,7 +1,7 @@
-"""Texts that anybody may have written, made harmless for a terminal.
+"""Makes texts of others harmless for a terminal.
 
-Control characters move the cursor, ring, rename windows; overrides of the writing direction and
-invisible characters show another text than there is. They are shown as escapes.
+Control characters move the cursor, ring the bell, rename windows. Overrides of the writing
+direction and invisible characters show a wrong text. All of them become escapes such as `\\x1b`.
 """
 
 from __future__ import annotations
@@ -18,22 +18,22 @@ _UNSAFE_IN_LINE = re.compile(rf"[\t\n{_CONTROL}]")
 
 
 def printable(text: str) -> str:
-    """The text with control characters as escapes; tabs and ends of lines stay."""
+    """The text with control characters as escapes. Tabs and line ends stay."""
     return _UNSAFE.sub(_escape, text)
 
 
 def in_line(text: str) -> str:
-    """The text as part of one line."""
+    """The text with control characters, tabs and line ends as escapes."""
     return _UNSAFE_IN_LINE.sub(_escape, text)
 
 
 def in_json(text: str) -> str:
-    """A JSON text of the same value, with control characters in strings as JSON's escapes."""
+    """A JSON text of the same value, with control characters as JSON's escapes."""
     return _UNSAFE.sub(_json_escape, text)
 
 
 def shortened(text: str, characters_max: int) -> str:
-    """The text, or its beginning and how much there is."""
+    """The text, or its beginning and its length: `abc.. (5,000 characters)`."""
     if len(text) <= characters_max:
         return text
     return f"{text[:characters_max]}.. ({len(text):,} characters)"

@@ -1,7 +1,7 @@
-"""Times as text, also those that Python's dates cannot hold: Spark's go from -290308 to 294247.
+"""Times as text, also outside of Python's years: those of Spark go from -290308 to 294247.
 
-Proleptic Gregorian calendar, as Spark has it: the year before 0001 is 0000, the one before -0001;
-years above 9999 have a sign.
+The calendar is Spark's, the proleptic Gregorian one. Year 0000 comes before 0001, and -0001 before
+that. Years above 9999 have a sign.
 """
 
 from __future__ import annotations
@@ -27,8 +27,8 @@ def day_text(days: int) -> str:
 
 
 def micros_text(micros: int) -> str:
-    """Microseconds since the epoch as ISO 8601 without a zone: six digits of the fraction, or
-    none."""
+    """Microseconds since the epoch as ISO 8601 without a zone. The fraction has six digits, or is
+    left out."""
     days, rest = divmod(micros, _DAY_MICROS)
     seconds, fraction = divmod(rest, 1_000_000)
     minutes, second = divmod(seconds, 60)
@@ -37,7 +37,8 @@ def micros_text(micros: int) -> str:
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:
-    """The values of a column; dates and times as ISO 8601 text where Python cannot hold one."""
+    """The values of a column. If Python cannot hold one of its dates or times, all of these are ISO
+    8601 texts."""
     try:
         found: list[Any] = column.to_pylist()
     except (ValueError, OverflowError):
@@ -81,7 +82,7 @@ def _values(array: pa.Array) -> list[Any]:
 
 
 def _slices(array: pa.Array, values: list[Any]) -> list[Any]:
-    """The part of `values` that each list, or map, of an array is."""
+    """The part of `values` that belongs to each list or map of an array."""
     bounds = array.offsets.to_pylist()
     valid = array.is_valid().to_pylist()
     return [values[bounds[n] : bounds[n + 1]] if valid[n] else None for n in range(len(array))]

@@ -10,8 +10,8 @@ _DIGITS_MAX = 38
 
 
 def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The type that holds the values of both, as Spark's ANSI rules widen a UNION; None if there is
-    none, or if it takes reading text as something else."""
+    """The type that holds the values of both, by Spark's ANSI rules for UNION. None if there is
+    none, or a text would have to be parsed. Example: int32 and float32 give float64."""
     if a == b or pa.types.is_null(b):
         return a
     if pa.types.is_null(a):
@@ -28,8 +28,8 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
 
 
 def outer_union(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
-    """The struct with the fields of both, those of one name (letter case aside) of their common
-    type; None if two have none."""
+    """The struct with the fields of both. Fields of one name (letter case aside) have their common
+    type. None if two have no common type."""
     if pa.types.is_null(a):
         return b
     kinds = {field.name.lower(): field for field in a.fields}

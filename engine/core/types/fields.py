@@ -37,11 +37,11 @@ _NUMBER = re.compile(
 _NUMBERS = frozenset({int, float, Decimal})
 _EXACT = Context(prec=100)  # more than the digits of any decimal, and than the scale takes away
 Convert = Callable[[Any], Any]
-"""From any value to the one that Arrow takes for a type. Raises where it is not of the type."""
+"""Converts a value to one that Arrow takes for a type. Raises if it is not of the type."""
 
 
 class MisfitError(ValueError):
-    """A part of a value is not of its type: `path` leads to it (`.x`, `[3]`), `said` is why."""
+    """A part of a value is not of its type. `path` leads to it (`.x`, `[3]`), `said` is why."""
 
     def __init__(self, path: str, said: str) -> None:
         self.path = path
@@ -52,7 +52,7 @@ class MisfitError(ValueError):
 def check_fields(
     event: SignalEvent, fields: Mapping[str, Any], *, text: bool = False
 ) -> dict[str, Any]:
-    """The fields as they are stored; with `text`, values are as on a command line. Raises
+    """The fields as they are stored. `text`: the values are words of a command line. Raises
     InputError with a problem for each field that is unknown, missing or of another type, up to
     PROBLEMS_MAX."""
     problems, stored = [], {}
@@ -110,7 +110,7 @@ def _not_a(ddl: str, value: Any) -> str:
 
 
 def _shown(value: Any) -> str:
-    """What stands there, without writing out all of what is large."""
+    """The value as a message shows it. Large ones are only described: `a list of 5,000`."""
     if isinstance(value, Decimal):
         return str(value)
     if isinstance(value, bool):
@@ -135,8 +135,8 @@ def fields_table(event: SignalEvent, rows: Sequence[Mapping[str, Any]]) -> pa.Ta
 def fitting(
     event: SignalEvent, rows: Sequence[Mapping[str, Any]]
 ) -> tuple[pa.Table, Mapping[int, str]]:
-    """The table of those rows whose fields are of the types declared now; by row of the others,
-    why, without its values."""
+    """The table of the rows that fit the types declared now; and why the others do not, by row,
+    without values."""
     if (table := _table(event, rows)) is not None:
         return table, {}
     found = ((at, _fault(event, row)) for at, row in enumerate(rows))
@@ -175,7 +175,7 @@ def _problem(event: SignalEvent, name: str, message: str, hint: str) -> Problem:
 
 
 def _from_text(text: str, kind: pa.DataType) -> Any:
-    """What a word on a command line says: JSON, where the type is not written as plain text."""
+    """The value of a word on a command line. Booleans and nested types are JSON."""
     if text == "null" and not pa.types.is_string(kind):
         return None
     if pa.types.is_integer(kind):
@@ -187,7 +187,7 @@ def _from_text(text: str, kind: pa.DataType) -> Any:
 
 @lru_cache(maxsize=10_000)
 def _of_type(ddl: str) -> tuple[Convert, Convert, pa.DataType]:
-    """How a value that is not null is converted, and then stored; the Arrow type."""
+    """How a value that is not null is converted, how it is stored, and the Arrow type."""
     kind = arrow_type(ddl)
     plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
     return _converter(kind), (_as_it_is if plain else stored_value), kind
@@ -198,7 +198,8 @@ def _as_it_is(value: Any) -> Any:
 
 
 def _converter(kind: pa.DataType) -> Convert:
-    """Of values that are not null. Raises TypeError for a type that no signal carries."""
+    """The conversion to a type, for values that are not null. Raises TypeError for a type that
+    signals cannot carry."""
     if pa.types.is_null(kind):
         return lambda _: None
     convert = next((make(kind) for is_kind, make in _CONVERTERS if is_kind(kind)), None)
@@ -208,7 +209,7 @@ def _converter(kind: pa.DataType) -> Convert:
 
 
 def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
-    """Converts a part of a value, whose path is told if it is not of its type."""
+    """The conversion of a part of a value. Raises MisfitError with the path of the part."""
     convert = _converter(kind)
 
     def part(value: Any, path: str) -> Any:
@@ -234,7 +235,8 @@ def _of(value: Any, *types: type) -> Any:
 
 
 def _digits(text: str) -> str:
-    """Python also takes other scripts' digits, blanks and `1_000` for numbers; SQL does not."""
+    """The text of a number as SQL writes it. Python's numbers also allow blanks, `1_000` and digits
+    of other scripts: these raise ValueError."""
     if not _NUMBER.fullmatch(text):
         raise ValueError
     return text
@@ -246,7 +248,7 @@ def _number(value: Any) -> Any:
 
 
 def _text(value: Any) -> str:
-    """Half a surrogate pair is no character: neither Arrow nor a table can hold it."""
+    """A text. Raises UnicodeEncodeError for half a surrogate pair, which Arrow cannot hold."""
     text: str = value if type(value) is str else str(_of(value, str))
     if not text.isascii():
         text.encode()
@@ -265,7 +267,7 @@ def _integer(kind: pa.DataType) -> Convert:
 
 
 def _double(kind: pa.DataType) -> Convert:
-    """A number too large for it is no infinity: that is written as one."""
+    """To a float. A number that is too large raises OverflowError. Only `inf` becomes infinity."""
     single = pa.types.is_float32(kind)
 
     def convert(value: Any) -> float:

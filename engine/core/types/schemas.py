@@ -15,7 +15,7 @@ def same_schema(before: str, after: str) -> bool:
 
 
 def covers(known: str | None, schema: str) -> bool:
-    """Whether every column of a schema, as JSON, stands in a known one with the same type."""
+    """Whether a known schema has every column of `schema`, with the same type. Both are JSON."""
     if known is None or known == schema:
         return known is not None
     columns = _columns(known)
@@ -23,8 +23,8 @@ def covers(known: str | None, schema: str) -> bool:
 
 
 def check_schema(table: str, version: int, before: str, after: str, used: Collection[str]) -> None:
-    """Raises EngineError `schema-incompatible` if a used column was dropped, renamed or retyped by
-    a commit; added columns, and what happens to unused ones, do not matter."""
+    """Raise EngineError `schema-incompatible` if a commit dropped, renamed or retyped a used
+    column. Added columns and changes of unused ones do not matter."""
     old, new = _columns(before), _columns(after)
     for name in sorted(used):
         column = name.lower()
@@ -43,7 +43,7 @@ def check_schema(table: str, version: int, before: str, after: str, used: Collec
 
 
 def _columns(schema: str) -> dict[str, Any]:
-    """Type by lower-case name; a column-mapping id says that it is still the same column."""
+    """(type, column-mapping id) by lower-case name. Another id is another column."""
     return {
         field["name"].lower(): (
             field["type"],

@@ -60,7 +60,7 @@ def arrow_type(ddl: str) -> pa.DataType:
 
 
 def spark_type(kind: pa.DataType) -> str:
-    """A type of `arrow_type` as Spark's DDL has it."""
+    """The DDL of a type: the inverse of `arrow_type`."""
     if pa.types.is_decimal(kind):
         return f"decimal({kind.precision},{kind.scale})"
     if pa.types.is_list(kind):
@@ -75,7 +75,7 @@ def spark_type(kind: pa.DataType) -> str:
 def arrow_schema(schema_json: str) -> pa.Schema:
     """The Arrow schema of a Spark schema's JSON (`schemaString` in a Delta log).
 
-    Columns of a type that Arrow has not (variant, geometry) are left out: no rule can read them.
+    Columns of a type that Arrow does not have (variant, geometry) are left out. No rule reads them.
     """
     fields = []
     for column in json.loads(schema_json)["fields"]:
@@ -87,7 +87,8 @@ def arrow_schema(schema_json: str) -> pa.Schema:
 
 
 def plain_columns(schema_json: str) -> frozenset[str]:
-    """Names of the columns whose values compare byte by byte: not `char(n)`, no collation."""
+    """The columns whose values compare byte by byte: all but `char(n)` and those with a
+    collation."""
     return frozenset(
         column["name"]
         for column in json.loads(schema_json)["fields"]
