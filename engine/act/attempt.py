@@ -27,7 +27,7 @@ log = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True)
 class Attempts:
-    """Attempts at the entries of one rulebook; may be made in several threads.
+    """Makes attempts at the entries of one rulebook. For use by several threads.
 
     `executors`: by kind of entry. `now`: the engine's clock, microseconds.
     """
@@ -38,8 +38,9 @@ class Attempts:
     now: Callable[[], int]
 
     def make(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
-        """One attempt, and what came of it. Raises OutageError where the store or a table is away,
-        EngineError for what ends the engine. A stop before it began leaves the entry as it is."""
+        """Make one attempt. Returns its outcome. Raises OutageError if the store or a table is
+        away, EngineError for what ends the engine. A stop before it began leaves the entry as it
+        is."""
         firings = firings_of_entry(waiting.entry, all_firings)
         try:
             return self.told(self._tried(waiting, firings, present), firings, present)
@@ -47,7 +48,7 @@ class Attempts:
             return Outcome(waiting.entry, waiting.entry.progress)
 
     def told(self, outcome: Outcome, firings: Firings, present: Present) -> Outcome:
-        """The outcome with what it tells rules that watch the action; `firings`: the entry's."""
+        """The outcome with the signals for rules that watch the action. `firings`: the entry's."""
         entry = outcome.entry
         watched = present.watched(entry.rule)
         if not watched or not entry.is_action:
@@ -80,8 +81,9 @@ class Attempts:
         return self.ended(outcome, firings)
 
     def ended(self, outcome: Outcome, firings: Firings) -> Outcome:
-        """The outcome of a failed attempt, dead where no other is left and nothing says that the
-        entry is to be held; `firings`: the entry's."""
+        """The outcome of a failed attempt. An entry without further attempts is dead, unless its
+        rule says `on_dead: hold`, or too many before it were dead in a row. `firings`: the
+        entry's."""
         entry, executor = outcome.entry, self.executors[outcome.entry.kind]
         sealed = Fate.SEALED.value
         progress = outcome.progress
@@ -95,8 +97,12 @@ class Attempts:
         return self._dead(outcome, executor, firings)
 
     def _some_failed(self, entry: Entry, error: SomeFailedError, firings: Firings) -> Outcome:
-        """The entry goes on with what may be tried again; what is done, and what never will be,
-        become entries of their own. What holds its queue is kept together."""
+        """The entry keeps the firings that may be tried again. The firings that are done become a
+        done entry, those that never will be become a dead one. With `on_dead: hold` the failed
+        firings stay together.
+
+        Example: of firings 1 to 4, 1 was sent, 2 and 3 met an outage, 4 was refused for good. The
+        entry is for 2 and 3 now; its successors are a done entry for 1 and a dead one for 4."""
         again, never = error.again, error.never
         why = error.passing if again else error.lasting
         if again and never and self._rule_holds(entry):
@@ -125,8 +131,8 @@ class Attempts:
         return replace(failed, firing_ids=left, successors=tuple(successors))
 
     def _dead(self, outcome: Outcome, executor: Executor, firings: Firings) -> Outcome:
-        """An entry that has used up its attempts, sealed (G18), perhaps by an earlier run of which
-        nobody knows. It is held where it cannot be sealed."""
+        """The outcome of an entry without further attempts: it is sealed and dead (G18). An earlier
+        run may have sealed it already. It is held if it cannot be sealed."""
         progress = outcome.progress
         if progress.fate is not None:
             error = outcome.entry.progress.error or progress.error
@@ -142,7 +148,7 @@ class Attempts:
         return _with(outcome, state="dead", next_attempt_at=0)
 
     def _rule_holds(self, entry: Entry) -> bool:
-        """Whether its rule wants an entry that cannot be done to hold the queue."""
+        """Whether its rule says `on_dead: hold`: an entry that cannot be done blocks the queue."""
         rule = self.rulebook.rules.get(entry.rule)
         return rule is not None and rule.on_dead == "hold"
 
@@ -178,15 +184,16 @@ def _with(outcome: Outcome, **changes: Any) -> Outcome:
 
 
 def _pause(number: int, attempts: int, retry: Retry, *, held: bool) -> int:
-    """Microseconds until an entry that failed is due again. Up to a quarter of it is left out, by
-    the entry and the attempt, so that what failed together is not tried together."""
+    """Microseconds until a failed entry is due again. The pause doubles with each attempt. Up to a
+    quarter of it is cut, by entry and attempt, so that entries that failed together are not tried
+    together."""
     doubled: int = retry.backoff_min_micros * 2 ** min(attempts - 1, 40)
     whole = retry.backoff_max_micros if held else min(doubled, retry.backoff_max_micros)
     return int(whole * random.Random(f"{number}/{attempts}").uniform(0.75, 1))  # noqa: S311
 
 
 def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
-    """Of all firings of a rule in a bucket, those that an entry is for."""
+    """The firings that an entry is for. `firings`: all of its rule in its bucket."""
     if entry.firing_ids is not None:
         chosen = pc.is_in(firings.hex_ids(), pa.array(entry.firing_ids, pa.string()))
     else:
@@ -197,10 +204,11 @@ def firings_of_entry(entry: Entry, firings: Firings) -> Firings:
 def edge_signals(
     edge: Edge, entry: Entry, firings: Firings, watched: Iterable[str], received_at: int
 ) -> tuple[Signal, ...]:
-    """The signals of one edge of an entry's action, none where no rule watches it.
+    """The signals of one edge of an entry's action, one for each firing; none if no rule watches
+    it.
 
-    Their ids are the firing's and the edge: an action of several statements begins once, and what
-    is tried again begins no second time.
+    A signal's id is made of the firing and the edge. So an action of several statements begins
+    once, and another attempt does not begin it again. Example: `9f3c..-begin_of`.
     """
     event = str(EventKey(entry.rule, edge=edge))
     if event not in watched:

@@ -1,4 +1,5 @@
-"""What an attempt at an entry does, by the entry's kind: see `engine.act.kinds`."""
+"""The protocols of attempts: `Executor`, one for each kind of entry (`engine.act.kinds`), and
+`Present`, the rules as they are now."""
 
 from __future__ import annotations
 
@@ -29,9 +30,10 @@ class NoEffectError(Exception):
 
 
 class SomeFailedError(SinkError):
-    """Some of an entry's firings, by their hex ids, could not be acted on: `again` are to be tried
-    again, not before `after_seconds`; `never` would fail again. `passing` and `lasting` say why of
-    each alone. The others are done. `cut_short`: by a stop, which is no attempt."""
+    """Some of an entry's firings could not be acted on; the others are done. `again`: hex ids of
+    those to be tried again after `after_seconds`, `passing`: why. `never`: hex ids of those that
+    would fail again, `lasting`: why. `cut_short`: a stop ended it, so it does not count as an
+    attempt."""
 
     def __init__(
         self,
@@ -54,28 +56,28 @@ class SomeFailedError(SinkError):
 
 
 class Present(Protocol):
-    """What the rules say now, for entries that were stored before."""
+    """The rules as they are now, for entries that were stored before."""
 
     def asked(self, entry: Entry, firings: Firings) -> Outcome:
-        """The entry's outcome, with its rule's condition asked: the entries of the rule's actions,
-        for the firings that hold, and all of them, decided. Raises SinkError."""
+        """Ask the condition of the entry's rule. The outcome has the firings, decided, and as
+        successors the entries of the rule's actions for those that hold. Raises SinkError."""
         ...
 
     def damped(self, outcome: Outcome) -> Outcome:
-        """The outcome of a condition that was asked, just before it is settled: without what is
-        damped by what was settled up to now."""
+        """The outcome of `asked`, damped by what is settled up to now. Called just before it is
+        settled itself."""
         ...
 
     def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
-        """The entries of the alternative of the entry's rule, none if it has none any more."""
+        """The entries of the alternative of the entry's rule; none if it has no alternative now."""
         ...
 
     def watched(self, rule: str) -> frozenset[str]:
-        """The events of the rule's action that some rule names, as `end_of pay`."""
+        """The edges of the rule's action that some rule names, such as `end_of pay`."""
         ...
 
     def renewed(self, entry: Entry) -> Entry | str:
-        """The entry that takes another one's place; or why there is none."""
+        """The entry that takes the place of another; or a text that says why there is none."""
         ...
 
 
@@ -83,14 +85,23 @@ class Executor(Protocol):
     """Does the entries of one kind. May be called from several threads at once."""
 
     def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
-        """Try an entry, whose `firings` are all to be acted on; its outcome, `done`. Raises
-        whatever it fails with: SinkError, `NoEffectError`."""
+        """Try an entry for all of its `firings`. Returns the outcome `done`. Raises SinkError or
+        NoEffectError if it fails."""
         ...
 
     def seal(self, entry: Entry, firings: Firings) -> Fate:
-        """Make sure that an entry which was tried can have no effect any more; its fate then.
+        """Make sure that an entry that was tried cannot have an effect any more. Returns its fate.
         Raises SinkError."""
         ...
+
+
+class Sealless:
+    """The seal of executors that have nothing to commit; each says why in its own words."""
+
+    __slots__ = ()
+
+    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
+        return Fate.SEALED
 
 
 def done(entry: Entry) -> Outcome:

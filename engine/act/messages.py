@@ -1,5 +1,4 @@
-"""What an engine tells on the log of a bucket: which rules fired, for how many keys; which commits
-were moved in time."""
+"""The log lines of a bucket: which rules fired, for how many keys; which commits were moved."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ MOVED_WARNED_MICROS = 1_000_000  # less than this is how clocks differ, and tabl
 
 
 def tell(taken: Taken) -> None:
-    """Tell of a bucket once it is committed; without a value of the user's tables."""
+    """Log a bucket once it is committed, without values of the user's tables."""
     for parked in taken.parked:
         log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)
     _tell_moved(taken.plan.moved)
@@ -43,7 +42,7 @@ def tell(taken: Taken) -> None:
 
 
 def awaited_text(waiting: Iterable[Waiting]) -> str | None:
-    """Which of the open entries is waited for; None if there is none but for what is held."""
+    """The text that says which open entry is due first; None if all are held."""
     pending = [one for one in waiting if one.entry.state == "pending"]
     if not pending:
         return None
@@ -55,7 +54,7 @@ def awaited_text(waiting: Iterable[Waiting]) -> str | None:
 
 
 def _tell_moved(moved: Sequence[Moved]) -> None:
-    """Tell of commits that do not stand where their logs say (G1)."""
+    """Log the commits that were moved in time (G1)."""
     for one in moved[:MOVED_TOLD_MAX]:
         why = "it comes after the version before and what buckets hold already"
         if one.logged > one.instant:
@@ -76,7 +75,7 @@ def _tell_moved(moved: Sequence[Moved]) -> None:
 
 
 def fired_text(fired: Firings) -> str:
-    """`fired for 2 keys`; a firing whose condition does not hold is none."""
+    """What became of a rule's detections: `fired for 2 keys; 1 more damped`."""
     table = fired.firings
     held = table.filter(fired.through)
     count, keys = held.num_rows, 0

@@ -1,4 +1,4 @@
-"""Which entries a bucket's firings make, and in what order (G15, G16)."""
+"""Makes the entries of a bucket's firings, in the order of their actions (G15, G16)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,8 @@ COMMITS_WARNED_ABOVE = 100  # entries of one `for_each` rule in one bucket
 
 @dataclass(frozen=True, slots=True)
 class Stamp:
-    """What every entry of a bucket is marked with: its marker's app id, and the version after which
-    its effect can stand. `latest`: the version of each table that was listed last. `now`: the
-    engine's clock, microseconds."""
+    """Gives entries their markers: the app id, and the version after which their effect lands.
+    `latest`: the last listed version of each table. `now`: the engine's clock, microseconds."""
 
     store_id: str
     rulebook: str
@@ -35,8 +34,8 @@ class Stamp:
     now: int = 0
 
     def on(self, entry: Entry, *, asked: bool = False) -> Entry:
-        """The entry with its marker. `asked`: a detached condition has made it; its marker's app id
-        is that of such entries, for their numbers do not follow those of their queue."""
+        """The entry with its marker. `asked`: a detached condition made it. Such entries have an
+        app id of their own, because their numbers are not in the order of the queue."""
         app_id = f"tidegate/{self.store_id}/{self.rulebook}/{entry.rule}"
         if entry.alternative:
             app_id += "/otherwise"
@@ -48,9 +47,9 @@ class Stamp:
 
 @dataclass(frozen=True, slots=True)
 class _Set:
-    """Firings that are acted on together, by `statements`: their ids, None for all that held; their
-    depth; and what parts them from other sets, in order: the coupling, the instant of detection of
-    immediate ones, the stage of the rule, the rule, and the place among the rule's own."""
+    """Firings that are acted on together, by `statements`. `ids`: None for all that held. `depth`:
+    the largest of them. `order`: (coupling, instant of detection if immediate, stage of the rule,
+    rule, number among the rule's sets)."""
 
     rule: Rule
     statements: Sequence[Statement]
@@ -60,7 +59,7 @@ class _Set:
 
     @property
     def stage(self) -> tuple[int, int, int] | None:
-        """Sets of one stage may be acted on in any order, or at the same time."""
+        """The stage. Sets of one stage may be acted on in any order, or at the same time."""
         return None if self.order[0] == _MODES.index(Coupling.DETACHED) else self.order[:3]
 
 
@@ -77,13 +76,13 @@ def entries_for(
 ) -> tuple[Entry, ...]:
     """The entries of one bucket, in the order of its actions (G15): immediate ones by detection,
     stage of the rule, rule, key, firing; then deferred ones by stage of the rule, rule; then
-    detached ones by rule. A set's statements follow each other.
+    detached ones by rule. The statements of a set follow each other.
 
-    Firings of a dry rule, damped ones, and those for which the condition does not hold, make none.
-    Those deeper than `depth_max` make dead ones (G22). Those that could not be asked make dead ones
-    of kind `condition`, one for each part of `unasked`, by rule (G13, G25). Those whose condition
-    is detached, and not `decided`, make one that is to be asked. `later`: by rule, those that come
-    after it (`rules.analysis.graph.later_ones`).
+    No entries: firings of a dry rule, damped ones, and those whose condition does not hold. Dead
+    entries: firings deeper than `depth_max` (G22). Dead entries of kind `condition`: firings that
+    could not be asked, one for each part of `unasked`, by rule (G13, G25). An entry of kind
+    `condition`: firings whose condition is detached and not `decided` yet. `later`: by rule, the
+    rules that come after it (`rules.analysis.graph.later_ones`).
     """
     stage_of = stages([rules[of_rule.rule] for of_rule in firings], later)
     sets: list[_Set] = []
@@ -110,7 +109,7 @@ def alternative(
     entry: Entry, statements: Iterable[Statement], depth_max: int, stamp: Stamp
 ) -> tuple[Entry, ...]:
     """The entries of a rule's `otherwise`, for the firings of an entry that was not done in time
-    (G23). They are detached, and have a queue of their own: the entry goes on being tried."""
+    (G23). They are detached and have a queue of their own. The entry itself is still tried."""
     entries = (
         Entry(
             entry.rule,
@@ -127,7 +126,7 @@ def alternative(
 
 
 def _timed(entry: Entry, rules: Mapping[str, Rule], stamp: Stamp) -> Entry:
-    """The entry with the instant at which its rule's alternative is to be done."""
+    """The entry with the instant at which its rule's alternative is due."""
     within = rules[entry.rule].within_micros
     if within is None or entry.kind == "condition":
         return entry
@@ -137,12 +136,11 @@ def _timed(entry: Entry, rules: Mapping[str, Rule], stamp: Stamp) -> Entry:
 def _sets(
     firings: Firings, rule: Rule, stage: int, depth_max: int, statements: Sequence[Statement]
 ) -> Iterator[_Set]:
-    """The firings that are acted on together. A rule's webhooks are for all of them, by requests
-    that wait for nobody's order."""
-    held = firings.firings.filter(firings.through)
+    """The sets of a rule's firings. Webhooks are one detached set with all firings."""
+    firings = firings.acted_on
+    held = firings.firings
     if not held.num_rows:
         return
-    firings = replace(firings, firings=held)
     own = [s for s in statements if s.kind not in DETACHED_KINDS]
     beside = [s for s in statements if s.kind in DETACHED_KINDS]
     mode = rule.action_coupling
@@ -169,7 +167,7 @@ def _whole(
     depth_max: int,
     mode: Coupling,
 ) -> Iterator[_Set]:
-    """All firings together. Those past the depth are a set of their own, so that only they are
+    """All firings as one set. Firings past the depth are a second set, so that only they are
     dead."""
     depths = firings.firings["depth"].to_numpy()
     past = depths > depth_max
@@ -198,7 +196,7 @@ def _ordered(entry: Entry, order: int) -> Entry:
 
 
 def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Entry:
-    """An entry that asks the rule's condition of firings: of those in `ids`, or of all."""
+    """An entry that asks the rule's condition. `ids`: of some firings, None: of all."""
     levels = rule.damping.hysteresis if rule.damping else None
     asked = rule.condition or (levels and levels.fire)
     text = asked.text if asked else ""

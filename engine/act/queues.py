@@ -10,8 +10,8 @@ from tidegate.engine.core.entries import Entry
 
 @dataclass(frozen=True, slots=True)
 class Waiting:
-    """An entry in its queue. It is not tried before `due` (microseconds); `tried`: an attempt has
-    begun, perhaps in an earlier run, so that it may have landed."""
+    """An entry in its queue. `due`: the next attempt is not before this time, microseconds.
+    `tried`: an attempt may have begun, perhaps in an earlier run, so the entry may have landed."""
 
     entry: Entry
     due: int = 0
@@ -23,13 +23,13 @@ class Waiting:
 
 
 class Queues:
-    """A queue a rule, and one for its webhooks, ordered by (place, order, number). Only the first
-    of a queue may run: an entry that waits for a retry, or is held, holds the later ones of its
-    queue and nothing else.
+    """The queues of open entries (`Entry.queue`), each in order of (place, order, number). Only the
+    first entry of a queue may run. While it waits for a retry or is held, it blocks its queue, and
+    no other.
 
         a: 3 (due in 2 s), 7      b: 4, 5      ->  4, then 5; 3 and 7 after two seconds
 
-    Of the first entries, those of a later stage wait until all of an earlier one were tried.
+    Among the first entries, a later stage waits until all of the earlier stage were tried.
 
         a: 3 (stage 0)      b: 4 (stage 0)      c: 5 (stage 1)      ->  3 and 4 together, then 5
     """
@@ -65,17 +65,17 @@ class Queues:
             self._queues.pop(entry.queue, None)
 
     def next_due(self, now: int) -> int | None:
-        """When the first of those entries is due that are not due yet; None if there is none."""
+        """When the next queue becomes due; None if all are due."""
         heads = (queue[0] for queue in self._queues.values())
         return min((w.due for w in heads if w.due > now), default=None)
 
     def count_due(self, now: int) -> int:
-        """How many entries the queues have whose first one is due."""
+        """How many entries there are in the queues whose first entry is due."""
         return sum(len(queue) for queue in self._queues.values() if queue[0].due <= now)
 
     def ready(self, now: int, running: Collection[Entry]) -> Iterator[Waiting]:
-        """The entries that may run beside those that are `running`, in order. What has been taken
-        is to be among these before the next one is asked for."""
+        """The entries that may run beside those that are `running`, in order. The caller adds an
+        entry that it starts to `running` before it asks for the next."""
         heads = sorted((queue[0] for queue in self._queues.values()), key=lambda w: w.position)
         stages = [(w.entry.bucket, w.entry.turn.stage or 0) for w in heads if w.entry.ordered]
         first = min(stages, default=None)
@@ -93,6 +93,6 @@ class Queues:
 
 
 def _waits(entry: Entry, other: Entry) -> bool:
-    """Whether an entry waits for another to end. None waits for a detached one, except such: where
-    both write a table, Delta lets one commit at a time."""
+    """Whether an entry waits for another one to end, because they exclude each other. Only detached
+    entries wait for detached ones."""
     return (entry.turn.stage is None or other.turn.stage is not None) and entry.excludes(other)

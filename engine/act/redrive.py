@@ -1,4 +1,4 @@
-"""The ways past an entry that cannot be done: skip and redrive (G16b, G18)."""
+"""Skip and redrive: the ways past an entry that cannot be done (G16b, G18)."""
 
 from __future__ import annotations
 
@@ -11,13 +11,14 @@ from tidegate.rules.errors import EngineError
 
 FINISHED = ("done", "skipped", "redriven")
 Seal = Callable[[Entry], Fate]
-"""Makes sure that an entry cannot land any more; its fate then. Raises SinkError."""
+"""Makes sure that an entry cannot land any more. Gives its fate. Raises SinkError."""
 Renew = Callable[[Entry], Entry | str]
-"""The entry that takes another one's place, with its rule's present text; or why there is none."""
+"""Gives the entry that takes the place of another, with its rule's present text; or says why there
+is none."""
 
 
 def way_past(entry: Entry, rules: Container[str]) -> str:
-    """The commands that get past an entry which is held or dead; `rules`: those that there are."""
+    """The text with the commands that get past a held or dead entry. `rules`: those that exist."""
     redrive, skip = entry.ways_past
     skip = f"`{skip}` (it never runs)"
     if entry.rule not in rules:
@@ -27,9 +28,9 @@ def way_past(entry: Entry, rules: Container[str]) -> str:
 
 
 def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outcome | str:
-    """What comes of `tidegate skip ENTRY` and `tidegate redrive ENTRY`: the entry is sealed, so
-    that it cannot land any more, and is skipped, or another one stands in its place. If its log
-    shows that it has landed, it is done. A text says why nothing was changed."""
+    """Carry out `tidegate skip ENTRY` or `tidegate redrive ENTRY`. The entry is sealed, so that it
+    cannot land any more. Then it is skipped, or another entry takes its place. An entry that has
+    landed is done. A text as the result says why nothing was changed."""
     if entry.state in FINISHED:
         return f"entry {entry.number} is {entry.state}"
     successor = renew(entry) if control.kind == "redrive" else None
@@ -54,7 +55,7 @@ def pass_over(control: Control, entry: Entry, seal: Seal, renew: Renew) -> Outco
 
 
 def _seal(entry: Entry, seal: Seal) -> Fate | str:
-    """The fate of an entry that cannot land any more; a text if it still could."""
+    """Seal an entry. Returns its fate; or a text if it still could land."""
     why = "what became of it cannot be known"
     try:
         fate = seal(entry)

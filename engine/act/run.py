@@ -1,4 +1,4 @@
-"""Runs open entries, each in its turn, some of them at the same time, and settles them (G14-G18).
+"""Runs open entries in order, some of them at the same time, and settles them (G14-G18).
 
 Example: two INSERTs into different tables and a MERGE of a later stage wait. `work` starts both
 INSERTs on the crew. The first that ends is settled, then the second. Then the MERGE starts.
@@ -49,11 +49,11 @@ class Hands(Protocol):
 class Runner:
     """Runs the entries of one rulebook. Its methods are called from one thread.
 
-    `executors`: by kind of entry. `check` raises EngineError `lease-lost` before an entry if the
-    epoch is not ours any more (G21). `now` is the engine's clock, microseconds. `crew` runs the
-    attempts, `beside` those at webhooks, which wait for others' machines, `aside` those at other
-    detached entries, so that nobody waits for them. `wake` is called when an attempt has ended for
-    which `work` did not wait.
+    `executors`: by kind of entry. `check`: raises EngineError `lease-lost` before an entry if the
+    lease is lost (G21). `now`: the engine's clock, microseconds. `crew`: runs the attempts.
+    `beside`: runs the attempts at webhooks, which wait for other machines. `aside`: runs those at
+    other detached entries, for which nobody waits. `wake`: called when a detached attempt has
+    ended.
     """
 
     rulebook: Rulebook
@@ -76,9 +76,9 @@ class Runner:
         self.attempts = Attempts(self.rulebook, self.executors, self.ledger.outbox, self.now)
 
     def load(self, entries: Iterable[Entry]) -> None:
-        """Begin with what the store has open: an earlier run may have begun any of it. What still
-        runs is waited for: what came of it is then asked of its target's log. What is held is tried
-        at once: whoever starts anew may have mended it."""
+        """Take over the open entries of the store. An earlier run may have tried any of them, so
+        their targets' logs are asked first. Attempts that still run are waited for. Held entries
+        are tried at once, because the cause may be gone since."""
         wait(self._running)
         self._running.clear()
         self.queues.clear()
@@ -93,7 +93,7 @@ class Runner:
         failpoint("queue.loaded")
 
     def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
-        """Entries that were stored just now, with the firings of their bucket."""
+        """Add entries that were stored just now, with the firings of their bucket."""
         stored = list(entries)
         self._put(stored)
         open_now = [entry for entry in stored if entry.state in OPEN]
@@ -107,14 +107,14 @@ class Runner:
         *,
         patient: bool = False,
     ) -> int:
-        """Run what is due, until nothing is or `stopped`, which is asked before each entry; returns
-        how many entries were done. Detached entries are started, but waited for only by the
-        `patient`.
+        """Run what is due, until nothing is left, or `stopped` (asked before each entry). Returns
+        how many entries were done. Detached entries are started; `patient`: they are waited for,
+        too.
 
-        An entry that fails is due again after a pause that doubles. One that has used up its
-        attempts is dead, or held and tried again at the longest pause. Neither is waited for: what
-        becomes due meanwhile is left to the next call, however short the pauses are.
-        Raises EngineError `lease-lost`, `spark-lost`, and OutageError where the store is away.
+        A failed entry is due again after a pause that doubles. An entry without further attempts is
+        dead, or it is held and tried again at the longest pause. What becomes due during the call
+        is left to the next call.
+        Raises EngineError `lease-lost`, `spark-lost`, and OutageError if the store is away.
         """
         done = tried = 0
         self._looked_at = self.now()
@@ -140,8 +140,8 @@ class Runner:
 
     @property
     def due(self) -> int | None:
-        """When an entry is due again, or an alternative is to be done; None if neither. One that is
-        due at the last call already waits for another to end."""
+        """When the next entry or alternative is due; None if there is none. Entries that were due
+        at the last call are left out: they wait for another entry to end."""
         times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
         again = self.queues.next_due(self._looked_at)
         return min([*times, *([] if again is None else [again])], default=None)
@@ -163,9 +163,9 @@ class Runner:
             self._settle([self._told(found, present)])
 
     def purge(self, rule: str, present: Present) -> int:
-        """Make the open entries of a rule dead, sealed (G24), but for those that cannot be, and
-        have no alternative done; returns how many are open no more. What runs just now is waited
-        for. Raises as `work` does."""
+        """Seal the open entries of a rule, and make them dead (G24). Entries that cannot be sealed
+        stay open. Alternatives are dropped. Running attempts are waited for. Returns how many
+        entries were closed. Raises as `work` does."""
         wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
         if running:
             self._settle([self._outcome(future, present) for future in running])
@@ -181,7 +181,7 @@ class Runner:
         return ended
 
     def _told(self, outcome: Outcome, present: Present) -> Outcome:
-        """The outcome of a skip, a redrive or a purge, with what it tells the rules that watch the
+        """The outcome of a skip, a redrive or a purge, with the signals for rules that watch the
         action."""
         entry = outcome.entry
         if not present.watched(entry.rule):
@@ -190,7 +190,7 @@ class Runner:
         return self.attempts.told(outcome, own, present)
 
     def _purged(self, waiting: Waiting) -> Outcome | None:
-        """The outcome of an entry that is to land no more, None if it still could."""
+        """The outcome of an entry that is purged; None if it could still land."""
         entry, fate = waiting.entry, Fate.SEALED
         if waiting.tried or entry.progress.attempts:
             try:
@@ -206,7 +206,7 @@ class Runner:
         return Outcome(entry, progress)
 
     def _start(self, present: Present) -> None:
-        """Start what may run now, as far as there are hands."""
+        """Start the entries that may run now, as long as threads are free."""
         running = [waiting.entry for waiting in self._running.values()]
         busy = Counter(id(self._hands(entry)) for entry in running)
         for waiting in self.queues.ready(self._looked_at, running):
@@ -230,13 +230,13 @@ class Runner:
         return self.crew if entry.turn.stage is not None else self.aside or self.crew
 
     def _put(self, entries: Iterable[Entry]) -> None:
-        """Entries that were stored just now."""
+        """Put entries into the queues that were stored just now."""
         stored = list(entries)
         self._timed |= {e.number: e for e in stored if e.otherwise_at is not None}
         self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
 
     def _do_otherwise(self, present: Present) -> None:
-        """Store the alternatives of the entries that were not done in time, once for a firing
+        """Store the alternatives of entries that were not done in time. Each firing has one at most
         (G23)."""
         now = self.now()
         for entry in [e for e in self._timed.values() if (e.otherwise_at or 0) <= now]:
@@ -267,8 +267,8 @@ class Runner:
         return outcome if outcome.answers is None else present.damped(outcome)
 
     def _sealed(self, entry: Entry) -> Fate:
-        """The fate of an entry that cannot land any more. One that nobody has sent yet needs no
-        seal: it would pass the marker of an earlier one of its queue. Raises SinkError."""
+        """Seal an entry. Returns its fate. An entry that was never sent needs no seal; a seal would
+        even move the marker past an earlier entry of its queue. Raises SinkError."""
         behind = any(
             w.entry.queue == entry.queue
             and w.entry.app_id == entry.app_id
@@ -281,7 +281,7 @@ class Runner:
         return self.executors[entry.kind].seal(entry, firings)
 
     def _settle(self, outcomes: Sequence[Outcome]) -> int:
-        """Settle outcomes and bring the queues up to them; how many entries are done."""
+        """Settle outcomes, and update the queues. Returns how many entries are done."""
         try:
             successors = self.ledger.outbox.settle(outcomes)
         except EngineError as error:
@@ -343,9 +343,9 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
 
 
 class Targets:
-    """What a statement has to know of its target changes with every commit to it. It is looked up
-    in a thread, for one table after the other, as soon as nothing is left to do and while a bucket
-    is read. Not for use by several threads."""
+    """Looks up in advance what a statement has to know of its target, which every commit changes.
+    A thread looks at one table after the other while the engine is idle or reads a bucket. Not for
+    use by several threads."""
 
     def __init__(self, sink: Sink) -> None:
         self._sink = sink
@@ -353,11 +353,11 @@ class Targets:
         self._thread: threading.Thread | None = None
 
     def wrote(self, tables: Collection[str]) -> None:
-        """What is known of these tables is of no use any more."""
+        """Say that these tables have changed."""
         self._written.update(tables)
 
     def make_ready(self) -> None:
-        """Start to look at what was written since it was last looked at; returns at once."""
+        """Start to look at the tables that have changed since the last look. Returns at once."""
         if self._written and (self._thread is None or not self._thread.is_alive()):
             given = (frozenset(self._written),)
             self._thread = threading.Thread(target=self._sink.ready, args=given, daemon=True)
@@ -365,6 +365,6 @@ class Targets:
             self._written.clear()
 
     def close(self) -> None:
-        """Wait for what is under way, but not for long: nothing depends on it."""
+        """Wait for the thread, but not for long: nothing depends on it."""
         if self._thread is not None:
             self._thread.join(_CLOSING_SECONDS)

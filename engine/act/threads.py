@@ -14,8 +14,8 @@ T = TypeVar("T")
 
 
 class Crew(Generic[T]):
-    """At most `size` threads, made as they are needed. They are daemons: one that hangs in a
-    statement does not keep the process from ending, as a pool of the standard library would."""
+    """At most `size` threads, made when needed. They are daemons: unlike a pool of the standard
+    library, a thread that hangs in a statement does not keep the process from ending."""
 
     def __init__(self, name: str, size: int) -> None:
         self.size = size
@@ -34,7 +34,7 @@ class Crew(Generic[T]):
         return future
 
     def close(self) -> None:
-        """End the threads, each after the call that it is in."""
+        """End each thread after its current call."""
         for _ in range(self._made):
             self._tasks.put(None)
 

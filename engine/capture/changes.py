@@ -1,4 +1,4 @@
-"""A table's changes in one bucket, as one Arrow table that all its event types share."""
+"""The changes of a table in one bucket: one Arrow table that all its event types share."""
 
 from __future__ import annotations
 
@@ -19,9 +19,10 @@ _NO_ROWS: Int64 = np.empty(0, np.int64)
 
 @dataclass(frozen=True, slots=True)
 class Changes:
-    """n changes. `rows`: what the request asked for; `before`: columns of the pre-images, null
-    where there is none, n rows too; version[n], kind[n] (`ChangeKind`), time[n]; `order` are the
-    row numbers in order of time, None where they are in order."""
+    """n changes. `rows`: the columns that the request asked for. `before`: columns of the
+    pre-images, null for other changes than updates. Change i has version[i], kind[i]
+    (`ChangeKind`), time[i]. `order`: the row numbers in order of time; None if the rows are in that
+    order."""
 
     rows: pa.Table
     before: pa.Table
@@ -37,7 +38,8 @@ class Changes:
         return self.order[mask[self.order]]
 
     def column(self, name: str) -> pa.ChunkedArray:
-        """A column by the name that a filter, an id or a rule has for it."""
+        """A column by the name that filters, ids and rules use: `x`, `old.x`, `old`,
+        `_change_type`."""
         if name == CHANGE_TYPE:
             names = pa.array(["insert", "delete", "update", "insert"])
             return pa.chunked_array([names.take(pa.array(self.kind))])
@@ -48,7 +50,7 @@ class Changes:
         return self.rows.column(name)
 
     def struct(self, table: pa.Table, names: list[str]) -> pa.ChunkedArray:
-        """Columns as one struct column, null where the change is no update."""
+        """Columns as one struct column, null for other changes than updates."""
         columns = table.select(names).combine_chunks().columns
         arrays = [c.chunk(0) if c.num_chunks else pa.array([], c.type) for c in columns]
         mask = pa.array(self.kind != ChangeKind.UPDATE)
@@ -56,7 +58,7 @@ class Changes:
 
 
 def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
-    """The changes from what the feed gave: images paired, kinds and instants as numbers.
+    """The changes made of the rows of a feed: images are paired, kinds and instants are numbers.
 
     Raises EngineError `unpaired-update`.
     """
@@ -83,7 +85,7 @@ def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
 
 
 def _put_together(codes: Int64, images: Images) -> tuple[Int64, Int64]:
-    """The row numbers of all changes, and their kinds."""
+    """The row numbers of all changes, and their kinds: inserts, then deletes, then updates."""
     inserted = np.concatenate([np.flatnonzero(codes == ChangeKind.INSERT), images.inserted])
     deleted = np.concatenate([np.flatnonzero(codes == ChangeKind.DELETE), images.deleted])
     taken = np.concatenate([inserted, deleted, images.after])

@@ -1,7 +1,7 @@
 """The commits of a table as occurrences: `on: transaction` and `on: commit` (S10).
 
-A commit at T begins at T - 1 us and ends at T + 1 us, so that its rows, at T, lie inside. Its plain
-name is its end.
+A commit at T begins at T - 1 us and ends at T + 1 us. Its rows are at T, between the two. The event
+type itself is the end of the commit.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[R
 def _ids(
     event: str, table_id: str, row: Int64, version: Int64, id_sets: Mapping[str, object]
 ) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.uint64]]]:
-    """A version of a table is one commit: no parameter need tell it apart."""
+    """The ids of commits. The version identifies a commit, so no parameter is hashed."""
     none = np.zeros((len(version), 2), np.uint64)
     kind = np.full(len(version), ChangeKind.INSERT, np.int64)
     found = occurrence_ids(event, table_id, row, version, kind, none)

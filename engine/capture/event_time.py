@@ -1,4 +1,4 @@
-"""Rows that stand at a time of their own: `time:`, `lateness:`, `ahead:` (G5)."""
+"""Rows with an event time: `time:`, `lateness:`, `ahead:` (G5)."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ def timed(
     commit: Int64,
     seen_at: int | None = None,
 ) -> Timed:
-    """The rows row[n] of commits at commit[n] at the times of `column`, microseconds. One is late
-    if its time is before its commit's by more than the lateness. Rows of a snapshot that was
-    `seen_at` some time are never late.
+    """The rows `row` at the times in `column`, microseconds. commit[n] is the instant of the commit
+    of row[n]. A row is late if its time is before its commit by more than the lateness. `seen_at`:
+    when a snapshot was read; its rows are never late.
 
     Example: with lateness 10 min a row of 9:55 in a commit at 10:00 stands at 9:55, one of 9:45 is
     late. With `ahead` 1 h, one of 11:30 is refused.

@@ -1,7 +1,7 @@
-"""Pre- and post-images of updates, paired by the table's key (G11).
+"""Pairs the pre- and post-images of updates by the table's key (G11).
 
-The feed gives the two images of an updated row as two rows without a link. They are paired here by
-(version, key); a pair that is equal in all columns is no update.
+The feed gives the two images of an updated row as two separate rows. They are paired by (version,
+key). A pair that is equal in all columns is no update.
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ _SEED = (np.uint64(0), np.uint64(1))
 
 @dataclass(frozen=True, slots=True)
 class Images:
-    """Row numbers: the pre- and post-image of each update, and the images that belong to no pair,
-    which are deletes and inserts (`on_unpaired: delete_insert`)."""
+    """Row numbers. before[i] and after[i] are the images of update i. `deleted` and `inserted` are
+    pre- and post-images without a partner (`on_unpaired: delete_insert`)."""
 
     before: Int64
     after: Int64
@@ -33,11 +33,11 @@ class Images:
 
 
 def pair_images(rows: pa.Table, before: Int64, after: Int64, table: Table) -> Images:
-    """Pair the pre-images `before` with the post-images `after`, row numbers of `rows`; pairs that
+    """Pair the pre-images `before` with the post-images `after` (row numbers of `rows`). Pairs that
     are equal in all columns are left out.
 
-    Raises EngineError `unpaired-update` for a key that is not unique among a commit's images, or
-    that an update changed, unless the table's `on_unpaired` is `delete_insert`.
+    Raises EngineError `unpaired-update` if a key is not unique among the images of a commit, or an
+    update changed it; not if the table's `on_unpaired` is `delete_insert`.
     """
     to_after, to_before = match_rows(_identity(rows, before, table), _identity(rows, after, table))
     if table.on_unpaired == "stop" and (np.any(to_after < 0) or np.any(to_before < 0)):
@@ -49,7 +49,7 @@ def pair_images(rows: pa.Table, before: Int64, after: Int64, table: Table) -> Im
 
 
 def changed(before: pa.ChunkedArray, after: pa.ChunkedArray) -> npt.NDArray[np.bool_]:
-    """Where two columns differ; null is equal to null, and NaN to NaN."""
+    """Whether two columns differ, by row. Null equals null, and NaN equals NaN."""
     hashes = [row_hash(pa.table({"value": column})) for column in (before, after)]
     return np.asarray(np.any(hashes[0] != hashes[1], axis=1), np.bool_)
 
@@ -65,7 +65,7 @@ def _same(rows: pa.Table, mark: str, first: Int64, second: Int64) -> npt.NDArray
 
 
 def _unpaired(rows: pa.Table, before: Int64, after: Int64, table: Table) -> EngineError:
-    """Names no value of the key: what a table holds is for nobody who reads a log."""
+    """The error. It names no value of the key, because logs hold no values of tables."""
     at = np.concatenate([before, after])
     version = int(rows.column(VERSION).to_numpy()[at].min())
     return EngineError(

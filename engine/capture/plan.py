@@ -1,4 +1,4 @@
-"""Planning: what the next bucket holds, before anything of it is read (G2, G4, G8, G9)."""
+"""Plans the next bucket: what it holds, before anything of it is read (G2, G4, G8, G9)."""
 
 from __future__ import annotations
 
@@ -32,16 +32,15 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Change, Rulebook, TableEvent
 
 log = logging.getLogger(__name__)
-_BEFORE_COMMIT = 2  # us: the watermark next before an instant
+_BEFORE_COMMIT = 2  # us: from the last watermark before a commit to its instant
 
 
 @dataclass(frozen=True, slots=True)
 class Listing:
-    """Every source of a rulebook as it stood at `now` or a little later, instants fixed.
+    """All sources of a rulebook, listed at `now` or a little later, with fixed instants.
 
-    `slack`: how long after its time a commit is waited for, us. `earliest`: the first event time
-    of what a rulebook's first bucket reads as snapshots. `received`: when the first of the signals
-    that wait was received.
+    `slack`: how long late commits are waited for, microseconds. `earliest`: the first event time in
+    the snapshots of a rulebook's first bucket. `received`: when the first waiting signal came.
     """
 
     now: int
@@ -52,7 +51,7 @@ class Listing:
 
     @property
     def limit(self) -> int:
-        """The latest W that waits for commits that are late."""
+        """The latest watermark at which late commits have been waited for."""
         return floor_watermark(self.now - self.slack)
 
 
@@ -66,12 +65,12 @@ def list_sources(
     clock: Callable[[], int],
     after: Mapping[str, int] | None = None,
 ) -> Listing:
-    """List every source. `now` was read from the engine's `clock` before the call, or a commit
-    could be passed over. What is taken of a table stands later than the last bucket, and than
-    `after` says. The clock is read again after each listing: a commit that was made during
-    a slow one is not ahead of it (G1).
+    """List all sources. `now` must be read from the engine's `clock` before the call: else a commit
+    could be missed. The clock is read again after each listing, so that a commit made during a slow
+    one is not taken for one of the future (G1). Commits are placed after the last bucket, and after
+    the instants in `after`, by table.
 
-    Raises EngineError where a table cannot go on (G10).
+    Raises EngineError if a table cannot go on (G10).
     """
     heads = {}
     begin(LOOKING, len(sources.tables))
@@ -105,9 +104,9 @@ def _times(rulebook: Rulebook) -> Iterator[tuple[str, str]]:
 
 
 def watermark_before(state: State, listing: Listing) -> int:
-    """W_prev of the next plan. A rulebook's first lies before all that a table's `start` reads:
-    before the commits, and the event times of the rows of a snapshot. And before the signals that
-    wait for it, so that each stands at its own instant."""
+    """The watermark before the next plan. That of a rulebook's first plan lies before all that the
+    tables' `start` reads: before commits, event times of snapshot rows, and waiting signals. So
+    each of these stands at its own instant."""
     if state.watermark is not None:
         return state.watermark
     limit, heads = listing.limit, listing.heads.values()
@@ -134,10 +133,10 @@ def make_plan(
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
-    `used` are the columns of each table that the rulebook reads, for G12; `until` lowers W (a span
-    halved after failures, or cut to fewer timers, G8); `timer` is when the detector wants to be
-    stepped though nothing arrives, or the next of `clocks` occurs. Tables that raise no events are
-    pinned by `pin`. Pure. Raises EngineError `schema-incompatible`.
+    `used`: by table, the columns that the rulebook reads (G12). `until`: an upper bound of the
+    watermark, after failures or to have fewer timers (G8). `timer`: when the next timer is due, or
+    the next of `clocks` occurs. Tables that raise no events are pinned later, by `pin`. The
+    function has no effects. Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
     limit, before = listing.limit, watermark_before(state, listing)
@@ -184,8 +183,8 @@ def make_plan(
 
 
 def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
-    """The plan with the latest versions of the tables that raise no events, but for those that are
-    gone: what is done to them will say so."""
+    """The plan with the latest versions of the tables that raise no events. Missing tables are only
+    logged: statements that use them fail."""
     others = {}
     for name, table in rulebook.tables.items():
         if name not in plan.pinned:
@@ -199,8 +198,8 @@ def pin(plan: Plan, rulebook: Rulebook, feed: Feed) -> Plan:
 
 
 def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None = None) -> int | None:
-    """When W passes the first of what is visible after W_prev, or the next timer, so that a plan
-    can take it; on the clock of `Listing.now`. None where there is neither."""
+    """When the next plan can take something: the first of what is visible, or the next timer. On
+    the clock of `Listing.now`. None if there is neither."""
     timers = () if timer is None else (timer,)
     first = min((*_listed(listing), *_received(unplaced), *timers), default=None)
     if first is None:
@@ -209,8 +208,8 @@ def due(listing: Listing, unplaced: Unplaced, before: int, timer: int | None = N
 
 
 def behind(listing: Listing, unplaced: Unplaced, taken: Plan | None = None) -> Activity:
-    """What is visible and not taken yet, as the engine catches up with it; or once a plan is
-    `taken`."""
+    """The activity of an engine that catches up: how much is visible and not taken yet. `taken`: a
+    plan that counts as taken already."""
     read = {r.table: r.cursor.version for r in taken.ranges} if taken else {}
     ahead = (head.head - read.get(t, head.cursor.version) for t, head in listing.heads.items())
     left = (*_listed(listing), *_received(unplaced))
@@ -224,8 +223,8 @@ def behind(listing: Listing, unplaced: Unplaced, taken: Plan | None = None) -> A
 
 
 def half(plan: Plan) -> int | None:
-    """A watermark that leaves the later half of a plan's instants out; None where they are all in
-    one cell of the grid, which no watermark parts."""
+    """A watermark in the middle of a plan's instants. None if all of them are in one cell of the
+    grid, which no watermark parts."""
     instants = {instant for span in plan.ranges for instant in span.instants.values()}
     instants |= {signal.instant for signal in plan.signals if signal.instant is not None}
     cells = [min(cell) for _, cell in groupby(sorted(instants), key=ceil_watermark)]
@@ -235,14 +234,14 @@ def half(plan: Plan) -> int | None:
 
 
 def stuck(plan: Plan, error: Exception) -> EngineError:
-    """Why the engine stops at a plan that it cannot carry out."""
+    """The error of an engine that cannot carry out a plan."""
     spans = (
         ", ".join(f"{r.table} version {r.first} to {r.last}" for r in plan.ranges)
         or "signals, timers"
     )
     return EngineError(
         "bucket-failed",
-        f"bucket {plan.bucket} of {plan.rulebook} ({spans or 'signals, timers'}) cannot be taken: "
+        f"bucket {plan.bucket} of {plan.rulebook} ({spans}) cannot be taken: "
         f"{type(error).__name__}: {error}",
         "the cursors stay before it; remove the cause and run again"
         + (", or `tidegate reset TABLE --from VERSION` to go on behind it" if plan.ranges else ""),
@@ -250,7 +249,7 @@ def stuck(plan: Plan, error: Exception) -> EngineError:
 
 
 def given_up_text(plan: Plan | None) -> str:
-    """What of a plan the next start takes up, where a stop has cut it short."""
+    """The log line of a stop: what the next start takes again."""
     if plan is None:
         return "stopped before a bucket was planned; the next start goes on from here"
     commits = sum(len(span.instants) for span in plan.ranges)
@@ -274,7 +273,7 @@ def _received(unplaced: Unplaced) -> Iterator[int]:
 
 
 def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection[str]]) -> None:
-    """A change of schema is judged when its commit is the next one; till then it only cuts."""
+    """Check the schema change of a table's first commit. A later one ends the bucket before it."""
     for name, head in heads.items():
         if head.commits and (schema := head.commits[0].schema) is not None:
             version = head.commits[0].version
@@ -284,8 +283,9 @@ def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection
 def _watermark(
     heads: Mapping[str, TableHead], told: Collection[str], before: int, limit: int, rows_max: int
 ) -> int:
-    """The latest W that neither passes over a commit left out nor holds too many rows. `told`: the
-    tables of which each commit is an occurrence, whether it changes rows or not."""
+    """The latest watermark before the first commit that is left out, and with no more than
+    `rows_max` rows. `told`: tables of which each commit counts as a row, because it is an
+    occurrence."""
     rows: list[tuple[int, int]] = []
     for table, head in heads.items():
         least = int(table in told)
@@ -307,15 +307,12 @@ def _watermark(
     return limit
 
 
-def _taken(head: TableHead, watermark: int) -> tuple[Commit, ...]:
-    return tuple(commit for commit in head.commits if commit.instant <= watermark)
-
-
 def _ranges(
     state: State, heads: Mapping[str, TableHead], before: int, watermark: int
 ) -> Iterator[TableRange]:
     for name, head in heads.items():
-        cursor, commits = head.cursor, _taken(head, watermark)
+        cursor = head.cursor
+        commits = [commit for commit in head.commits if commit.instant <= watermark]
         if head.snapshot:
             if (instant := after_watermark(before)) <= watermark:
                 at = cursor.version
@@ -344,7 +341,7 @@ def _range(name: str, cursor: Cursor, commits: Sequence[Commit]) -> TableRange:
 
 
 def _place(signals: Sequence[Signal], before: int, watermark: int) -> Iterator[Signal]:
-    """The signals whose instants (G4) the bucket holds."""
+    """The signals that the bucket holds, at their instants (G4)."""
     for signal in signals:
         instant = max(signal.received_at, before + 1)
         if instant <= watermark:

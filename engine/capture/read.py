@@ -1,4 +1,4 @@
-"""Capture: a plan becomes a bucket of occurrences (G2, G5, G6, G11, G25)."""
+"""Reads what a plan holds, and makes its occurrences (G2, G5, G6, G11, G25)."""
 
 from __future__ import annotations
 
@@ -50,7 +50,8 @@ _KINDS: Mapping[
 
 
 class Capture:
-    """Reads for one rulebook. Made anew when the rulebook, or what it needs, changes."""
+    """Captures the occurrences of one rulebook. Another rulebook or other needs take a new
+    object."""
 
     def __init__(self, rulebook: Rulebook, needs: Needs) -> None:
         self._rulebook = rulebook
@@ -70,8 +71,8 @@ class Capture:
         return request.used if request else ()
 
     def capture(self, plan: Plan, feed: Feed, clocks: Clocks = NO_CLOCKS) -> Bucket:
-        """Read what the plan holds: one Spark job a table, a second one only where a `where` over
-        old and new is beyond Arrow. Raises EngineError as `Feed.read` does, and
+        """Read what the plan holds. It takes one Spark job a table, and a second one for a `where`
+        over old and new that Arrow cannot decide. Raises EngineError as `Feed.read` does, and
         `unpaired-update`."""
         batches: dict[str, Batch] = {}
         rejected: list[Rejected] = []
@@ -129,7 +130,7 @@ class Capture:
     def _of_commits(
         self, span: TableRange, feed: Feed
     ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
-        """The commits of a range, by event type that a rule listens to."""
+        """The commits of a range, for each event type that a rule listens to."""
         events = self._commits.get(span.table)
         if events and not span.snapshot:
             table, book = self._rulebook.tables[span.table], self._rulebook.name
@@ -138,8 +139,8 @@ class Capture:
     def _signals(
         self, signals: Sequence[Signal], feed: Feed
     ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
-        """By event type that a rule listens to. Rejected are those whose fields are not of the
-        types declared now, and those on which its `where` raises."""
+        """The signals, for each event type that a rule listens to. Signals are rejected if their
+        fields are not of the types declared now, or the `where` raises on them."""
         by_event: dict[str, list[Signal]] = {}
         for signal in sorted(signals, key=lambda s: (s.instant, s.key)):
             by_event.setdefault(signal.event, []).append(signal)
@@ -180,7 +181,7 @@ def _rejected(signal: Signal, reason: str) -> Rejected:
 
 
 def _together(rows: Batch, raised: Batch) -> Batch:
-    """Two batches of one signal as one, in order of time: `rows` of its table, and the signals
+    """Two batches of one signal as one, in order of time: `rows` from its table, and the signals
     that were `raised` one by one."""
     depth = [np.zeros(len(b), np.int32) if b.depth is None else b.depth for b in (rows, raised)]
     whole = Batch(
@@ -200,7 +201,8 @@ def _is_empty(span: TableRange) -> bool:
 
 
 class _TableCapture:
-    """The occurrences of the event types of one table; what several of them share is done once."""
+    """Makes the occurrences of the event types of one table. What several of them share is computed
+    once."""
 
     def __init__(
         self,
@@ -214,7 +216,7 @@ class _TableCapture:
         self._span = span
         self._changes = changes
         self._book = plan.rulebook
-        # The rows of a rulebook's first snapshots stand at their times, however long ago.
+        # The rows of a rulebook's first snapshots keep their event times, however old they are.
         self._seen_at = plan.now if span.snapshot and plan.bucket == 1 else None
         self._decided = (
             feed.decide(_images(request, changes), request.decide, span.table)
@@ -228,8 +230,8 @@ class _TableCapture:
         self._depth = np.array(depths, np.int32) if span.depths else None
 
     def batch(self, request: EventRequest) -> tuple[Batch, list[Rejected]]:
-        """The occurrences of one event type, and the rows that cannot be: those on which its
-        `where` raises, and those whose event time is missing, late or too far ahead."""
+        """The occurrences of one event type, and the rejected rows: those on which its `where`
+        raises, and those whose event time is missing, late or too far ahead."""
         event, changes = request.event, self._changes
         key = EventKey.of(event.name)
         rows, raising = self._occurrences(request)
@@ -263,7 +265,8 @@ class _TableCapture:
         return batch, wrong
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
-        """Row numbers in order of time, and those on which the predicate raises."""
+        """The row numbers of the occurrences, and of the rows on which the predicate raises, in
+        order of time."""
         event, asked = request.event, request.asked
         sort = (event.change, request.filter.text if request.filter else None, asked, event.of)
         if sort not in self._rows:
@@ -275,7 +278,7 @@ class _TableCapture:
                 columns = {name: self._changes.column(name) for name in request.filter.columns}
                 mask &= request.filter.run(columns)
             elif asked is not None and len(mask):
-                answer = self._answer(asked)
+                answer = self._said(asked).column(asked)
                 raising = mask & answer.is_null().to_numpy()
                 mask &= answer.fill_null(False).to_numpy()
             self._rows[sort] = self._changes.in_order(mask), self._changes.in_order(raising)
@@ -286,11 +289,8 @@ class _TableCapture:
         masks = [changed(before, after) for before, after in pairs]
         return np.asarray(np.any(masks, axis=0), np.bool_)
 
-    def _answer(self, asked: str) -> pa.ChunkedArray:
-        return self._said(asked).column(asked)
-
     def _said(self, asked: str) -> pa.Table:
-        """The table that has the answers of a predicate."""
+        """The table that has the column with a predicate's answers."""
         decided = self._decided
         if decided is not None and asked in decided.column_names:
             return decided
@@ -309,7 +309,7 @@ class _TableCapture:
         return self._hashes[columns]
 
     def _table(self, request: EventRequest) -> pa.Table:
-        """The parameters as columns; fields `old.x` of the pre-image become one struct `old`."""
+        """The parameters as columns. The fields `old.x` are one struct column `old`."""
         sort = tuple(request.carry.items())
         if sort not in self._tables:
             fields = [c.removeprefix(f"{OLD}.") for c in request.carry if c.startswith(f"{OLD}.")]
@@ -337,7 +337,7 @@ class _TableCapture:
 
 
 def _images(request: TableRequest, changes: Changes) -> pa.Table:
-    """Rows as a `where` over old and new sees them."""
+    """Rows with the structs `old` and `new`, for a `where` over both."""
     columns = changes.rows.select(request.read.columns)
     new = pa.StructArray.from_arrays(
         [c.combine_chunks() for c in columns.columns], columns.column_names

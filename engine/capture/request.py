@@ -1,4 +1,4 @@
-"""What is asked of one table for all event types at once, worked out once for a schema."""
+"""The request for the changes of a table: one for all its event types, made once for a schema."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Needs
 from tidegate.rules.model import Change, Table, TableEvent
 
-_ONLY_MAX = 8  # distinct predicates that are worth putting into the scan
+_ONLY_MAX = 8  # the most predicates that are pushed into the scan
 _WORD = re.compile(r"`((?:[^`]|``)+)`|([A-Za-z_]\w*)")
 _FEED_TYPES: Mapping[Change, frozenset[str]] = {
     Change.INSERT: frozenset({"insert"}),
@@ -28,10 +28,10 @@ _FEED_TYPES: Mapping[Change, frozenset[str]] = {
 class EventRequest:
     """One event type of the table.
 
-    `carry` maps its parameters to columns of the table (`old`, `old.x` and `_change_type` stand for
-    themselves; those of a beginning are all `old.x`); `ids` the columns that each set of parameters
-    (`engine.core.columns.ids.column_set`) is hashed of. Exactly one of `filter` (Arrow decides) and
-    `asked` (a column that Spark has decided or will decide) is set if there is a `where`.
+    `carry`: by parameter, its column: of the table, or `old`, `old.x`, `_change_type`. The
+    beginning of an update has `old.x` for all of them. `ids`: by the digest of a set of parameters
+    (`engine.core.columns.ids.column_set`), the columns that are hashed. With a `where`, one of two
+    is set: `filter`, which Arrow runs, or `asked`, the column with Spark's answers.
     """
 
     event: TableEvent
@@ -43,9 +43,9 @@ class EventRequest:
 
 @dataclass(frozen=True, slots=True)
 class TableRequest:
-    """`read` goes to the feed; `decide` are predicates over paired images, by column name.
-
-    `old` are the columns of the pre-image that are wanted.
+    """One table. `read`: the request to the feed. `decide`: predicates over paired images that
+    Spark decides afterwards, by column name. `old`: the columns of the pre-image that are read.
+    `paired`: images are paired.
     """
 
     table: Table
@@ -68,7 +68,8 @@ def table_request(
     needs: Needs,
     id_sets: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> TableRequest:
-    """`id_sets`: by event type, parameters by the digest of their set."""
+    """The request for a table. `id_sets`: by event type, the parameters of each set, by its
+    digest."""
     schema = arrow_schema(schema_json)
     events = tuple(events)
     paired = bool(table.key) and any(e.change in (Change.UPDATE, Change.CHANGE) for e in events)
@@ -159,7 +160,7 @@ class _Compiler:
         return self._filters[text, images]
 
     def _ask(self, text: str, images: bool) -> str:
-        """The column that will say whether the predicate holds."""
+        """The name of the column that will have Spark's answers to a predicate."""
         asked = self.decided if images else self.asked
         for name, known in asked.items():
             if known == text:
@@ -171,7 +172,7 @@ class _Compiler:
         return name
 
     def _need_mentioned(self, text: str) -> None:
-        """Spark gets these rows from here, so every column that may be meant must be at hand."""
+        """Read every column that a predicate may name: the rows are sent back to Spark for it."""
         found = _WORD.findall(text)
         words = {quoted.replace("``", "`").lower() or word.lower() for quoted, word in found}
         mentioned = {name for name in self._schema.names if name.lower() in words}

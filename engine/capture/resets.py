@@ -13,8 +13,8 @@ from tidegate.rules.model import Rulebook, Start
 def with_resets(
     rulebook: Rulebook, state: State, controls: Iterable[Control]
 ) -> tuple[Rulebook, State]:
-    """Rulebook and state as the next plan is to see them: a reset table is as one never read, that
-    starts at its head or at the version asked for. What it reads again are new occurrences."""
+    """Rulebook and state for the next plan. A reset table counts as never read. It starts at its
+    head, or at the version asked for. Changes that are read again are new occurrences."""
     tables, cursors = dict(rulebook.tables), dict(state.cursors)
     for control in controls:
         if control.kind == "reset" and control.subject in tables:
@@ -25,8 +25,8 @@ def with_resets(
 
 
 def read_again_after(state: State, controls: Iterable[Control]) -> dict[str, int]:
-    """The instants after which reset tables are read again, as far as that is later than the last
-    bucket: rules that were enabled before the reset are to see what it reads."""
+    """By reset table, an instant after which its commits are placed, if that is later than the last
+    bucket. Rules that were enabled before the reset have begun by then, and see the commits."""
     found: dict[str, int] = {}
     begun = max(state.activations.values(), default=0)
     for control in controls:

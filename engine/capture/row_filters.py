@@ -1,6 +1,6 @@
-"""What a `where` says of rows that are at hand: signals, and the commits of a table.
+"""Decides a `where` over rows at hand: signals, and the commits of a table.
 
-Arrow decides the common forms (G30), Spark the others: one job for the rows of an event type.
+Arrow decides the common forms (G30). Spark decides the others, in one job an event type.
 """
 
 from __future__ import annotations
@@ -17,14 +17,14 @@ from tidegate.engine.core.values import Int64
 
 Bools = npt.NDArray[np.bool_]
 Undecided = list[tuple[Int64, str]]
-"""Row numbers, and the reason why a predicate cannot decide them: "" where it raises, else a colon
+"""Row numbers, and the reason why a predicate could not decide them: "" if it raised, else a colon
 and what happened."""
 _HELD = "_tidegate_held"
 
 
 def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bools, Undecided]:
-    """For each row whether the predicate is true; and the rows on which it raises, each with the
-    reason (G25). `source`: whose rows they are, as `Feed.decide` has it."""
+    """Whether the predicate is true, for each row; and the rows that it could not decide, by reason
+    (G25). `source`: see `Feed.decide`."""
     every = np.ones(rows.num_rows, np.bool_)
     if where is None or not rows.num_rows:
         return every, []
@@ -38,7 +38,7 @@ def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bo
 
 
 def reasons(said: pa.Table, asked: str, rows: Int64) -> Undecided:
-    """Rows that the predicate in column `asked` cannot decide, parted by the reason."""
+    """The `rows` that the predicate in column `asked` could not decide, grouped by reason."""
     if asked + WHY not in said.column_names or not len(rows):
         return [(rows, "")] if len(rows) else []
     found: dict[str, list[int]] = {}

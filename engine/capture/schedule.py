@@ -1,5 +1,5 @@
-"""The clocks of a rulebook, as planning sees them: when the next one occurs, how many occur in a
-bucket, which were missed (G2, G8).
+"""The clocks of a rulebook for planning: when the next one occurs, how many occur in a bucket,
+which were missed (G2, G8).
 
 Example: `report` occurs daily at 8:00 with `misfire: fire_last`, and the engine is down from Monday
 evening to Thursday noon. Tuesday's, Wednesday's and Thursday's were missed. The plan passes over
@@ -22,7 +22,7 @@ _SECOND = 1_000_000
 
 
 class Clocks:
-    """The clocks that rules listen to. What it remembers only saves work."""
+    """The clocks that rules listen to. Its memory is only a cache."""
 
     def __init__(self, clocks: Sequence[RunningClock], settings: Settings) -> None:
         self._clocks = clocks
@@ -36,9 +36,9 @@ class Clocks:
         return min((instant for instant in found if instant is not None), default=None)
 
     def passed_over(self, before: int, watermark: int, now: int) -> dict[str, int]:
-        """Up to which instant the occurrences of each clock are passed over in a bucket from
-        `before` to `watermark`, planned at `now`. Missed is what was due before `now` - the grace:
-        `skip` passes over all of it, `fire_last` over all but the last one."""
+        """By clock, the instant up to which a bucket from `before` to `watermark` passes over its
+        occurrences. An occurrence is missed if it was due before `now` minus the grace. `skip`
+        passes over all missed ones, `fire_last` over all but the last."""
         late = now - self._grace - 1
         found = {}
         for clock in self._clocks:
@@ -50,8 +50,8 @@ class Clocks:
         return found
 
     def missed(self, plan: Plan, begun_at: int) -> dict[str, int]:
-        """How many occurrences of each clock a plan passes over. What is older than the engine's
-        first start, as the commits of `start: earliest` are, nobody could have missed."""
+        """How many occurrences of each clock a plan passes over. Those before the engine's first
+        start (`begun_at`) do not count: no engine could have missed them."""
         before = max(plan.watermark_before, begun_at)
         counts = {
             clock: sum(
@@ -64,8 +64,8 @@ class Clocks:
         return {clock.name: count for clock, count in counts.items() if count}
 
     def cut(self, before: int, watermark: int, now: int) -> int:
-        """The latest watermark up to which no more than the limit of occurrences are to be held;
-        those of one millisecond together."""
+        """The latest watermark with no more occurrences than the limit. Those of one millisecond
+        stay together."""
         days = -(-(watermark - before) // _DAY) + 1
         if sum(clock.per_day for clock in self._clocks) * days <= self._limit:
             return watermark
@@ -90,7 +90,7 @@ class Clocks:
     def _held(
         self, clock: RunningClock, before: int, last: int, passed: Mapping[str, int]
     ) -> Int64:
-        """What a clock has in (before, last], but for what is passed over."""
+        """The occurrences of a clock in (before, last] that are not passed over."""
         first = max(before, passed.get(clock.name, before))
         if not self._occurs(clock, first, last):
             return np.empty(0, np.int64)
@@ -110,7 +110,7 @@ class Clocks:
 
     @staticmethod
     def _last(clock: RunningClock, before: int, until: int) -> int:
-        """The last occurrence in (before, until], of which there is one."""
+        """The last occurrence in (before, until]. There must be one."""
         span = _DAY
         while True:
             found = clock.instants(max(before + 1, until - span + 1), until)

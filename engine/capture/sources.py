@@ -1,4 +1,4 @@
-"""What a rulebook listens to, and how late commits may show (G2)."""
+"""The sources of a rulebook, and how long late commits are waited for (G2)."""
 
 from __future__ import annotations
 
@@ -19,11 +19,11 @@ _COARSE_SLACK_MS = 1_200
 
 @dataclass(frozen=True, slots=True)
 class Sources:
-    """What a rulebook listens to: worked out once, asked at every poll.
+    """The sources of a rulebook: computed once, used at every poll.
 
-    `tables` raise events: their cursors move even while no rule listens. `signals` are the explicit
-    event types: theirs are claimed even so. `slack_ms`: how long after its time a commit is waited
-    for, where times are not coarse.
+    `tables`: those that raise events; their cursors move even if no rule listens. `signals`: the
+    explicit event types; their signals are claimed even if no rule listens. `slack_ms`: how long
+    late commits are waited for, if times are not coarse.
     """
 
     tables: tuple[str, ...]
@@ -31,13 +31,13 @@ class Sources:
     slack_ms: int
 
     def slack_micros(self, heads: Mapping[str, TableHead]) -> int:
-        """The slack with the tables as they are now."""
+        """The slack, longer if the log of a table has coarse times."""
         coarse = any(head.coarse_times for head in heads.values())
         return 1_000 * (max(self.slack_ms, _COARSE_SLACK_MS) if coarse else self.slack_ms)
 
 
 def sources(rulebook: Rulebook) -> Sources:
-    """What a rulebook listens to, tables in its order."""
+    """The sources of a rulebook. Tables are in the rulebook's order."""
     events = rulebook.events.values()
     named = {e.table for e in table_events(rulebook)}
     tables = tuple(name for name in rulebook.tables if name in named)
@@ -49,7 +49,7 @@ def sources(rulebook: Rulebook) -> Sources:
 
 
 def _has_timers(rulebook: Rulebook) -> bool:
-    """Whether anything in the rulebook happens by itself."""
+    """Whether the rulebook has timers or clocks."""
     clocks = any(isinstance(event, ClockEvent) for event in rulebook.events.values())
     scripts = (node for each in rulebook.scripts.values() for node in walk(each.program.regex))
     rules = (node for rule in rulebook.rules.values() for node in rule.on.walk())

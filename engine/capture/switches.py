@@ -1,4 +1,4 @@
-"""Rules and scripts that are switched off and on while the engine runs (G24)."""
+"""Enables and disables rules and scripts while the engine runs (G24)."""
 
 from __future__ import annotations
 
@@ -13,10 +13,9 @@ from tidegate.rules.model import Rulebook
 
 @dataclass(frozen=True, slots=True)
 class Switched:
-    """What the next plan does to rules and scripts: `enabled` go on, `disabled` stop. Of the
-    enabled ones those that were disabled begin `anew`, and so do the rules that use them: without
-    what they had, each after the instant at which that was asked for. `answers`: by control, why it
-    changes nothing."""
+    """What the next plan does to rules and scripts. `enabled`: they go on. `disabled`: they stop.
+    `anew`: by rule, the instant at which it begins without its carried state: enabled ones that
+    were disabled, and the rules that use them. `answers`: by control, why it changes nothing."""
 
     enabled: frozenset[str] = frozenset()
     disabled: frozenset[str] = frozenset()
@@ -37,8 +36,8 @@ def switched(
     rulebook: Rulebook,
     quarantined: Collection[str] = (),
 ) -> Switched:
-    """What comes of the controls in their order; the last one of a rule holds. Rules with texts in
-    quarantine, `quarantined`, can be enabled, too: these texts run again then.
+    """What the controls do, in their order; the last one of a rule wins. `quarantined`: rules with
+    texts in quarantine. Enabling such a rule releases its texts.
 
     Example: `disable a` at 10:00, `enable a` at 10:05, of a rule that runs: both are carried out,
     and it begins anew. It sees nothing that stands before 10:05, whenever that is taken.
@@ -76,8 +75,8 @@ def switched(
 
 
 def _with_users(begun: Mapping[str, int], rulebook: Rulebook) -> dict[str, int]:
-    """The instant at which each rule begins, also of rules that use those in `begun` as events. A
-    rule begins no earlier than the rules that it uses."""
+    """The instant at which each rule begins, with the rules that use those in `begun`. A rule
+    begins no earlier than the rules that it uses."""
     found, changed = dict(begun), bool(begun)
     while changed:
         changed = False

@@ -142,7 +142,8 @@ def clock_batches(book: Rulebook, first: int, last: int) -> dict[str, Batch]:
 
 def batch_of(name: str, time: Int64) -> Batch:
     """Occurrences of a clock, which have no parameters."""
-    return Batch(name, time, np.arange(len(time)), _no_parameters(len(time)))
+    no_parameters = pa.table({"": pa.nulls(len(time))}).select([])
+    return Batch(name, time, np.arange(len(time)), no_parameters)
 
 
 def name_of(node: x.Clock | x.Cron) -> str:
@@ -255,7 +256,3 @@ class _Readings:
 
 def _year_begins(year: int) -> int:
     return (datetime(min(max(year, 1), 9999), 1, 1, tzinfo=UTC) - _EPOCH) // _MICROSECOND
-
-
-def _no_parameters(rows: int) -> pa.Table:
-    return pa.table({"": pa.nulls(rows)}).select([])

@@ -479,6 +479,18 @@ class Firings:
         return pc.and_(let, pc.is_null(self.firings[DAMPED]))
 
     @property
+    def acted_on(self) -> Firings:
+        """The firings that are acted on. The relation still has the rows of all."""
+        return replace(self, firings=self.firings.filter(self.through))
+
+    @property
+    def offsets(self) -> Int64:
+        """Firing i has the rows offsets[i]:offsets[i + 1] of the relation."""
+        groups = pc.run_end_encode(self.relation["firing_id"].combine_chunks())
+        offsets: Int64 = np.concatenate([[0], np.asarray(groups.run_ends)]).astype(np.int64)
+        return offsets
+
+    @property
     def damped(self) -> Mapping[str, int]:
         """How many firings were dropped, by the kind of damping."""
         if DAMPED not in self.firings.column_names:
@@ -518,6 +530,11 @@ class Firings:
         """The firing ids as they stand in the relation."""
         ids = self.firings["firing_id"].combine_chunks()
         values = ids.buffers()[1].to_pybytes() if len(ids) else b""
-        text = values[16 * ids.offset : 16 * (ids.offset + len(ids))].hex().encode()
-        offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
-        return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(text))
+        return hex_texts(values[16 * ids.offset : 16 * (ids.offset + len(ids))])
+
+
+def hex_texts(ids: bytes) -> pa.StringArray:
+    """Ids of 16 bytes each as strings of 32 lower-case hexadecimal digits."""
+    count, text = len(ids) // 16, ids.hex().encode()
+    offsets = np.arange(0, 32 * (count + 1), 32, dtype=np.int32)
+    return pa.StringArray.from_buffers(count, pa.py_buffer(offsets), pa.py_buffer(text))

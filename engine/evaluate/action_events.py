@@ -22,7 +22,7 @@ from tidegate.rules.model import Rulebook, SignalEvent
 
 
 def watched(book: Rulebook) -> Mapping[str, frozenset[str]]:
-    """By rule, the event types of its action that some enabled rule names, such as `end_of pay`."""
+    """By rule, the edges of its action that some enabled rule names, such as `end_of pay`."""
     of = action_edges(book)
     found: dict[str, set[str]] = {}
     for rule in book.rules.values():
@@ -32,11 +32,11 @@ def watched(book: Rulebook) -> Mapping[str, frozenset[str]]:
 
 
 def with_action_events(book: Rulebook, tables: Mapping[str, pa.Schema]) -> Rulebook:
-    """The rulebook with every edge as an event type of its own; those of actions are signals, with
-    the keys of their rule as fields. `tables`: the schemas by name, of which the keys' types are.
-    What rules do not see of their own writing is left out of event types of theirs.
+    """The rulebook with an event type for each edge, and for each `ignore_own: true`. Edges of
+    actions are signals with the keys of their rule as fields. `tables`: schemas by name, from which
+    the keys have their types.
 
-    Raises InputError where a key's type cannot be known, or no signal can carry it.
+    Raises InputError if a key's type cannot be known, or no signal can carry it.
     """
     book = without_own(with_edges(book, {*book.events, *book.rules}))
     of = action_edges(book)
@@ -56,7 +56,7 @@ def with_action_events(book: Rulebook, tables: Mapping[str, pa.Schema]) -> Ruleb
 
 
 def _needs(book: Rulebook, rule: str) -> set[str]:
-    """The event types from which the key of a rule comes, through rules that it uses."""
+    """The event types that a rule's key comes from, also through rules that it uses."""
     per = book.rules[rule].per.keys()
     used = [_needs(book, name) for name in per & book.rules.keys()]
     return set(per).union(*used)
@@ -82,7 +82,8 @@ def _declared(
 
 
 def _carried(kind: pa.DataType) -> pa.DataType | None:
-    """The type of a field that holds every value of a key's type; None if no signal has one."""
+    """The type of a signal's field that holds every value of a key's type; None if there is
+    none."""
     if kinds.is_integer(kind):
         return pa.int64()
     if kinds.is_floating(kind):

@@ -1,4 +1,4 @@
-"""Keys for which a rule is disabled: its firings for them are left out (`disabled_for`).
+"""Leaves out the firings for keys for which a rule is disabled (`disabled_for`).
 
 Example: `per: account_id`, `disabled_for: [7]`. Accounts 7 and 8 are detected; 8 fires.
 """
@@ -18,7 +18,7 @@ from tidegate.rules.model import Rule
 
 def silent_keys(rule: Rule, key: pa.Schema) -> pa.Table:
     """The keys for which a rule is disabled, in the types of its key columns. Raises InputError for
-    one that is none."""
+    a value of another type."""
     columns = {}
     for field in key:
         texts = [key_text(given[field.name]) for given in rule.disabled_for]

@@ -1,4 +1,8 @@
-"""Detections -> parameter relation (semantics 5), by the column."""
+"""Makes the parameter relation of detections, by the column (semantics 5).
+
+Example: a detection of `a ; b` has two rows, one with the parameters of a and one with those of b.
+The parameters that an event type does not have are null.
+"""
 
 from __future__ import annotations
 
@@ -21,8 +25,8 @@ def gather(
     values: Callable[[str, Batch], npt.NDArray[Any]],
     like: npt.NDArray[Any],
 ) -> npt.NDArray[Any]:
-    """A value an entry: `values(event, batch)` has one for each occurrence of an event type's
-    batch. Filled into `like`, which has a row an entry."""
+    """Fill `like` with a value for each entry of the detections. `values(event, batch)` gives the
+    values of all occurrences in a batch."""
     for code in np.unique(detections.event_code):
         entries = np.flatnonzero(detections.event_code == code)
         event = detections.events[code]
@@ -38,8 +42,8 @@ ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this
 @dataclass(frozen=True, slots=True)
 class _Rows:
     """The rows of a relation. Row i belongs to detection firing[i] and shows entry[i], null for a
-    detection without constituents; `groups` are the entries of each event type, and place[i] is
-    where entry[i] stands when these are put one after the other (None: in the same order)."""
+    detection without constituents. `groups`: the entries of each event type. place[i]: the index of
+    entry[i] in the concatenated groups; None if that is i."""
 
     firing: Int64
     entry: pa.Array
@@ -50,11 +54,11 @@ class _Rows:
 def parameter_relation(
     shape: Shape, detections: Detections, ids: pa.StringArray, wanted: pa.Schema
 ) -> pa.Table:
-    """The relation of all detections: a row a constituent, in order of detections and entries; one
-    row of nulls for a detection without constituents.
+    """The relation of all detections: a row a constituent, in order of detections and entries. A
+    detection without constituents has one row of nulls.
 
-    ids[n]: the firing ids in hex; `wanted`: the columns to hold, of those of the shape (of `old`
-    also fewer fields).
+    ids[n]: the firing ids in hex. `wanted`: the columns of the shape that the relation holds; its
+    `old` may have fewer fields.
     """
     d, rows = detections, _rows(detections)
     firing = pa.array(rows.firing)
@@ -96,7 +100,7 @@ def _rows(d: Detections) -> _Rows:
 
 
 def _parameter(shape: Shape, d: Detections, rows: _Rows, field: pa.Field) -> pa.Array:
-    """One column: taken from the table of each event type that has it, then put into place."""
+    """One column: taken from the tables of the event types, then put in the order of the rows."""
     pieces = [
         _piece(shape, d.batches[event], event, d.event_row[entries], field)
         for event, entries in rows.groups

@@ -1,4 +1,4 @@
-"""What every rule reads and writes, worked out before anything is read: once for a rulebook."""
+"""Analyses what every rule reads and writes: once for a rulebook, before anything is read."""
 
 from __future__ import annotations
 
@@ -44,13 +44,13 @@ _MISFIT, _UNRESOLVED = "sql-analysis", "UNRESOLVED_COLUMN"
 
 @dataclass(frozen=True, slots=True)
 class PreparedRule:
-    """A rule, the shape of its `event`, and what its texts are.
+    """A rule, the shape of its `event`, and the readings of its texts.
 
-    `wanted`: the schema of the relation that is made at run time: the parameters that `if`, `do`
-    and `per` read, and the tables' keys. `id_columns`: by event type, the parameters of which an
-    occurrence's id is made (G6). `statements`: its actions, in order, then those of `otherwise`.
-    `samples`: what its ticks sample; `levels`: when its hysteresis fires, and is rearmed.
-    `silent`: the keys for which it is disabled.
+    `wanted`: the schema of the relation at run time, with the parameters that `if`, `do` and `per`
+    read, and the tables' keys. `id_columns`: by event type, the parameters that occurrence ids are
+    made of (G6). `statements`: its actions in order, then those of `otherwise`. `samples`: the
+    queries that its ticks sample. `levels`: the two conditions of its hysteresis. `silent`: the
+    keys for which it is disabled.
     """
 
     rule: Rule
@@ -66,7 +66,7 @@ class PreparedRule:
 
 @dataclass(frozen=True, slots=True)
 class Prepared:
-    """All rules of a rulebook, and what capture must carry for those that are enabled."""
+    """All rules of a rulebook, and what the enabled ones need of capture."""
 
     rules: Mapping[str, PreparedRule]
     needs: Needs
@@ -78,7 +78,7 @@ class Prepared:
 
     @property
     def samples(self) -> tuple[Sample, ...]:
-        """What the ticks of all rules sample."""
+        """The samples of all rules."""
         return tuple(sample for prepared in self.rules.values() for sample in prepared.samples)
 
     @property
@@ -103,9 +103,9 @@ def prepare(
     Raises InputError with the problems of all rules: names and types that do not fit, SQL that is
     refused (G19, G25, G27), columns that are not there.
 
-    Rules in `proven` have run with the very same texts before. One of their texts that does not fit
-    the tables any more stops nobody else: it is kept as it is and reads all of `event`. An INSERT
-    that now gives a column too many makes entries that say so when they run.
+    `proven`: rules that have run with the same texts before. If one of their texts does not fit the
+    tables any more, the others go on. That text is kept, counts as reading all of `event`, and
+    fails when it runs. Example: an INSERT into a table that has lost a column since.
     """
     problems = list(_reserved_names(rulebook))
     rules = {}
@@ -203,7 +203,8 @@ def _prepare_rule(
 
 
 def _without_row(rule: Rule, problem: Problem) -> Problem:
-    """A column that is not there may be one of what an instant follows: of a in `a + [2 s]`."""
+    """The problem with a better hint, if a column is missing because the rule has an instant such
+    as `a + [2 s]`, which has no row of a."""
     found = next((node for node in rule.on.walk() if isinstance(node, Plus)), None)
     if found is None or _UNRESOLVED not in problem.message:
         return problem
@@ -214,7 +215,7 @@ def _without_row(rule: Rule, problem: Problem) -> Problem:
 
 
 def _levels(rule: Rule) -> tuple[Condition, ...]:
-    """What the hysteresis of a rule asks."""
+    """The conditions of a rule's hysteresis."""
     levels = rule.damping.hysteresis if rule.damping else None
     return () if levels is None else (levels.fire, levels.rearm)
 
@@ -228,8 +229,7 @@ def _asked(
     *,
     proven: bool,
 ) -> Reading | None:
-    """What is read by something that is asked of a rule's firings; what is wrong with it is added
-    to `problems`."""
+    """The reading of a condition over a rule's firings. What is wrong is added to `problems`."""
     if condition is None:
         return None
     asking = replace(rule, condition=condition)
@@ -243,7 +243,7 @@ def _asked(
 
 
 def _repeats(rule: Rule, shape: Shape, problems: list[Problem]) -> frozenset[str]:
-    """The columns by which a rule's dedupe tells its firings apart."""
+    """The columns in the `by` of a rule's dedupe."""
     dedupe = rule.damping.dedupe if rule.damping else None
     known = {c for columns in shape.columns.values() for c in columns.values()} - {OLD}
     known |= {*shape.key.names}
@@ -273,7 +273,7 @@ def _read(
 
 
 def _does_not_fit(error: InputError) -> bool:
-    """Whether a text is let in, and only does not fit the tables as they are."""
+    """Whether a text is allowed, but does not fit the tables as they are."""
     return all(problem.code == _MISFIT for problem in error.problems)
 
 
@@ -306,7 +306,7 @@ def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]
 
 
 def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> tuple[str, ...]:
-    """The rule's parameters of one event type: what is read of it, and its `per:` columns."""
+    """The parameters of one event type that a rule reads, and its `per:` columns."""
     names = {name for name, column in shape.columns[event].items() if column in read}
     if OLD in shape.columns[event] and OLD not in read:
         names |= {column for column in read if column.startswith(f"{OLD}.")}
@@ -314,7 +314,7 @@ def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> t
 
 
 def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
-    """The parameters that are the key of the event's table: they say which row it was."""
+    """The parameters that are the key of the event type's table."""
     kind = rulebook.events[event]
     if not isinstance(kind, TableEvent) or kind.change.is_commit:
         return ()
@@ -327,7 +327,7 @@ def _needs(
     rules: Iterable[PreparedRule],
     scripts: Mapping[str, Mapping[str, tuple[str, ...]]],
 ) -> Needs:
-    """`scripts`: by script, what it reads of each event type."""
+    """What capture must carry. `scripts`: by script, what it reads of each event type."""
     carry: dict[str, set[str]] = {}
     ids: dict[tuple[str, str], tuple[str, ...]] = {}
     for script, taken in scripts.items():

@@ -1,4 +1,4 @@
-"""Samples: what a query says as of each tick of a `P` or `P*` (S11).
+"""Samples: the value of a query as of each tick of a `P` or `P*` (S11).
 
 Example: `P*(opening, [5 min]: price, closing)` with `samples: {price: SELECT max(price) FROM
 prices}`. Each tick is a row of the parameter relation, and its column `sample` is the price at its
@@ -21,15 +21,16 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 
 History = Callable[[str, int], int | None]
-"""The last version of a table at an instant, as earlier buckets have placed its commits."""
+"""Gives the last version of a table at an instant, by the commits that earlier buckets placed."""
 ATTEMPTS = 3
 _Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Asked of the plan's own commits, then of the history of earlier ones, then of the table's
-    log: an instant is computed once, and what the log says may have changed since.
+    """Finds the version of a table at an instant: by the plan's commits, else by the history of
+    earlier buckets, else by the table's log. The log is the last resort, because instants are fixed
+    once, and the log's times may have changed since.
 
     Example: a plan has the versions 4 at 10:00 and 5 at 10:01. At 10:00:30 the table was at 4.
     """
@@ -40,7 +41,7 @@ class AsOf:
     history: History
 
     def version(self, table: str, instant: int) -> int | None:
-        """None where there was no such table then. Raises EngineError `table-missing`."""
+        """The version; None if the table did not exist then. Raises EngineError `table-missing`."""
         for span in self.plan.ranges:
             if span.table == table and not span.snapshot:
                 passed = [v for v, at in span.instants.items() if at <= instant]
@@ -60,7 +61,8 @@ class Sample:
 
 
 class Sampler:
-    """Takes the samples of one bucket. What is asked of the same versions is asked once."""
+    """Takes the samples of one bucket. A query is asked once for the same versions of its
+    tables."""
 
     def __init__(
         self,
@@ -69,7 +71,7 @@ class Sampler:
         conditions: Conditions,
         as_of: AsOf,
     ) -> None:
-        """`ticks`: the texts of their samples, by event type."""
+        """`ticks`: by event type of ticks, the text of their sample."""
         known = {sample.text: sample for sample in samples}
         self._samples = {event: known[text] for event, text in ticks.items() if text in known}
         self._conditions = conditions
@@ -79,8 +81,8 @@ class Sampler:
     def with_samples(
         self, detections: Detections
     ) -> tuple[Detections, Sequence[tuple[Int64, Failure]]]:
-        """The detections with a sample for each of their ticks, null where it could not be taken;
-        and for each sample that failed, the detections that show it."""
+        """The detections with a sample for each of their ticks, null if it could not be taken; and
+        for each failed sample the detections that have it."""
         batches, failed = dict(detections.batches), []
         for code, event in enumerate(detections.events):
             sample = self._samples.get(event)
@@ -97,7 +99,7 @@ class Sampler:
     def _sampled(
         self, ticks: Batch, shown: Int64, sample: Sample
     ) -> tuple[Batch, Iterable[tuple[list[int], Failure]]]:
-        """Ticks with the samples of those that are `shown`; and which ticks a failure is of."""
+        """The ticks with samples for those that are `shown`; and for each failure its ticks."""
         values: list[pa.Scalar | None] = [None] * len(ticks)
         failed: dict[_Seen | str, tuple[list[int], Failure]] = {}
         begin(SAMPLING, len(shown))
@@ -114,7 +116,7 @@ class Sampler:
         return replace(ticks, row=np.arange(len(ticks)), table=table), failed.values()
 
     def _seen(self, sample: Sample, instant: int) -> _Seen | Failure:
-        """The versions of its tables at an instant."""
+        """The versions of a sample's tables at an instant."""
         try:
             tables = sorted(sample.tables)
             return tuple((name, self._as_of.version(name, instant)) for name in tables)

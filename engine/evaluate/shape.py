@@ -42,12 +42,12 @@ from tidegate.rules.model import Rule, Rulebook, TableEvent
 
 @dataclass(frozen=True, slots=True)
 class Shape:
-    """What `event` looks like for one rule.
+    """The shape of a rule's `event`.
 
-    `schema`: the engine's columns, the key columns, the parameters, `old`, `L_start` and `L_end` of
-    every label. `per_firing`: the columns with one value a firing, which expressions may name bare.
-    `columns`: by event type in a parameter role, its parameters and the columns they stand in (the
-    key wins over a parameter of its name). The schema's metadata tells of the transition tables.
+    `schema`: the engine's columns, the key columns, the parameters, `old`, and `L_start`, `L_end`
+    for every label L. Its metadata has the transition tables. `per_firing`: the columns with one
+    value a firing, which expressions may name outside aggregates. `columns`: by event type in a
+    parameter role, the column of each parameter. A key column stands for parameters of its name.
     """
 
     schema: pa.Schema
@@ -56,8 +56,8 @@ class Shape:
     key: pa.Schema
 
     def narrowed(self, read: Collection[str]) -> pa.Schema:
-        """The schema of a relation that holds, of the parameters, only those in `read`: columns,
-        and `old.x` for single fields of the pre-image."""
+        """The schema with only those parameters that are in `read`: columns, or `old.x` for a field
+        of the pre-image."""
         fixed = {*ENGINE_COLUMNS, *self.per_firing}
         fields = [field for field in self.schema if field.name in fixed or field.name in read]
         if OLD not in read and OLD in self.schema.names:
@@ -73,8 +73,8 @@ def shape_of(
     tables: Mapping[str, pa.Schema],
     samples: Collection[pa.DataType] = (),
 ) -> Shape:
-    """The shape of a rule's relation, given the schemas of the rulebook's tables by name, and the
-    types of what its ticks sample.
+    """The shape of a rule's relation. `tables`: the schemas of the rulebook's tables by name.
+    `samples`: the types of its samples.
 
     Raises InputError with every name and type that does not fit.
     """
@@ -101,8 +101,8 @@ def shape_of(
 
 
 def parameter_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
-    """The event types whose occurrences are constituents: the names in parameter roles, through
-    rules used as events (S8), once for each role."""
+    """The event types whose occurrences are constituents: the names in parameter roles, also
+    through rules that are used as events (S8). A name comes once for each role."""
     for name in _parameter_names(rule.on):
         if name in rulebook.rules:
             yield from parameter_events(rulebook, rulebook.rules[name])
@@ -169,7 +169,7 @@ def _add_sample(
     parameters: dict[str, pa.DataType],
     problems: list[Problem],
 ) -> None:
-    """Add the column of what ticks sample."""
+    """Add the column `sample`, if the rule has samples."""
     if not samples:
         return
     kind: pa.DataType | None = pa.null()
@@ -192,7 +192,8 @@ def _merge(
     spans: list[str],
     problems: list[Problem],
 ) -> tuple[dict[str, dict[str, str]], dict[str, pa.DataType]]:
-    """The outer union: where each parameter of each event type stands, and of what type."""
+    """The outer union of the parameters: by event type and parameter its column, and by column its
+    type."""
     keys = {name.lower(): name for name in rule.key_names}
     names: dict[str, str] = {}  # column by lower-case name, as first written
     kinds: dict[str, pa.DataType] = {}

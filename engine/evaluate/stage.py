@@ -1,5 +1,9 @@
-"""The stage: a bucket's detections -> its firings (identity, depth, parameter relation: G6, G22),
-with their conditions decided."""
+"""The stage `evaluate`: makes firings of a bucket's detections (id, depth, parameter relation: G6,
+G22), and asks their conditions.
+
+Example: a rule with `if: amount > 100` has three detections in a bucket. They become three firings
+with one question. The answer holds for two of them: their condition is `held`, the third `failed`.
+"""
 
 from __future__ import annotations
 
@@ -39,8 +43,8 @@ ATTEMPTS = 3
 
 @dataclass(frozen=True, slots=True)
 class Evaluated:
-    """The firings of a bucket, and what was said of them. Those that could not be asked are dead
-    (G13): `unasked`, by rule, those of each question that failed."""
+    """The firings of a bucket, and the answers of conditions. `unasked`: by rule, the firings whose
+    question failed, with the reason. They are dead (G13)."""
 
     firings: tuple[Firings, ...]
     answers: Answers
@@ -55,11 +59,12 @@ def evaluate(
     as_of: AsOf,
     sampler: Sampler | None = None,
 ) -> Evaluated:
-    """The firings of every rule that detected something. All conditions but detached ones are asked
-    together (G14, G15): deferred ones of the versions that the plan pins, immediate ones of those
-    as of each firing's detection. Those that fail are asked again, three times in all. What a
-    rule's ticks sample is taken first: a sample that fails is as a condition that does. What fails
-    does so for the firings that see the same versions, and for no others (G25)."""
+    """The firings of every rule that detected something. Samples are taken first. Then all
+    conditions but detached ones are asked together (G14, G15). Deferred ones read the versions that
+    the plan pins, immediate ones the versions at each firing's detection.
+
+    A question that fails is asked up to three times. If it fails for good, only the firings that
+    see the same versions are dead (G25). A failed sample counts as a failed condition."""
     firings: list[Firings] = []
     unasked: dict[str, list[Unasked]] = {}
     for found in detections:
@@ -98,7 +103,7 @@ def evaluate(
 
 
 def _but(firings: Firings, unasked: Iterable[Unasked]) -> Firings:
-    """The firings that are not dead."""
+    """The firings that are not in `unasked`."""
     dead = [one for some in unasked for one in some.firing_ids]
     return firings.some(pc.invert(pc.is_in(firings.hex_ids(), pa.array(dead, pa.string()))))
 
@@ -106,8 +111,8 @@ def _but(firings: Firings, unasked: Iterable[Unasked]) -> Firings:
 def _with_dead(
     firings: Iterable[Firings], answers: Answers, unasked: Mapping[str, Sequence[Unasked]]
 ) -> Evaluated:
-    """The firings with those marked that are dead: each is once in `unasked`, for the first reason
-    that there is."""
+    """The firings, with dead ones marked. In the result's `unasked` each dead firing comes once,
+    for its first reason."""
     marked: list[Firings] = []
     kept: dict[str, list[Unasked]] = {}
     for fired in firings:
@@ -126,7 +131,7 @@ def _with_dead(
 
 
 def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
-    """What is said of the firings; by question, why it could not be asked."""
+    """The answers to questions. Those that fail are asked again, up to ATTEMPTS times in all."""
     said = Answers()
     failed: dict[Asked, Failure] = {}
     left = list(questions)
@@ -143,8 +148,7 @@ def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
 
 
 def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf) -> list[Question]:
-    """What is asked of a rule's firings: each once for all that see the same versions of its
-    tables."""
+    """The questions for a rule's firings. Firings that see the same versions share a question."""
     found = []
     for question in questions_of(prepared, firings.relation) if len(firings) else ():
         if prepared.rule.condition_coupling is Coupling.IMMEDIATE and question.tables:
@@ -155,7 +159,10 @@ def _questions(prepared: PreparedRule, firings: Firings, plan: Plan, as_of: AsOf
 
 
 def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Question]:
-    """A question in parts, by the versions that each firing sees."""
+    """A question, split by the versions that firings see at their detection.
+
+    Example: firings at 1, 2 and 9, a commit to the table at 5: one question for the first two, one
+    for the third."""
     tables = sorted(whole.tables)
     instants = firings.firings["detected_at"].cast(pa.int64()).to_numpy()
     ids = firings.hex_ids()
@@ -173,7 +180,7 @@ def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Questio
 
 
 def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
-    """A rule's condition over its parameter relation, and its hysteresis, as far as it has them."""
+    """The questions of a rule over its relation: its condition, and the two of its hysteresis."""
     rule, found = prepared.rule, []
     if rule.condition is not None and prepared.condition is not None:
         found.append(_question(prepared, rule.condition, prepared.condition, relation))
@@ -203,7 +210,7 @@ def _question(
 
 
 def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
-    """The firings of a rule with what its condition, if it has one, said of them."""
+    """The firings of a rule with the outcome of its condition; `none` if it has none."""
     if rule.condition is None:
         return firings.with_condition(pa.array(["none"] * len(firings), pa.string()))
     holds = pc.is_in(firings.hex_ids(), pa.array(sorted(answers.held), pa.string()))
@@ -211,7 +218,7 @@ def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
 
 
 def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) -> Firings:
-    """The firings of one rule's detections, their conditions not yet asked (`none`)."""
+    """The firings of one rule's detections. Their condition is `none` until it is asked."""
     d = detections
     occurrences = _occurrence_ids(prepared, d)
     ids = firing_ids(rulebook, d.rule, d.keys, d.start, d.end, d.offsets, occurrences)
@@ -253,7 +260,7 @@ def _occurrence_ids(prepared: PreparedRule, d: Detections) -> UInt64:
 
 
 def _depths(d: Detections) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """1 + the largest depth among each detection's constituents."""
+    """The depth of each detection: 1 + the largest depth among its constituents."""
     depths = np.ones(len(d), np.int32)
     if any(batch.depth is not None for batch in d.batches.values()):
         zeros = np.zeros(len(d.event_row) + 1, np.int32)  # one more, for the last empty segment

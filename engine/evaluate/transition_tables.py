@@ -1,4 +1,4 @@
-"""Which transition tables a rule's statements may name, and what these are made of."""
+"""The transition tables that a rule's statements may name, and the columns they are made of."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ def transitions(
     places: Mapping[str, Mapping[str, str]],
     tables: Mapping[str, pa.Schema],
 ) -> list[Transitions]:
-    """Those of each table whose changes are constituents of a rule. `places`: by event type in a
-    parameter role, its parameters and the columns of the relation in which they stand."""
+    """The transition tables of each table whose changes are constituents of a rule. `places`: by
+    event type in a parameter role, the column of the relation for each parameter."""
     by_table: dict[str, list[TableEvent]] = {}
     for name in places:
         event = rulebook.events[name]
@@ -63,7 +63,8 @@ def _of_table(
 def _columns(
     schema: pa.Schema, events: Sequence[TableEvent], places: Mapping[str, Mapping[str, str]]
 ) -> list[tuple[str, str]]:
-    """The table's columns that all event types have, each with its column in the relation."""
+    """The table's columns that all event types have in the same column of the relation; with that
+    column."""
     found = []
     for name in schema.names:
         at = {

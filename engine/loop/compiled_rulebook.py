@@ -1,4 +1,4 @@
-"""What a bucket is taken with: one value, made before the bucket is read."""
+"""A rulebook compiled for its buckets: one value, made before a bucket is read."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Rule, Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
-"""Prepares the rules' SQL for the schemas (JSON) of the tables by name; the second is the rules
-that have run with the same texts before (`engine.evaluate.requirements.prepare`)."""
+"""Prepares the rules' SQL. Arguments: the tables' schemas (JSON) by name, and the rules that have
+run with the same texts before (`engine.evaluate.requirements.prepare`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,7 +116,7 @@ def script_digests(book: Rulebook) -> dict[str, str]:
 
 
 def without_edited(state: State, book: Rulebook, digests: Mapping[str, str]) -> State:
-    """The state without the activations of scripts that are not as they were: they start anew."""
+    """The state without the activations of edited scripts, which start anew."""
     known = state.activation_digests
     kept = {
         name: instant

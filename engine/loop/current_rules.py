@@ -1,4 +1,4 @@
-"""What the rules say now, for entries that were stored before (G18)."""
+"""The rules as they are now, for entries that were stored before (G18)."""
 
 from __future__ import annotations
 
@@ -54,9 +54,9 @@ class Present:
         firings, memory = self.damper.damp_rule(outcome.firings, rule, outcome.answers)
         if memory is None:
             return outcome
-        through = firings.firings.filter(firings.through)
-        ids = replace(firings, firings=through).hex_ids().to_pylist()
-        depths = dict(zip(ids, through["depth"].to_pylist(), strict=True))
+        through = firings.acted_on
+        ids, deep = through.hex_ids().to_pylist(), through.firings["depth"].to_pylist()
+        depths = dict(zip(ids, deep, strict=True))
         successors = (_of_some(one, depths) for one in outcome.successors)
         left = tuple(one for one in successors if one is not None)
         return replace(outcome, firings=firings, memory=memory, successors=left)
@@ -74,8 +74,7 @@ class Present:
             self.basis.later,
             decided=True,
         )
-        held = firings.firings.filter(firings.through)
-        ids = tuple(replace(firings, firings=held).hex_ids().to_pylist())
+        ids = tuple(firings.acted_on.hex_ids().to_pylist())
         stamp, place = self._stamp(), entry.turn.place
         return tuple(
             replace(
@@ -128,7 +127,7 @@ class Present:
 
 
 def _of_some(entry: Entry, depths: Mapping[str, int]) -> Entry | None:
-    """An entry for those of its firings whose depths these are; None where none is left."""
+    """An entry for only those of its firings that are in `depths`; None if none is left."""
     ids = tuple(one for one in entry.firing_ids or () if one in depths)
     if not ids:
         return None

@@ -1,8 +1,8 @@
-"""Limits that stop a rule after a bucket; rules that use it as an event stop with it (G13, G22).
+"""Limits that park a rule after a bucket, with the rules that use it as an event (G13, G22).
 
 A rule that fires too often within a minute shows a loop through the outside world: its action makes
-somebody write what it detects. A bucket that catches up with what is older than a minute is no sign
-of one, and is not counted. A rule may also remember too many keys of what damps it.
+somebody write what it detects. Firings of a bucket that catches up with changes older than a minute
+do not count. The other limit: the rule's dedupe remembers too many firings.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ def parked_by_limits(
     detector: Detector,
     parked: frozenset[str],
 ) -> tuple[Parked, ...]:
-    """The rules that stop with the instant after a bucket; `parked`: those that have stopped."""
+    """The rules that a bucket parks, from the instant after it on. `parked`: those that are parked
+    already."""
     at = plan.watermark + 1
     often = too_often(fired, limits.firings_per_rule_per_minute_max, at, detector, parked)
     parked |= {one.rule for one in often}
@@ -42,8 +43,8 @@ def parked_by_limits(
 def fired_lately(
     before: Sequence[Fired], plan: Plan, firings: Sequence[Firings]
 ) -> tuple[Fired, ...]:
-    """What fired within a minute before a bucket's `now`, with the bucket's own firings. A rule
-    that the bucket lets go on is counted from there on."""
+    """The firings within a minute before a bucket's `now`, the bucket's own included. A rule that
+    the bucket enables is counted from this bucket on."""
     since = plan.now - MINUTE_MICROS
     kept = (
         replace(one, counts={r: n for r, n in one.counts.items() if r not in plan.enabled})
@@ -65,8 +66,8 @@ def too_often(
     detector: Detector,
     parked: Collection[str] = (),
 ) -> tuple[Parked, ...]:
-    """The rules that fired more than `limit` times (0: any number), and those that use them: they
-    stop at `instant`. `parked`: those that are stopped already."""
+    """The rules that fired more than `limit` times (0: no limit), and those that use them: parked
+    at `instant`. `parked`: those that are parked already."""
     counts = Counter[str]()
     for one in fired if limit else ():
         counts.update(one.counts)
@@ -89,7 +90,8 @@ def parked_with_users(
     detector: Detector,
     parked: Collection[str] = (),
 ) -> tuple[Parked, ...]:
-    """The rules that stop at `instant`, by name why; `parked`: those that are stopped already."""
+    """The rules in `why`, and those that use them: parked at `instant`. `why`: by rule, the reason.
+    `parked`: those that are parked already."""
     found: dict[str, Parked] = {}
     for rule, (reason, hint) in sorted(why.items()):
         if rule in parked:
@@ -105,5 +107,5 @@ def _through(fired: Firings) -> int:
 
 
 def _first(fired: Firings) -> int:
-    """When the first of its firings was detected; they are in order of that."""
+    """When the first firing was detected."""
     return int(fired.firings["detected_at"][0].cast(pa.int64()).as_py())

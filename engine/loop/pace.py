@@ -1,8 +1,8 @@
-"""Whether buckets keep up with what arrives.
+"""Judges whether buckets keep up with what arrives.
 
-A bucket that leaves visible commits or signals to the next one loses ground where what waits is
-older after it than before: it took longer than the time that it covers. Example: it takes ten
-seconds, and the commits of four. What waits is six seconds older then.
+A bucket loses ground if it leaves something to the next one, and the oldest of what waits is older
+after it than before. Then it took longer than the time that it covers. Example: a bucket takes ten
+seconds and covers the commits of four. What waits is six seconds older then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from tidegate.engine.core.values import Plan
 
 log = logging.getLogger(__name__)
 BUCKETS = 3
-"""So many in a row lose ground before that is told, and do not before it is over."""
+"""So many buckets in a row must lose ground before it is logged, and keep up before it is over."""
 
 
 class Pace:
@@ -29,8 +29,8 @@ class Pace:
         self._first_lag = 0  # before the first of these
 
     def planned(self, plan: Plan, oldest: int | None) -> int | None:
-        """Since when ground is lost; `oldest`: when the first of what waits came, microseconds. A
-        plan that is made anew says nothing of a bucket."""
+        """Judge a new plan. Returns since when ground is lost, None if it is not. `oldest`: when
+        the first of what waits came, microseconds. A plan that is made again does not count."""
         if plan.bucket != self._bucket:
             lag = 0 if oldest is None else max(0, plan.now - oldest)
             self._took(self._more and lag > self._lag, lag, plan.now)

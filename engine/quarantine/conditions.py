@@ -1,4 +1,4 @@
-"""Conditions that cannot stop the engine: firings of which Spark cannot say are dead (G13)."""
+"""Conditions that cannot stop the engine: if Spark cannot answer, the firings are dead (G13)."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from tidegate.engine.quarantine.quarantine import Quarantine
 
 @dataclass(frozen=True, slots=True)
 class WatchedConditions:
-    """Implements `engine.core.ports.Conditions` by others.
+    """Wraps `engine.core.ports.Conditions`.
 
-    Expressions that no strike stands against are asked together, the others alone. Where they
-    outlast their deadline together, each of them has a strike and is asked alone. Raises
-    StoppedError before the next one where the engine was asked to stop.
+    Expressions without strikes are asked together. Suspects and queries are asked alone. If those
+    asked together overrun their deadline, each gets a strike and is asked alone. Raises
+    StoppedError before the next question if the engine was asked to stop.
     """
 
     conditions: Conditions
@@ -71,7 +71,7 @@ class WatchedConditions:
         return said
 
     def _alone(self, question: Question) -> Answers:
-        """Asked until it says something, or is refused."""
+        """Ask a question alone, until it has an answer or is refused."""
         suspect = _suspect(question)
         while (refused := self._refused(suspect)) is None:
             check_going_on(self.stopped)
@@ -92,7 +92,7 @@ class WatchedConditions:
 
 
 def _suspect(question: Question) -> Suspect:
-    """A question by the text that is asked: for its entry, or for firings by the first of them."""
+    """A question as a suspect. Its item is its entry, or the first of its firings."""
     item = str(question.entry or question.relation["firing_id"][0].as_py())
     told = f"the condition of rule {question.rule} (`{question.condition.place.path}`)"
     digest = text_digest(question.condition.text)

@@ -32,9 +32,9 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Table
 
 FANOUT = 64
-"""A slice of rows that Spark cannot decide is asked again in so many slices."""
+"""A slice of rows that Spark cannot decide is split into so many smaller slices."""
 FAILURES_MAX = 1_000
-"""So many slices of one text may fail in one version; the rows that are left are rejected then."""
+"""After so many failed slices of one text in one version, its other rows are rejected."""
 OVERRUN = "read-overrun"
 _FAILED = (OVERRUN, "table-unreadable")
 _VERSION = "version "
@@ -107,7 +107,8 @@ class WatchedFeed:
         return pa.table({k: v for name, one in asked.items() for k, v in one.columns(name).items()})
 
     def _tried(self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]) -> pa.Table | None:
-        """What is read with all texts at once; None where one of them is suspected, or fails."""
+        """The result of a read with all texts at once; None if one of them is suspected, or
+        fails."""
         check_going_on(self.stopped)
         if any(self.quarantine.of(one).suspected for one in suspects):
             return None
@@ -122,9 +123,9 @@ class WatchedFeed:
         return None
 
     def _plain(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        """A read without a text of the rulebook. What it does to Spark counts against the versions
-        that it reads, and stops the rulebook as a table that cannot be read (G7, G8). One that is
-        only late is an outage of its storage, or of the machine: it is waited for."""
+        """Read without any text of the rulebook. Its strikes count against the versions that it
+        reads. After too many the table is unreadable, and stops the rulebook (G7, G8). If all of
+        them are overruns, it is an outage of the storage or the machine, and is waited for."""
         item = f"{span.first}-{span.last}"
         check_going_on(self.stopped)
         told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
@@ -152,7 +153,7 @@ class WatchedFeed:
     def _carefully(
         self, table: Table, span: TableRange, request: ReadRequest, texts: tuple[str, ...]
     ) -> pa.Table:
-        """The same rows, each `where` asked alone, version by version."""
+        """Read the rows, and ask each `where` alone, version by version."""
         names = arrow_schema(span.cursor.schema).names
         plain = replace(request, columns=names, where={}, only=())
 
@@ -191,7 +192,7 @@ class WatchedFeed:
         item: str,
         read: Callable[[], pa.Table] | None = None,
     ) -> _Verdicts:
-        """What a `where` says of each of these rows. `read`: see `_Asking`."""
+        """Ask a `where` of each of these rows. `read`: see `_Asking`."""
         asking = _Asking(self, rows, text, source, item, read)
         if rows.num_rows:
             asking.ask(0, rows.num_rows)
@@ -216,14 +217,14 @@ def _source_text(source: str) -> str:
 
 @dataclass(slots=True)
 class _Verdicts:
-    """holds[n]: 1, 0, or -1 where the row could not be decided; why[n]: the reason then, "" where
-    the predicate itself raises."""
+    """holds[n]: 1, 0, or -1 if row n could not be decided. why[n]: the reason why it could not,
+    None if the predicate just raised."""
 
     holds: npt.NDArray[np.int8]
     why: list[str | None]
 
     def columns(self, name: str) -> dict[str, pa.Array]:
-        """As a feed gives them."""
+        """The columns that a feed gives for the verdicts."""
         undecided = self.holds < 0
         found = {name: pa.array(self.holds == 1, mask=undecided)}
         if any(self.why):
@@ -252,7 +253,7 @@ class _Asking:
         self.verdicts = _Verdicts(np.zeros(count, np.int8), [None] * count)
 
     def ask(self, first: int, last: int) -> None:
-        """Ask of the rows [first, last) in their order."""
+        """Ask about the rows first to last - 1, in order of their hashes."""
         check_going_on(self.watched.stopped)
         quarantine = self.watched.quarantine
         part = f"{self.item}:{first}-{last}"
@@ -284,8 +285,8 @@ class _Asking:
         return None
 
     def _answered_in_table(self, suspect: Suspect) -> bool:
-        """Whether the table itself could be asked. Rows that are equal at hand are one another's
-        equals here."""
+        """Ask with a read of the table instead of the rows at hand. Returns whether that worked.
+        Answers go to rows by their hashes; equal rows may swap theirs."""
         if self.read is None:
             return False
         try:
@@ -306,8 +307,8 @@ class _Asking:
         )
 
     def _fails_of_no_row(self) -> bool:
-        """Whether the text fails whatever it is asked of, as a constant pattern does that Spark
-        evaluates while it plans. To ask of smaller slices is of no use then."""
+        """Whether the text fails even without rows, such as a bad constant pattern that Spark
+        evaluates while it plans. Smaller slices are of no use then."""
         try:
             with self.watched.quarantine.run():
                 self.watched.feed.decide(self.rows.slice(0, 0), {_ANSWER: self.text}, self.source)
@@ -318,7 +319,7 @@ class _Asking:
         return False
 
     def _parted(self, first: int, last: int, why: str) -> None:
-        """Ask of smaller slices; one row alone is rejected."""
+        """Ask about smaller slices. A single row is rejected."""
         if last - first == 1:
             return self._reject(first, last, why)
         step = -(-(last - first) // FANOUT)
@@ -334,8 +335,8 @@ class _Asking:
 
 
 def _by_hash(rows: pa.Table) -> Int64:
-    """Row numbers in an order that does not depend on that of the rows. -0.0 is not 0.0 here: it is
-    another text, and another divisor."""
+    """Row numbers in order of the rows' hashes, which does not depend on the order of the rows.
+    -0.0 and 0.0 are different here, because a `where` can tell them apart."""
     kinds = [_bits(kind) for kind in rows.schema.types]
     columns = [
         pa.chunked_array([chunk.view(kind) for chunk in column.chunks], kind)
@@ -346,7 +347,7 @@ def _by_hash(rows: pa.Table) -> Int64:
 
 
 def _bits(kind: pa.DataType) -> pa.DataType:
-    """A type with whole numbers in place of doubles and floats, of the same bits."""
+    """The type with integers of the same size in place of doubles and floats."""
     if pa.types.is_floating(kind):
         return pa.int64() if pa.types.is_float64(kind) else pa.int32()
     if pa.types.is_struct(kind):

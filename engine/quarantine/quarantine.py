@@ -1,4 +1,4 @@
-"""Strikes. A text is stored before it runs. If it ends or stalls Spark, that is a strike."""
+"""Counts strikes. A text is stored before it runs. If it ends or stalls Spark, it gets a strike."""
 
 from __future__ import annotations
 
@@ -23,24 +23,25 @@ class Health(Protocol):
     """Whether Spark is fit to run something."""
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        """`spark-lost` where Java or its context has ended, as an error says or Spark itself."""
+        """The error `spark-lost` if Java or its context has ended, by what `error` or Spark
+        says."""
         ...
 
     def overrun(self) -> tuple[bool, EngineError | None]:
-        """After a text has outlasted its deadline: whether tasks of it are left running that nobody
-        can end, in a Spark that is not the engine's; and `spark-lost` where so many tasks are left
-        running in the engine's own Spark that it must be started again."""
+        """Called after a text has overrun its deadline. First: whether tasks of it go on that
+        cannot be ended, in a Spark that is not the engine's. Second: the error `spark-lost`, if so
+        many tasks go on in the engine's own Spark that it must be started again."""
         ...
 
 
 class Quarantine:
-    """The suspects of one rulebook, for as long as its engine holds the lease: also while Spark is
-    started again. May be used by several threads.
+    """The suspects of one rulebook. It lives as long as the engine holds the lease, also across
+    restarts of Spark. For use by several threads.
 
-    `health`: of the Spark that is used now. `most`: a text with so many strikes is run no more at
-    all, whatever it is run for, until its rule is enabled anew or its text is another
-    (`strikes_max`). `stopped`: whether the engine is being stopped; whoever does that may end Java,
-    too. Making it counts what ran when the engine before ended.
+    `health`: of the current Spark. `most` (`strikes_max`): a text with so many strikes is not run
+    any more, for any item, until its rule is enabled again or its text changes. `stopped`: whether
+    the engine is being stopped; then the end of Java is no strike. The constructor gives a strike
+    to the texts that ran when the last engine ended.
     """
 
     def __init__(
@@ -58,40 +59,40 @@ class Quarantine:
         self._lock = threading.RLock()
         self._running: list[Suspect] = []
         self._known: dict[Key, Strikes] = {s.suspect.key: s for s in records.strikes()}
-        # A table that could not be read has stopped the rulebook: by now it may be mended.
+        # A table that could not be read has stopped the rulebook. The cause may be gone by now.
         self.forgive(*(key for s in self._known.values() if (key := s.suspect).kind == "read"))
         ended = records.begun()
         if ended:
             self._strike(ended, END, "the engine's process ended while it ran")
 
     def of(self, suspect: Suspect) -> Strikes:
-        """What a suspect has done up to now."""
+        """The strikes of a suspect."""
         with self._lock:
             return self._known.get(suspect.key, Strikes(suspect))
 
     def parts(self, suspect: Suspect) -> tuple[Strikes, ...]:
-        """The slices of rows in which a `where` has struck."""
+        """The slices of rows in which a `where` has strikes."""
         with self._lock:
             whole = suspect.whole.key[:3]
             return tuple(s for key, s in self._known.items() if key[:3] == whole and key[3])
 
     def given_up(self, suspect: Suspect) -> str | None:
-        """Why a text is run no more, whatever it is run for; None where it is."""
+        """Why a text is not run for any item; None if it may run."""
         known = self.of(suspect.whole)
         if known.count < self.most:
             return None
         return f"{suspect.told} is in quarantine: it {known.told} (strikes_max = {self.most})"
 
     def refuses(self, suspect: Suspect) -> str | None:
-        """Why a suspect is not run for its item; None where it is."""
+        """Why a suspect is not run for its item; None if it may run."""
         known = self.of(suspect)
         said = f"{suspect.told} {known.told}" if known.condemns(suspect) else None
         return self.given_up(suspect) or said
 
     @contextmanager
     def run(self, *suspects: Suspect) -> Iterator[None]:
-        """Run texts in Spark: alone where one of them is suspected. Their begin is stored first. A
-        death of Java counts against all of them; whatever says so is raised as `spark-lost`."""
+        """A context in which texts run in Spark; alone if one of them is suspected. That they run
+        is stored first. If Java dies, all of them get a strike, and the error is `spark-lost`."""
         alone = any(self.of(one).suspected or self.of(one.whole).suspected for one in suspects)
         with self._gate.turn(alone=alone, stopped=self._stopped) as replaced:
             if lost := self.health.lost():
@@ -110,8 +111,8 @@ class Quarantine:
         self._gate.clean()
 
     def _died(self, suspects: Sequence[Suspect], lost: EngineError) -> None:
-        """Count that Java ended while texts ran, unless the engine was asked to stop: a service
-        manager that stops it stops its Java with it, and kills both where that takes long."""
+        """Give strikes for the end of Java, unless the engine was asked to stop: a service manager
+        stops or kills Java with it."""
         self._gate.died()
         if self._stopped():
             return
@@ -119,8 +120,8 @@ class Quarantine:
             self._strike(suspects, DEATH, lost.message)
 
     def overran(self, suspects: Sequence[Suspect], reason: str) -> None:
-        """Count that texts outlasted their deadline. Raises `spark-lost` where what is left running
-        leaves no room for others."""
+        """Give strikes for an overrun deadline. Raises `spark-lost` if the tasks that still run
+        leave no room for others."""
         stays, lost = self.health.overrun()
         if lost is not None:
             self._gate.replace()
@@ -129,7 +130,7 @@ class Quarantine:
             raise lost
 
     def forgive(self, *suspects: Suspect) -> None:
-        """Forget what texts did, in all their parts: they have run cleanly."""
+        """Delete the strikes of texts that have run cleanly, in all their parts."""
         with self._lock:
             wholes = {one.key[:3] for one in suspects}
             known = [s.suspect for key, s in self._known.items() if key[:3] in wholes]
@@ -139,23 +140,23 @@ class Quarantine:
                     del self._known[one.key]
 
     def rules(self, rules: Collection[str]) -> frozenset[str]:
-        """Of these rules, those that enabling lets run texts again. What no single rule owns, a
-        `where` or a sample, is released with any of them."""
+        """The rules among these with texts in quarantine, which enabling would release. A text that
+        no single rule owns, a `where` or a sample, is released with any rule."""
         with self._lock:
             struck = [s.suspect for s in self._known.values() if s.count >= STRIKES_MAX]
         owners = {one.owner for one in struck}
         return frozenset(rule for rule in rules if rule in owners or None in owners)
 
     def release(self, rules: Collection[str]) -> None:
-        """Forget what the texts of rules did: whoever enables a rule wants to see it run."""
+        """Delete the strikes of the texts of rules that are enabled again."""
         with self._lock:
             known = [s.suspect for s in self._known.values()]
         self.forgive(*(one for one in known if one.owner in {None, *rules}))
 
     @contextmanager
     def _begun(self, suspects: Sequence[Suspect]) -> Iterator[None]:
-        """What runs is stored as begun, for as long as it runs. An end that cannot be stored is
-        with the next begin; a process that ends here stores none."""
+        """A context in which texts are stored as running. If its end cannot be stored, the next
+        begin does it. A process that ends inside leaves the record, so its successor sees it."""
         with self._lock:
             running = [*self._running, *suspects]
             self._records.begin(running)

@@ -1,4 +1,4 @@
-"""The texts of a rulebook that Spark runs, named as their suspects are."""
+"""The texts of a rulebook that Spark runs, with the names of their suspects."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tidegate.rules.model import Rule, Rulebook, SignalAction, SignalEvent, Sql,
 
 
 def texts_of(book: Rulebook) -> frozenset[Text]:
-    """The texts of all suspects that a rulebook can have. One of kind `read` has none.
+    """The texts of all suspects that a rulebook can have, but for kind `read`, which has no text.
 
     Example: rule `pay` has one action and an `if`: `("action", "pay/0", "9f3c..")`, `("condition",
     "pay", "41d0..")`.
@@ -24,7 +24,7 @@ def texts_of(book: Rulebook) -> frozenset[Text]:
 
 
 def text_of(entry: Entry) -> str:
-    """What Spark runs of an entry: its statement, or the expressions of its fields."""
+    """The text that Spark runs for an entry: its statement, or the expressions of its fields."""
     if isinstance(entry.statement, FieldsStatement):
         return _fields_text(entry.statement.fields)
     return encode(entry.statement)

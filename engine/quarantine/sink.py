@@ -21,10 +21,10 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WatchedSink:
-    """Implements `engine.core.ports.Sink` by another one.
+    """Wraps `engine.core.ports.Sink`.
 
-    An entry with two strikes raises QuarantinedError and runs no more. So does each entry of a text
-    with as many strikes as `strikes_max`.
+    An entry with two strikes raises QuarantinedError and is not run any more. So does every entry
+    of a text with `strikes_max` strikes.
     """
 
     sink: Sink
@@ -46,7 +46,8 @@ class WatchedSink:
         self.sink.ready(targets)
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """See `engine.core.ports.Sink`. What has landed ran cleanly, whatever ended after that."""
+        """See `engine.core.ports.Sink`. An entry that has landed ran cleanly, whatever came
+        after."""
         found = self.sink.fate(entry, firings)
         if found is Fate.EFFECT:
             self._forgive(_action(entry))
@@ -70,14 +71,14 @@ class WatchedSink:
         return found
 
     def _forgive(self, suspect: Suspect) -> None:
-        """Where the store is away, the next clean run forgives: this one is over, and must not be
-        repeated for that."""
+        """Delete the strikes after a clean run. If the store is away, the next clean run does
+        it."""
         with suppress(OutageError):
             self.quarantine.forgive(suspect)
 
 
 def _action(entry: Entry) -> Suspect:
-    """An entry by the text that it runs."""
+    """An entry as a suspect, by the text that it runs."""
     alternative = "/otherwise" if entry.alternative else ""
     subject = f"{entry.rule}/{entry.statement.action}{alternative}"
     writes = f", which writes {entry.target}" if entry.target else ""
@@ -88,6 +89,6 @@ def _action(entry: Entry) -> Suspect:
 
 
 def _seal(entry: Entry) -> Suspect:
-    """The seal of an entry, which is a statement of the engine's own on a table of the user's."""
+    """The seal of an entry as a suspect: the engine's own statement on a table of the user."""
     told = f"the seal of entry {entry.number} on {entry.target}"
     return Suspect("seal", f"{entry.rule}/seal", entry.target or "", str(entry.number), told=told)

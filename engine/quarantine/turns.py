@@ -1,4 +1,4 @@
-"""Turns at the one Spark of a process: many at a time, or one alone."""
+"""Turns at the one Spark of a process: many texts at a time, or one alone."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from dataclasses import dataclass
 from tidegate.engine.core.ports import StoppedError
 
 DEATHS_IN_A_ROW_MAX = 10
-"""After so many deaths, and nothing that ran cleanly between them, it is the machine's fault."""
+"""So many deaths, without a clean run in between, are the machine's fault."""
 SHUT_SECONDS, CYCLE_SECONDS = 5.0, 30.0
-"""In the first seconds of each cycle of its waiting nobody begins before a suspect. In the others
-they do: what it waits for may take an hour, and they need not wait for that."""
+"""While a suspect waits, others may not begin in the first seconds of each cycle. In the rest of
+the cycle they may: what the suspect waits for may take an hour."""
 WAIT_SECONDS_MAX = 3_600.0
-"""After so long nobody begins before a suspect any more: it runs at last."""
+"""After a suspect has waited so long, nobody begins before it."""
 LOOK_SECONDS = 0.5  # how often those who wait ask whether they are to
 
 
 @dataclass(frozen=True, slots=True, eq=False)
 class _Ticket:
-    """Somebody who waits, and since when."""
+    """A waiting text, and since when it waits."""
 
     since: float
 
@@ -40,19 +40,20 @@ class Gate:
         self._changed = threading.Condition()
         self._running = 0
         self._alone = False
-        self._suspects: list[_Ticket] = []  # they wait for the others to end, the first is next
-        self._others: list[_Ticket] = []  # they wait for a suspect
-        self._owed: list[_Ticket] = []  # who waited while a suspect ran: no other runs before them
+        self._suspects: list[_Ticket] = []  # wait for the others to end; the first is next
+        self._others: list[_Ticket] = []  # wait for a suspect
+        self._owed: list[_Ticket] = []  # waited while a suspect ran; run before the next suspect
         self._replaced = 0  # how often Spark was ended on purpose
-        self._blamed = False  # a suspect was found for Spark's end
+        self._blamed = False  # Spark's end has a suspect
         self._deaths = 0  # in a row
 
     @contextmanager
     def turn(
         self, *, alone: bool, stopped: Callable[[], bool] = lambda: False
     ) -> Iterator[Callable[[], bool]]:
-        """A turn; alone, or beside others. Gives whether Spark was ended on purpose meanwhile: that
-        is no fault of what ran. Raises StoppedError where it would still have to wait."""
+        """A turn, alone or beside others. The context's value says whether Spark was ended on
+        purpose since, which is no fault of what ran. Raises StoppedError if it still waits when
+        `stopped`."""
         with self._changed:
             with self._ticket(self._suspects if alone else self._others) as ticket:
                 while not self._free(ticket, alone=alone):
@@ -89,8 +90,8 @@ class Gate:
         self._deaths = 0
 
     def take_blame(self) -> bool:
-        """Whether Spark's end has a suspect, so that another start costs nothing. One that runs
-        still has not noticed yet."""
+        """Whether Spark's end has a suspect, so that another start does not count as an attempt.
+        Texts that still run have not noticed the end yet: they are suspects, too."""
         with self._changed:
             blamed = (self._blamed or self._running > 0) and self._deaths < DEATHS_IN_A_ROW_MAX
             self._blamed = False
@@ -98,7 +99,7 @@ class Gate:
 
     @contextmanager
     def _ticket(self, queue: list[_Ticket]) -> Iterator[_Ticket]:
-        """Somebody waits."""
+        """A context in which a text waits in a queue."""
         ticket = _Ticket(self._clock())
         queue.append(ticket)
         try:
@@ -115,7 +116,7 @@ class Gate:
         return not self._alone and (ticket in self._owed or not self._shut())
 
     def _shut(self) -> bool:
-        """Whether nobody begins before a suspect that waits."""
+        """Whether nobody may begin before the waiting suspect."""
         if not self._suspects:
             return False
         waited = self._clock() - self._suspects[0].since

@@ -94,14 +94,10 @@ class Buckets(Bound):
 
 
 def _load(connection: sa.Connection, rulebook: str) -> State:
-    last = connection.execute(
-        sa.select(t.buckets.c.bucket, t.buckets.c.watermark, t.buckets.c.now)
-        .where(t.buckets.c.rulebook == rulebook)
-        .order_by(t.buckets.c.bucket.desc())
-        .limit(1)
-    ).one_or_none()
-    first = sa.select(t.buckets.c.now).where(t.buckets.c.rulebook == rulebook)
-    first = first.order_by(t.buckets.c.now).limit(1)
+    b = t.buckets.c
+    newest = t.of_last_bucket(rulebook, b.bucket, b.watermark, b.now)
+    last = connection.execute(newest).one_or_none()
+    first = sa.select(b.now).where(b.rulebook == rulebook).order_by(b.now).limit(1)
     active = _rows(connection, t.activations, rulebook)
     return State(
         bucket=last.bucket if last else 0,
@@ -209,8 +205,7 @@ def _insert_commits(connection: sa.Connection, plan: Plan) -> None:
 
 def last_bucket(connection: sa.Connection, rulebook: str) -> int:
     """The number of the last bucket, 0 if there is none."""
-    c = t.buckets.c
-    query = sa.select(c.bucket).where(c.rulebook == rulebook).order_by(c.bucket.desc()).limit(1)
+    query = t.of_last_bucket(rulebook, t.buckets.c.bucket)
     return connection.execute(query).scalar_one_or_none() or 0
 
 

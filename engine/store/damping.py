@@ -65,8 +65,7 @@ def past(connection: sa.Connection, rulebook: str) -> sa.ColumnElement[bool]:
     asked = sa.select(o.bucket).where(waiting, o.kind == "condition")  # few: by their own index
     oldest = min(connection.execute(asked).scalars(), default=None)
     if oldest is None:
-        query = sa.select(b.watermark).where(b.rulebook == rulebook)
-        newest = query.order_by(b.bucket.desc()).limit(1)
+        newest = t.of_last_bucket(rulebook, b.watermark)
         return t.damping.c.until <= sa.func.coalesce(newest.scalar_subquery(), 0)
     begin = sa.select(b.watermark_before).where(b.rulebook == rulebook, b.bucket == oldest)
     return t.damping.c.until <= begin.scalar_subquery()

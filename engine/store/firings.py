@@ -8,7 +8,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 import sqlalchemy as sa
@@ -329,8 +328,7 @@ def _chunks(
     fired: Firings, limit: int | None
 ) -> Iterator[tuple[pa.Table, list[list[dict[str, Any]]]]]:
     """A rule's firings in chunks, each with the constituents of its firings as they are printed."""
-    groups = pc.run_end_encode(fired.relation["firing_id"].combine_chunks())
-    ends = np.concatenate([[0], np.asarray(groups.run_ends)])
+    ends = fired.offsets
     skipped = 0 if limit is None else max(0, len(fired) - limit)
     for first in range(skipped, len(fired), _CHUNK_ROWS):
         chunk = fired.firings.slice(first, _CHUNK_ROWS)

@@ -60,8 +60,7 @@ def pass_signals(connection: sa.Connection, rulebook: str) -> tuple[int, int]:
     raising = (o.rulebook == rulebook) & (o.kind == "signal") & o.state.in_(OPEN)
     skipped = sa.update(t.outbox).where(raising).values(state=SKIPPED, error="passed over: adopt")
     entries = connection.execute(skipped).rowcount
-    query = sa.select(b.bucket, b.watermark).where(b.rulebook == rulebook)
-    last = connection.execute(query.order_by(b.bucket.desc()).limit(1)).one_or_none()
+    last = connection.execute(t.of_last_bucket(rulebook, b.bucket, b.watermark)).one_or_none()
     if last is None:
         return 0, entries
     waiting = sa.update(t.signals).where((s.rulebook == rulebook) & s.bucket.is_(None))

@@ -30,7 +30,7 @@ from tidegate.rules.errors import EngineError
 DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
 SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
-FINISHED = (DONE, SKIPPED, REDRIVEN)  # nothing more will come of them
+FINISHED = (DONE, SKIPPED, REDRIVEN)  # these never change again
 SHOWN_MAX = 100
 
 
@@ -72,8 +72,7 @@ class Outbox(Bound):
         return stored
 
     def dead_in_a_row(self, entry: Entry, limit: int) -> int:
-        """A condition is no action. The queue is that of a rule, of its webhooks, or of its
-        alternative's."""
+        """Counted within the entry's queue. Conditions do not count: they are no actions."""
         c = t.outbox.c
         tried = sa.select(c.state).where(c.rulebook == self.rulebook, c.rule == entry.rule)
         tried = tried.where(c.attempts > 0, c.kind != "condition")
@@ -85,10 +84,10 @@ class Outbox(Bound):
         return states.index(DONE) if DONE in states else len(states)
 
     def _settle(self, connection: sa.Connection, outcome: Outcome) -> tuple[Entry, ...]:
-        """Record an outcome, with `done` the signals that it raised; its successors, numbered.
+        """Store an outcome. Returns its successors, numbered.
 
-        What is finished stays so: settled again, because an answer of the database was lost,
-        nothing happens.
+        A finished entry does not change: if an outcome is settled again, because the answer of the
+        database was lost, nothing happens.
         """
         c, entry = t.outbox.c, outcome.entry
         same = (c.number == entry.number) & (c.rulebook == self.rulebook) & c.state.not_in(FINISHED)
@@ -125,8 +124,8 @@ class Outbox(Bound):
     def _do_otherwise(
         self, connection: sa.Connection, entry: Entry, made: Sequence[Entry]
     ) -> tuple[Entry, ...]:
-        """For those firings of the entry for which no alternative was done: what a rule's other
-        statements are for may be parted in other ways."""
+        """Store an alternative for the entry's firings that have had none. Other statements of the
+        rule may be for other sets of firings, so some may have had theirs already."""
         timed = self._same_set(entry) & t.outbox.c.otherwise_at.is_not(None)
         stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
         if not connection.execute(stopped).rowcount or not made:
@@ -164,11 +163,10 @@ class Outbox(Bound):
     def _held_ids(self, connection: sa.Connection, entry: Entry) -> tuple[str, ...]:
         """The firings of an entry's rule and bucket that are acted on."""
         fired = self._firings(connection, entry.bucket, entry.rule)
-        through = fired.firings.filter(fired.through)
-        return tuple(replace(fired, firings=through).hex_ids().to_pylist())
+        return tuple(fired.acted_on.hex_ids().to_pylist())
 
     def _decide(self, connection: sa.Connection, entry: Entry, decided: Firings) -> None:
-        """Keep what was said of an entry's firings, which may be some of those of its bucket."""
+        """Store the outcomes of an entry's firings. These may be only some of the bucket's."""
         if entry.firing_ids is not None:
             whole = self._firings(connection, entry.bucket, entry.rule)
             decided = whole.with_outcomes(decided)
@@ -181,7 +179,7 @@ class Outbox(Bound):
     def _ended(
         self, connection: sa.Connection, entry: Entry, ends: Sequence[Signal]
     ) -> list[Signal]:
-        """Of the ends of actions, those of firings of which no other statement is left."""
+        """The `ends` of the firings of which no other statement is left."""
         c = t.outbox.c
         branch, unfinished = self._of_branch(entry), c.state.not_in((DONE, REDRIVEN))
         left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
@@ -216,8 +214,8 @@ def insert_firings(
     firings: Sequence[Firings],
     undecided: Collection[str] = (),
 ) -> None:
-    """One row a rule: its firings in this bucket, by the column. Those of the rules that are
-    `undecided` are counted as fired, failed or damped when their condition is settled."""
+    """Store a row for each rule with its firings in this bucket. The firings of `undecided` rules
+    are counted as fired, failed or damped later, when their condition is settled."""
     some = [fired for fired in firings if fired.firings.num_rows]
     if not some:
         return
@@ -245,8 +243,8 @@ def insert_firings(
 def insert_entries(
     connection: sa.Connection, rulebook: str, bucket: int, entries: Sequence[Entry]
 ) -> tuple[Entry, ...]:
-    """Number the entries, in their order, from the store's one sequence. One that has no place in
-    its rule's queue gets that of its number."""
+    """Store entries, numbered in their order from the store's one sequence. Returns them with their
+    numbers."""
     if not entries:
         return ()
     count = len(entries)
@@ -284,8 +282,7 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
 
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:
-    """Of the failures of actions, those of firings for which the entry, or a part of it, died or
-    was passed over."""
+    """The `fails` of the firings for which the entry, or a part of it, died or was skipped."""
     dead = set[str]()
     for entry in outcome.successors:
         dead.update(entry.firing_ids or () if entry.state == DEAD else ())
@@ -296,7 +293,7 @@ def _dead_ones(outcome: Outcome) -> list[Signal]:
 
 
 def _fired(signal: Signal) -> str:
-    """The firing that a signal of the engine's own is of."""
+    """The firing of a signal of the engine's own: the first part of its id."""
     return signal.id.partition("-")[0]
 
 

@@ -1,7 +1,7 @@
 """Signals that clients posted: requests of many clients, in one transaction (G4, G28).
 
-A request's signals travel to the database as one JSON text, and are one statement there: a row
-after the other would hand Python's lock to and fro for each.
+The signals of all requests go to the database as one JSON text in one statement. Row by row, each
+row would take and release Python's lock.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ from tidegate.engine.store.tables import signals
 
 @dataclass(frozen=True, slots=True)
 class Posted:
-    """The signals of one request, of one event type: all of them are inserted, into each of its
+    """The signals of one request, of one event type. All of them are inserted into each of its
     rulebooks, or none.
 
-    `texts` are, by rulebook, their fields as `json_text.text` has them. `fresh`: the ids were drawn
-    here, so that none of them can be taken.
+    `texts`: by rulebook, the fields of each signal as canonical JSON (`json_text.text`). `fresh`:
+    the ids were drawn here, so they are new.
     """
 
     event: str
@@ -37,7 +37,7 @@ class Posted:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A request that was refused: the id of its signal `number` stands for another occurrence."""
+    """A request was refused: the id of its signal `number` belongs to another occurrence."""
 
     number: int
     id: str
@@ -54,11 +54,11 @@ _New = tuple[Taken | None, Known]
 def insert(
     connection: sa.Connection, requests: Sequence[Posted], received_at: Sequence[int]
 ) -> list[Taken | int]:
-    """Insert the signals of several requests, unplaced; by request, how many of its signals some
-    rulebook had not yet. The signals of a request are received at one instant.
+    """Insert the signals of several requests, unplaced. Returns for each request how many of its
+    signals are new to some rulebook. received_at[n]: when request n came.
 
-    A request that gives an id which stands for another event or other fields is refused alone.
-    Raises RacedError, after which nothing may be committed.
+    A request is refused by itself if one of its ids belongs to another event or other fields.
+    Raises RacedError; the transaction must be rolled back then.
     """
     known = _all_known(connection, requests)
     found: list[Taken | int] = []
@@ -83,7 +83,7 @@ def insert(
 
 
 def _new(posted: Posted, known: Mapping[tuple[str, str], tuple[str, str]]) -> _New:
-    """The signals that are not known; or the first one whose id stands for another."""
+    """The signals that are not known yet; or the first one whose id belongs to another."""
     new: Known = {}
     for number, id in enumerate(posted.ids):
         for book, texts in posted.texts.items():
@@ -94,7 +94,7 @@ def _new(posted: Posted, known: Mapping[tuple[str, str], tuple[str, str]]) -> _N
 
 
 def _all_known(connection: sa.Connection, requests: Sequence[Posted]) -> Known:
-    """Those of the ids that clients gave which are there."""
+    """The stored signals with the ids that clients gave."""
     given: dict[str, list[str]] = {}
     for posted in requests:
         for book in () if posted.fresh else posted.texts:
@@ -118,7 +118,7 @@ class _Statements(NamedTuple):
 
 @cache
 def _statements(of_sqlite: bool) -> _Statements:
-    """Made once: to make them takes longer than to run them."""
+    """The statements. They are made once, because making them takes longer than running them."""
     c = signals.c
     values = unpacked(of_sqlite, [c.rulebook, c.id, c.event, c.fields, c.received_at])
     whole = values.add_columns(sa.literal(0).label("depth"), sa.literal(CLIENT).label("namespace"))

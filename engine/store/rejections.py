@@ -1,4 +1,4 @@
-"""What could not become an occurrence (G5), for `tidegate rejected` and `status`."""
+"""Rows and signals that could not become occurrences (G5), for `tidegate rejected` and `status`."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from tidegate.engine.store.tables import rejected
 
 
 class Rejections(Bound):
-    """Those of one rulebook."""
+    """The rejections of one rulebook."""
 
     def newest(self, limit: int, *, whole: bool) -> list[dict[str, Any]]:
         """See the function."""
@@ -26,8 +26,8 @@ class Rejections(Bound):
 def newest(
     connection: sa.Connection, rulebook: str, limit: int, *, whole: bool
 ) -> list[dict[str, Any]]:
-    """The newest so many, oldest first; `whole`: with their fields and all that was said, in
-    which there may be values of the user's tables."""
+    """The newest rejections, oldest first. `whole`: with fields and the whole message, which may
+    hold values of the user's tables."""
     c = rejected.c
     columns = [c.bucket, c.ordinal, c.event, c.source, c.reason]
     query = sa.select(*columns, *((c.fields, c.details) if whole else ()))
@@ -44,7 +44,7 @@ def _shown(row: sa.Row[Any]) -> dict[str, Any]:
 
 
 def add(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
-    """Those of a bucket."""
+    """Store the rejections of a bucket."""
     if rows:
         connection.execute(
             sa.insert(rejected),

@@ -1,16 +1,15 @@
-"""What a store forgets, in small steps, and what it keeps.
+"""Deletes what is too old, in small steps.
 
-Forgotten: of buckets planned before one instant, firings of a rule all of whose entries in that
-bucket are finished, with these entries; of buckets planned before another, rejected rows, signals
-that were placed, controls that were carried out or answered, and at last the buckets themselves
-with their plans, once nothing stored belongs to them. What damping remembers goes once it says
-nothing of a firing to come.
+Deleted after `firings_retention_days`: the firings of a rule in a bucket with their entries, if all
+these entries are finished. Deleted after `history_retention_days`: rejected rows, placed signals,
+controls that were carried out or answered, and buckets with their plans if nothing stored belongs
+to them any more. The memory of damping is deleted once it has expired for all firings to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
-that no bucket has placed; cursors, totals, and what is carried.
+that no bucket has placed; cursors, totals, and the carried state.
 
-The id of a signal is known as long as the signal is kept: sent again later than that, it is another
-occurrence. So whoever sends signals twice has to do so within `history_retention_days` (G4).
+A signal's id is known as long as the signal is kept. A signal that is sent again after that is
+another occurrence (G4).
 """
 
 from __future__ import annotations
@@ -24,12 +23,12 @@ from tidegate.engine.store import buckets, damping, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
 
-FIRINGS_A_ROW = 100  # that many firings count as a row: large values take time to delete
+FIRINGS_A_ROW = 100  # so many firings count as one more row, because large values delete slowly
 
 
 @dataclass(slots=True)
 class _Step:
-    """A transaction that forgets at most about `left` rows."""
+    """A transaction that deletes about `left` more rows at most."""
 
     connection: sa.Connection
     rulebook: str
@@ -78,7 +77,8 @@ def _last_before(step: _Step, instant: int) -> int:
 
 
 def _forget_entries(step: _Step, last: int) -> None:
-    """Entries of buckets up to `last`, except of a rule that has unfinished ones in that bucket."""
+    """Delete entries of buckets up to `last`, unless their rule has unfinished ones in that
+    bucket."""
     c, other = t.outbox.c, t.outbox.alias("other").c
     unfinished = sa.select(other.bucket, other.rule).where(other.rulebook == step.rulebook)
     unfinished = unfinished.where(t.UNFINISHED)
@@ -86,7 +86,7 @@ def _forget_entries(step: _Step, last: int) -> None:
 
 
 def _forget_firings(step: _Step, last: int) -> None:
-    """Firings of buckets up to `last` for which there are no entries any more."""
+    """Delete firings of buckets up to `last` that have no entries any more."""
     if step.left <= 0:
         return
     c, o = t.firings.c, t.outbox.c
@@ -106,7 +106,7 @@ def _forget_firings(step: _Step, last: int) -> None:
 
 
 def _forget_buckets(step: _Step, last: int) -> None:
-    """Buckets up to `last` to which nothing belongs, but never the very last one."""
+    """Delete buckets up to `last` to which nothing belongs, but never the very last one."""
     c = t.buckets.c
     last = min(last, buckets.last_bucket(step.connection, step.rulebook) - 1)
     used = [

@@ -1,4 +1,4 @@
-"""The version of a store's schema: found, refused, brought up to date."""
+"""The version of a store's schema: checked and migrated."""
 
 from __future__ import annotations
 

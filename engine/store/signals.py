@@ -1,4 +1,4 @@
-"""Explicit occurrences, from the moment they are raised until a bucket claims them (G4, G22)."""
+"""Signals in the store, from the moment they are raised until a bucket claims them (G4, G22)."""
 
 from __future__ import annotations
 
@@ -79,10 +79,9 @@ class Signals(Bound):
 
 
 def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bool:
-    """Insert a signal of a client, unplaced; False if it is there already.
+    """Insert a signal of a client, unplaced. Returns False if it is there already.
 
-    Its fields are kept as JSON, and come back so. Raises EngineError `signal-conflict` if its id
-    stands for another event or other fields.
+    Raises EngineError `signal-conflict` if its id belongs to another event or other fields.
     """
     row = _row(rulebook, signal)
     if insert_new(connection, signals, row):
@@ -103,7 +102,7 @@ def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bo
 def raise_by_entry(
     connection: sa.Connection, rulebook: str, entry: Entry, raised: Sequence[Signal]
 ) -> None:
-    """Insert the signals that an action raised, each unique by entry and ordinal.
+    """Insert the signals that an entry raised. Each is unique by entry and ordinal.
 
     Raises EngineError `signal-conflict` if an id is taken.
     """
@@ -123,14 +122,13 @@ def raise_by_entry(
 
 
 def tell(connection: sa.Connection, rulebook: str, told: Sequence[Signal]) -> None:
-    """Insert signals of the engine's own; those that are there already stay."""
+    """Insert signals of the engine's own. Those that are there already stay."""
     for signal in told:
         insert_new(connection, signals, _row(rulebook, signal))
 
 
 def unplaced_by_event(connection: sa.Connection, rulebook: str) -> Mapping[str, int]:
-    """How many signals no bucket has claimed, by event type, also by such that are no longer
-    declared."""
+    """How many signals no bucket has claimed, by event type. It may not be declared any more."""
     c = signals.c
     query = sa.select(c.event, sa.func.count()).group_by(c.event).order_by(c.event)
     found = connection.execute(query.where(c.rulebook == rulebook, c.bucket.is_(None)))

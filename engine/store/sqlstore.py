@@ -1,4 +1,4 @@
-"""The store: one database, and in it a ledger for each rulebook."""
+"""The store: one database with a ledger for each rulebook."""
 
 from __future__ import annotations
 
@@ -47,8 +47,8 @@ def migrate(url: str) -> tuple[str | None, str]:
 
 
 class SqlStore:
-    """Implements `engine.core.ledger.Store` on SQLite and PostgreSQL: what is not of one rulebook.
-    Every method is one transaction, and fails as those of a `Ledger` do."""
+    """Implements `engine.core.ledger.Store` on SQLite and PostgreSQL: all that is not of a single
+    rulebook. Every method is one transaction, with the errors of a `Ledger`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -86,7 +86,8 @@ class SqlStore:
             return int(connection.execute(sa.select(t.meta.c.last_entry)).scalar_one())
 
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
-        """One that another history passed has none: a marker at its number is that history's."""
+        """An entry that another history passed has none: the marker at its number belongs to that
+        history."""
         c, passed = t.outbox.c, Fate.PASSED.value
         found: dict[int, str] = {}
         asked = sorted(set(numbers))
@@ -106,9 +107,10 @@ class SqlStore:
         *,
         pass_signals: bool = False,
     ) -> tuple[int, int]:
-        """Take a new id, which is `id` from now on; `ids` and the old one are known. Asks for
-        `resets` of tables; returns how many signals, and entries that would raise some, were passed
-        over. `EngineError('lease-held')` while another rulebook runs, `('lease-lost')`."""
+        """Give the store a new `id`. The rulebook knows `ids` and the old id from now on, and the
+        tables in `resets` are to be reset. `pass_signals`: waiting signals are dropped. Returns how
+        many signals were dropped, and how many entries that would raise some were skipped. Raises
+        `EngineError('lease-held')` while another rulebook runs, `('lease-lost')`."""
         with Bound(self.database, rulebook, epoch).leased() as connection:
             new = histories.adopt(connection, rulebook, ids)
             for table in resets:
@@ -119,8 +121,8 @@ class SqlStore:
         return passed
 
     def raise_everywhere(self, raised: Mapping[str, Signal]) -> bool:
-        """Insert a signal into each of these rulebooks, or into none; whether any of them did not
-        have it. See `Signals.raise_signal`."""
+        """Insert a signal into each of these rulebooks, or into none. Returns whether it is new to
+        any of them. See `Signals.raise_signal`."""
         with self.database.write() as connection:
             found = [signals.raise_signal(connection, *one) for one in sorted(raised.items())]
         return any(found)

@@ -1,4 +1,4 @@
-"""What `tidegate status` shows."""
+"""The figures that `tidegate status` shows."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
+    controls,
     misfires,
     outbox,
     rejections,
@@ -39,7 +40,7 @@ _OWN = sa.text(
 
 
 class Status(Bound):
-    """What is shown of one rulebook."""
+    """The status of one rulebook."""
 
     def shown(
         self,
@@ -47,29 +48,30 @@ class Status(Bound):
         rules: Collection[str] | None = None,
         texts: Collection[Text] | None = None,
     ) -> dict[str, Any]:
-        """Where a rulebook's engine stands, without a value of the user's tables. Times are ISO
-        8601, UTC; lists hold mappings or names.
+        """The status of a rulebook, without values of the user's tables. Times are ISO 8601, UTC.
 
-        `state` is one of `lifecycle.STATES`, `doing` what is done while it starts, or waited for;
-        `behind` is what was visible and not taken, as an engine has said it last: this one, or one
-        before it; None where none has. It `looked_at` its sources last then; up to `seen_until`
-        nothing visible is left to take, though the last bucket ended at `watermark`.
-        `stopped` says why the engine stopped, None if it did not; `vanished` is the holder of a
-        lease that ended without a word; `standby` waits for the lease. `adjusted_commits` are those
-        whose instant had to be moved (G1); they, the counts of detections and `rejected_rows` count
-        what is forgotten, too. These are four (`totals.Total`): `fired`, `condition_failed`,
-        `damped`, `dead`. `moved` are the last of these commits, from what their logs say to where
-        buckets placed them. `rules` count also the entries that are not finished, and what is
-        carried (`engine.detect.stage`). `misfires` are, by clock, the occurrences that were missed
-        and passed over. Since `losing_ground_since` buckets take longer than what arrives
-        meanwhile; None where they do not. `entries` are, of each state, the first that are not
-        finished: a pending one that has an error has failed and will be tried again; `commands` are
-        the ways past a held or a dead one: one whose rule is not among `rules`, if they are given,
-        can only be skipped. `quarantined` are texts that have ended Spark's Java or outlasted their
-        deadline twice; only those among the rulebook's `texts`, if they are given. A signal whose
-        event is not among the `declared` ones, if they are given, waits for a rulebook that
-        declares it. `answered` is what came of what was asked for last: a bucket carried it out, or
-        it was answered.
+        `state`, `doing`          see `lifecycle.Activity`
+        `behind`                  what is visible and not taken, from the last engine that
+                                  looked; its fields are None before the first look
+        `looked_at`, `seen_until` when an engine looked at its sources last; up to when nothing
+                                  visible is left to take (the last bucket ended at `watermark`)
+        `losing_ground_since`     since when buckets take longer than what arrives meanwhile, or
+        None `stopped`                 why the engine stopped, None if it did not `vanished`
+        the holder of a lease that ended without being given back `standby`                 the
+        holder that waits for the lease `fired`, `condition_failed`, `damped`, `dead` the counts of
+        `totals.Total`, purged firings included `adjusted_commits`        how many commits were
+        moved in time (G1), purged ones included; `moved`: the last of them `rejected_rows`
+        how many rows were rejected, purged ones included `misfires`                by clock, how
+        many occurrences were missed and passed over `rules`                   by rule its counts,
+        its unfinished entries, and what it carries `entries`                 the first unfinished
+        ones of each state; a pending one with an error has failed and will be tried again;
+        `commands`: the ways past a held or dead one `quarantined`             texts that ended
+        Spark's Java or overran their deadline twice `undeclared_signals` signals that wait for a
+        rulebook that declares their event type `asked_for`, `answered`   requests of operators that
+        wait, and the last ones carried out
+
+        `declared`, `rules`, `texts`: the signals, rules and texts of the rulebook now, if known. An
+        entry of a rule that is gone can only be skipped; other texts are left out of `quarantined`.
         """
         with self.database.read() as connection:
             detected = totals.of_rules(connection, self.rulebook)
@@ -99,21 +101,19 @@ class Status(Bound):
             }
 
     def stage_seconds(self) -> dict[str, float]:
-        """How long the stages of the last bucket took, those that are known."""
+        """How long the stages of the last bucket took, as far as known."""
         c = t.buckets.c
         columns = [column for column in c if column.name.startswith("seconds_")]
-        query = sa.select(*columns).where(c.rulebook == self.rulebook)
         with self.database.read() as connection:
-            row = connection.execute(query.order_by(c.bucket.desc()).limit(1)).one_or_none()
+            row = connection.execute(t.of_last_bucket(self.rulebook, *columns)).one_or_none()
         found = {} if row is None else _mapping(row)
         return {name.removeprefix("seconds_"): s for name, s in found.items() if s is not None}
 
 
 def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
-    """How far the rulebook is, who runs it, and what he does."""
+    """How far the rulebook is, who runs it, and what that engine does."""
     b = t.buckets.c
-    query = sa.select(b.bucket, b.watermark).where(b.rulebook == rulebook)
-    last = connection.execute(query.order_by(b.bucket.desc()).limit(1)).one_or_none()
+    last = connection.execute(t.of_last_bucket(rulebook, b.bucket, b.watermark)).one_or_none()
     watermark = last.watermark if last else None
     return {
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
@@ -134,7 +134,7 @@ def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
 
 
 def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> dict[str, Any]:
-    """Who runs the rulebook, what he does, and how far he has seen."""
+    """Who runs the rulebook, what that engine does, and how far it has looked."""
     query = sa.select(t.leases).where(t.leases.c.rulebook == rulebook)
     row = connection.execute(query).one_or_none()
     now = server_now(connection)
@@ -171,14 +171,14 @@ def _activity(row: sa.Row[Any]) -> Activity:
 
 
 def seconds_since(instant: int | None, now: int) -> float:
-    """How long ago an instant was; 0 where there is none, or it is to come."""
+    """The seconds since an instant; 0 if there is none, or it is to come."""
     return 0.0 if instant is None else round(max(0, now - instant) / 1_000_000, 1)
 
 
 def _oldest_signal_seconds(
     connection: sa.Connection, rulebook: str, declared: Collection[str] | None
 ) -> float:
-    """How long the first signal waits of those that a bucket will claim."""
+    """How long the oldest signal has waited, of those that a bucket will claim."""
     if declared is not None and not declared:
         return 0.0
     c = t.signals.c
@@ -227,8 +227,8 @@ def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
 def _rules(
     connection: sa.Connection, rulebook: str, found: Mapping[str, totals.Total]
 ) -> dict[str, list[Any]]:
-    """The rules by state; of each what became of its detections (`totals.Total`), how many of its
-    entries are pending and held, and what it carries."""
+    """The rules by state. Each has its counts (`totals.Total`), how many of its entries are pending
+    and held, and what it carries."""
     o, a = t.outbox.c, t.activations.c
     parked, disabled = _parked(connection, rulebook), _disabled(connection, rulebook)
     held = sa.select(a.rule, a.carried_instances, a.carried_keys).where(a.rulebook == rulebook)
@@ -335,7 +335,7 @@ def _entries(
 
 
 def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
-    """The ways past an entry that goes on by itself no more; `rules`: those that there are now."""
+    """The commands that get past a held or dead entry. `rules`: those that exist now, if known."""
     if entry.state not in (HELD, DEAD):
         return []
     redrive, skip = entry.ways_past
@@ -343,10 +343,9 @@ def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    c = t.controls.c
-    query = sa.select(c.kind, c.subject, c.version, c.option)
-    query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
-    return [_mapping(row) for row in connection.execute(query.order_by(c.id))]
+    names = ("kind", "subject", "version", "option")
+    asked = controls.pending(connection, rulebook)
+    return [{name: getattr(control, name) for name in names} for control in asked]
 
 
 def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:

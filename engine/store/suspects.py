@@ -1,4 +1,4 @@
-"""What runs in Spark, and what has ended it (G13)."""
+"""The texts that run in Spark, and the strikes of those that have ended it (G13)."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def _begin(connection: sa.Connection, rulebook: str, running: Sequence[Suspect])
 
 
 def forget_begun(connection: sa.Connection, rulebook: str) -> None:
-    """What ran last is no fault of anybody's."""
+    """Delete the record of what ran last: none of it ended the process."""
     connection.execute(sa.delete(t.begun).where(t.begun.c.rulebook == rulebook))
 
 
@@ -90,9 +90,9 @@ def _strikes(connection: sa.Connection, rulebook: str) -> tuple[Strikes, ...]:
 def shown(
     connection: sa.Connection, rulebook: str, texts: Collection[Text] | None = None
 ) -> list[dict[str, Any]]:
-    """The texts that have two strikes or more, for `status`; the slices of a `where` are left out,
-    and what is not among the rulebook's `texts` now, if they are given (`rulebook_texts`).
-    `rule`: the rule whose text it is, None where several may share it."""
+    """The texts with two strikes or more, for `status`, without the slices of a `where`. `texts`:
+    of the rulebook now (`rulebook_texts`), if known; others are left out. The key `rule` is the
+    rule whose text it is, None if several may share it."""
     return [
         {
             "kind": one.suspect.kind,

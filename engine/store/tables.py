@@ -12,16 +12,19 @@ from sqlalchemy import (
     BigInteger,
     CheckConstraint,
     Column,
+    ColumnElement,
     Float,
     ForeignKeyConstraint,
     Index,
     Integer,
     LargeBinary,
     MetaData,
+    Select,
     Table,
     Text,
     TextClause,
     TypeDecorator,
+    select,
     text,
 )
 from sqlalchemy.schema import SchemaItem
@@ -184,6 +187,13 @@ buckets = _of_rulebook(
     Column("version", BigInteger, nullable=False, server_default="0"),
     Index("buckets_by_now", "rulebook", "now", "bucket"),
 )
+
+
+def of_last_bucket(rulebook: str, *columns: ColumnElement[Any]) -> Select[*tuple[Any, ...]]:
+    """A query for columns of a rulebook's last bucket; no row before the first."""
+    c = buckets.c
+    return select(*columns).where(c.rulebook == rulebook).order_by(c.bucket.desc()).limit(1)
+
 
 # When each version of a table was: the instants of its commits, as buckets have placed them (G1).
 # A version that is read again has another instant then. `logged`: what the log says of a commit

@@ -1,8 +1,9 @@
-"""What a rule fired, and which signals were placed, from a position on: for programs that wait.
+"""A rule's firings, or the placed signals of an event type, from a position on: for listeners.
 
-A position stands behind a number of items of a bucket, and behind all of the buckets before it.
-Buckets come in order and do not change, so from a position on nothing is passed over and nothing
-comes twice; what a store has forgotten it says.
+A position is (bucket, number): after so many items of that bucket, and after all buckets before it.
+Buckets come in order and do not change. So reading on from a position misses nothing and repeats
+nothing. If something was purged meanwhile, that is an error. Example: `5f3a09c1-12-3` stands after
+the third item of bucket 12.
 """
 
 from __future__ import annotations
@@ -31,12 +32,12 @@ PAGE_ROWS = 1_000
 EARLIEST = "earliest"
 
 Item = tuple[str, dict[str, Any]]
-"""A position, and what stands before it, as it is printed."""
+"""A position, and the item just before it, as it is printed."""
 
 
 @dataclass(frozen=True, slots=True)
 class Position:
-    """Behind the first `number` items of `bucket`, in the store whose id begins with `store`."""
+    """After the first `number` items of `bucket`, in the store whose id begins with `store`."""
 
     store: str
     bucket: int
@@ -53,7 +54,7 @@ class Position:
 
 @dataclass(frozen=True, slots=True)
 class Heard:
-    """What is waited for: a rule, or a signal (`is_signal`), and for how long it is kept."""
+    """What is listened to: a rule or a signal, and for how many days its items are kept."""
 
     rulebook: str
     name: str
@@ -62,10 +63,10 @@ class Heard:
 
 
 class Tail:
-    """Items one after the other; `position` is behind those that `take` gave last.
+    """Reads items in order. `position` stands after those that `take` gave last.
 
     `since`: a position, EARLIEST (all that is kept), or None: only what comes from now on. Raises
-    EngineError `bad-position`, and `position-gone`, also later.
+    EngineError `bad-position` or `position-gone`; `take` may raise the latter, too.
     """
 
     def __init__(self, store: SqlStore, heard: Heard, since: str | None) -> None:
@@ -94,8 +95,8 @@ class Tail:
         return str(self._position)
 
     def take(self, items_max: int) -> list[Item]:
-        """The next items, none if there are none yet; a rule's firings whose condition does not
-        hold, and those that are damped, are passed over."""
+        """The next items, none if there are none yet. Firings whose condition does not hold, and
+        damped ones, are left out."""
         while True:
             with self._database.read() as connection:
                 last = self._check(connection)
@@ -117,13 +118,13 @@ class Tail:
         return shown["condition"] != "failed" and DAMPED not in shown
 
     def _check(self, connection: sa.Connection) -> int:
-        """The last bucket. Raises EngineError where something behind the position may have been
-        forgotten: it has to be younger than what is, by an hour."""
+        """The last bucket. Raises EngineError `position-gone` if something after the position may
+        have been purged: the position must be an hour younger than the oldest kept bucket."""
         c, heard = t.buckets.c, self._heard
         bucket = max(self._position.bucket, 1)
         query = sa.select(c.now).where(c.rulebook == heard.rulebook)
         then = connection.execute(query.where(c.bucket == bucket)).scalar_one_or_none()
-        newest = query.add_columns(c.bucket).order_by(c.bucket.desc()).limit(1)
+        newest = t.of_last_bucket(heard.rulebook, c.now, c.bucket)
         last = connection.execute(newest).one_or_none()
         if self._position.bucket > (last.bucket if last else 0):
             raise self._gone("the store has no such bucket yet: was it restored?")
@@ -138,7 +139,7 @@ class Tail:
         return int(last.bucket)
 
     def _first(self, connection: sa.Connection) -> int | None:
-        """The first bucket of which items are kept."""
+        """The first bucket with items."""
         column, where = self._items()
         query = sa.select(column).where(where).order_by(column).limit(1)
         return connection.execute(query).scalar_one_or_none()
@@ -151,7 +152,7 @@ class Tail:
         return int(connection.execute(query.where(column == self._position.bucket)).scalar_one())
 
     def _items(self) -> tuple[sa.ColumnElement[int], sa.ColumnElement[bool]]:
-        """The column of items' buckets, and which rows are such items."""
+        """The column with the bucket of an item, and the condition that selects items."""
         if self._heard.is_signal:
             c = t.signals.c
             named = (c.event == self._heard.name) & c.bucket.is_not(None)
@@ -160,7 +161,7 @@ class Tail:
         return f.bucket, (f.rule == self._heard.name) & (f.rulebook == self._heard.rulebook)
 
     def _after(self, begin: Position, last: int) -> Iterator[tuple[Position, dict[str, Any]]]:
-        """What stands behind `begin`, up to the end of bucket `last`."""
+        """The items after `begin`, up to the end of bucket `last`."""
         found = self._signals(begin, last) if self._heard.is_signal else self._firings(begin, last)
         for bucket, number, shown in found:
             yield replace(begin, bucket=bucket, number=number), shown
@@ -170,7 +171,7 @@ class Tail:
         return self._ledger.firings.behind(self._heard.name, behind, last)
 
     def _signals(self, begin: Position, last: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        """Page after page: those of a bucket by their instants."""
+        """Read a page at a time. The signals of a bucket are in order of their instants."""
         c = t.signals.c
         column, where = self._items()
         query = sa.select(c.bucket, c.instant, c.namespace, c.id, c.fields).where(where)
@@ -188,8 +189,8 @@ class Tail:
                 return
 
     def _shown(self, row: sa.Row[*tuple[Any, ...]]) -> dict[str, Any]:
-        """A signal as a line of a trace has it, with its id as the inbox takes it; `$namespace` is
-        there where a client's id could be the same."""
+        """A signal as a line of a trace, with its id. `$namespace` is there if a client could have
+        the same id."""
         fields = json.loads(row.fields)
         id_name = "$id" if "id" in fields else "id"
         head = {"event": self._heard.name, "time": json_text.instant(row.instant), id_name: row.id}

@@ -1,4 +1,4 @@
-"""Timers that are carried: how many, and the parts in which the first ones are."""
+"""Timers in the carried state: how many, and the tables with the first ones."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ FirstTimers = tuple[dict[str, int], list[tuple[str, pa.Table]]]
 
 
 class Timers(Bound):
-    """Those of one rulebook."""
+    """The timers of one rulebook."""
 
     def first_parts(self, limit: int) -> FirstTimers:
-        """When each rule was activated; and the parts, by name, with the timers that are due
+        """When each rule was activated; and the carried tables, by name, whose timers are due
         first."""
         a, c = activations.c, carried.c
         active = sa.select(a.rule, a.instant).where(a.rulebook == self.rulebook)

@@ -1,4 +1,4 @@
-"""What became of each rule's detections: how many fired, how many did not, and why (G13)."""
+"""Counts of each rule's detections: how many fired, how many did not, and why (G13)."""
 
 from __future__ import annotations
 
@@ -18,9 +18,11 @@ from tidegate.engine.store.database import add_up
 
 @dataclass(slots=True)
 class Total:
-    """Of a rule's `detected` instances: `fired` are acted on, for `condition_failed` the condition
-    does not hold, `damped` are dropped, by what. What is left has no answer of its condition. The
-    `dead` are those of an entry that is tried no more: some of the fired, or without an answer."""
+    """The counts of a rule's detections.
+
+    `detected`: all. `fired`: those that are acted on. `condition_failed`: their condition does not
+    hold. `damped`: dropped, by the kind of damping. The rest has no answer of its condition yet.
+    `dead`: those with a dead entry; they are among `fired`, or among the rest."""
 
     detected: int = 0
     fired: int = 0
@@ -41,14 +43,14 @@ class Total:
 
 
 def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
-    """Count what a rule has detected in a bucket."""
+    """Add a rule's detections of a bucket."""
     one = {"rulebook": rulebook, "rule": fired.rule}
     add_up(connection, t.rule_totals, one, {"firing_count": len(fired)})
 
 
 def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
-    """Count what became of detections whose condition has its answer, or that have none. Those of
-    which it could not be asked are dead, and counted with their entries."""
+    """Add what became of detections, once their condition has its answer. Dead ones, whose
+    condition could not be asked, are counted by their entries."""
     c = t.rule_totals.c
     through = fired.firings.filter(fired.through)
     dropped = fired.damped
@@ -67,7 +69,7 @@ def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Non
 
 
 def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
-    """By rule, those included that are active no more."""
+    """The totals by rule, inactive rules included."""
     c, d = t.rule_totals.c, t.damped_totals.c
     query = sa.select(c.rule, c.firing_count, c.fired, c.condition_failed, c.last_fired_at)
     rows = connection.execute(query.where(c.rulebook == rulebook))
@@ -81,7 +83,7 @@ def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
 
 
 def summed(totals: Iterable[Total]) -> Total:
-    """All rules' together."""
+    """The sum of totals."""
     found = Total()
     for one in totals:
         found.detected += one.detected
@@ -94,7 +96,7 @@ def summed(totals: Iterable[Total]) -> Total:
 
 
 def _dead(connection: sa.Connection, rulebook: str) -> dict[str, int]:
-    """By rule, how many firings have a dead entry; one that has several is counted once."""
+    """How many firings have a dead entry, by rule. A firing with several counts once."""
     o, f = t.outbox.c, t.firings.c
     of_bucket = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
     query = sa.select(o.rule, o.bucket, o.kind, o.firing_ids, f.firing_count, f.outcomes)

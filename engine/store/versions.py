@@ -1,4 +1,4 @@
-"""The texts that a rulebook has had, and which of them runs (G24).
+"""The versions of a rulebook's text, and which of them runs (G24).
 
 Example: `run` registers version 1. `reload` proposes 2; the engine takes it over between two
 buckets, and registers it. Buckets and entries name the version they were made by.
@@ -26,9 +26,10 @@ RELOAD = "reload"
 
 @dataclass(frozen=True, slots=True)
 class KeptRulebook:
-    """The text of a rulebook, the file it came from, and the rules that were put beside it, by name
-    the YAML of each. `version`: 0 for one that has not run yet. `files`: what the files of its
-    scripts said, by their names as it writes them; one that is not there is read from the disk."""
+    """A version of a rulebook. `text`: its YAML. `file`: where it came from. `added`: the YAML of
+    the rules that were put beside it, by name. `version`: 0 for one that has not run yet. `files`:
+    the contents of its scripts' files, by the names in the text; a missing one is read from
+    disk."""
 
     text: str
     file: str | None
@@ -43,12 +44,12 @@ class KeptRulebook:
         )
 
     def says(self, book: Rulebook) -> bool:
-        """Whether a rulebook has this text, its scripts' files included."""
+        """Whether a rulebook has this text and these files of scripts."""
         return (self.text, self.files) == (book.text, book.files)
 
     def judged(self, name: str, settings: Mapping[str, str] | None = None) -> Rulebook:
-        """The rulebook, to be taken over in place of `name`. Raises InputError, too, where its text
-        does not stand without the rules beside it: a start reads it alone first."""
+        """The rulebook, read and checked to replace `name`. Its text must also be valid without the
+        added rules, because a start reads it alone first. Raises InputError."""
         if self.added:
             replace(self, added={}).load(settings)
         loaded = self.load(settings)
@@ -70,9 +71,8 @@ class Versions(Bound):
         added: Mapping[str, str] | None = None,
         files: Mapping[str, str] | None = None,
     ) -> int:
-        """Say that the rulebook runs, or is to run; the number of its version, a new one unless it
-        is the last. Without `added` the rules beside its text stay as they are kept. `files`: those
-        of its scripts."""
+        """Store that the rulebook runs, or is to run. Returns the number of its version: a new one,
+        unless it equals the last version. `added` None: the added rules stay as they are."""
         with self.database.write() as connection:
             self._lock(connection)
             if added is None:
@@ -85,14 +85,15 @@ class Versions(Bound):
         return number
 
     def introduce(self, kept: KeptRulebook) -> None:
-        """Keep a rulebook that the store does not know yet, so that it can say why it did not
-        start; one that it knows stays as it was."""
+        """Store a rulebook that is new to the store, so that the store can say why it did not
+        start. A known one stays as it is."""
         with self.database.write() as connection:
             insert_new(connection, t.rulebooks, _row(connection, self.rulebook, kept, 0))
 
     def propose(self, kept: KeptRulebook, after: int | None = None) -> int | None:
-        """Ask the engine to take over another version; its number. None, and nothing is asked for,
-        where the newest is not the version `after`, from which it was made."""
+        """Ask the engine to take over a new version. Returns its number. `after`: the version that
+        it was made from. If that is not the newest any more, nothing is asked for, and the result
+        is None."""
         with self.database.write() as connection:
             self._lock(connection)
             if after is not None and self._newest(connection).version != after:
@@ -102,12 +103,13 @@ class Versions(Bound):
         return number
 
     def newest(self) -> KeptRulebook:
-        """The version that was asked for last, or else runs. Raises KeyError if there is none."""
+        """The version that was asked for last, else the running one. Raises KeyError if there is
+        none."""
         with self.database.read() as connection:
             return self._newest(connection)
 
     def version(self, number: int) -> KeptRulebook | None:
-        """One of them; None if it is forgotten."""
+        """A version by its number; None if there is none."""
         with self.database.read() as connection:
             return self._version(connection, number)
 
@@ -123,7 +125,7 @@ class Versions(Bound):
         return None if row is None else _kept(row)
 
     def _lock(self, connection: sa.Connection) -> None:
-        """One at a time gives a rulebook its next version; SQLite has one writer anyway."""
+        """Lock the rulebook, so that two transactions do not give it the same next version."""
         named = sa.select(t.rulebooks.c.name).where(t.rulebooks.c.name == self.rulebook)
         connection.execute(named.with_for_update())
 

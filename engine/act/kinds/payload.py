@@ -1,4 +1,4 @@
-"""Fields of a firing: expressions over its rows, as signals and webhooks have them."""
+"""The fields of signals and webhooks: expressions over the rows of a firing."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from tidegate.engine.core.values import Firings
 
 
 def fields_of(entry: Entry, firings: Firings, sink: Sink) -> pa.Table:
-    """The fields of an entry, a row a firing, `firing_id` (hex) first, in any order. Where each is
-    a column of the firings, in the type that it is to have, no job is needed. Raises SinkError."""
+    """The fields of an entry: a row a firing, `firing_id` (hex) first, in any order. No Spark job
+    is needed if each field is a column of the firings and has the right type. Raises SinkError."""
     found = _bare(entry.stating(FieldsStatement), firings)
     return sink.fields(entry, firings) if found is None else found
 

@@ -6,10 +6,10 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.executors import Present, Sealless, done
 from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.statement import SignalStatement
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 
 
 @dataclass(frozen=True, slots=True)
-class Signals:
+class Signals(Sealless):
     """Makes the signals of `signal` entries; they are inserted with the outcome. `now`: the
     engine's clock, microseconds."""
 
@@ -34,16 +34,12 @@ class Signals:
         failpoint("signal.made")
         return replace(done(entry), signals=signals)
 
-    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
-        """They would have been inserted with the outcome."""
-        return Fate.SEALED
-
 
 def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> tuple[Signal, ...]:
     """The signals of one entry, in the order of its firings.
 
-    A signal's id says which firing raised it by which action, so that a second run of the entry
-    raises the same ones. Raises SinkError if a field cannot be evaluated.
+    A signal's id is made of its firing and the number of the action. So another attempt at the
+    entry raises the same signals. Raises SinkError if a field cannot be evaluated.
     """
     statement = entry.stating(SignalStatement)
     ids = firings.hex_ids().to_pylist()

@@ -1,4 +1,4 @@
-"""Statements: run under a marker, and then only the target's log says what became of them (G16)."""
+"""Statements that run under a marker. The target's log says what became of them (G16)."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Statements:
         return done(entry)
 
     def seal(self, entry: Entry, firings: Firings) -> Fate:
-        """Commit the entry's marker without an effect, where its log has neither."""
+        """Commit the entry's marker without an effect, if the log shows neither effect nor seal."""
         fate = self.sink.fate(entry, firings)
         if fate is not Fate.ABSENT:
             return fate

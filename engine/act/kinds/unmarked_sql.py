@@ -7,23 +7,20 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.executors import Present, Sealless, done
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.core.values import Firings
 
 
 @dataclass(frozen=True, slots=True)
-class Unmarked:
-    """Runs the `unmarked` entries against a sink."""
+class Unmarked(Sealless):
+    """Runs the `unmarked` entries against a sink. Nothing can seal one: whoever allows such
+    statements accepts that one may land once more."""
 
     sink: Sink
 
     def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
         self.sink.run(waiting.entry, firings)
         return done(waiting.entry)
-
-    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
-        """Nothing can seal it: who lets it in accepts that it may land once more."""
-        return Fate.SEALED

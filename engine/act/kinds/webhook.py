@@ -1,4 +1,4 @@
-"""Webhooks: one POST a firing, at least once, by one idempotency key however often (G29)."""
+"""Webhooks: one POST for each firing, at least once. All tries have one idempotency key (G29)."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.act.executors import Present, SomeFailedError, done
+from tidegate.engine.act.executors import Present, Sealless, SomeFailedError, done
 from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Fate, Outcome
+from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.policy import Answer, Post, Poster, secret_fault
 from tidegate.engine.core.ports import Sink, SinkError
@@ -25,9 +25,9 @@ _ERRORS_SHOWN = 3
 
 
 @dataclass(frozen=True, slots=True)
-class Webhooks:
-    """Sends `webhook` entries. What is stored of a secret is the name of its variable; the value is
-    read from the `environment` for each attempt."""
+class Webhooks(Sealless):
+    """Sends `webhook` entries. The store has only the name of a secret's variable. Each attempt
+    reads the value from the `environment`."""
 
     sink: Sink
     poster: Poster
@@ -44,10 +44,6 @@ class Webhooks:
         if all(answer.error is None for answer in answers):
             return done(entry)
         raise _failed(ids, answers)
-
-    def seal(self, entry: Entry, firings: Firings) -> Fate:  # noqa: ARG002
-        """Nothing is sent but by an attempt, and what was sent cannot be called back."""
-        return Fate.SEALED
 
     def _posts(self, entry: Entry, firings: Firings, ids: Sequence[str]) -> list[Post]:
         """A request for each firing."""
@@ -92,7 +88,7 @@ def _json(fields: Mapping[str, Any]) -> bytes:
 
 
 def _failed(ids: Sequence[str], answers: Sequence[Answer]) -> SomeFailedError:
-    """What is to be said and done where some of the firings could not be sent."""
+    """The error for firings that could not be sent."""
     failed = [(one, a) for one, a in zip(ids, answers, strict=True) if a.error is not None]
     again = [(one, answer) for one, answer in failed if not answer.lasting]
     never = [(one, answer) for one, answer in failed if answer.lasting]

@@ -161,14 +161,9 @@ def _plain(array: pa.Array) -> pa.Array:
         or pa.types.is_binary_view(kind)
         or pa.types.is_fixed_size_binary(kind)
     ):
-        return _as_large_binary(array)
+        texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array
+        return texts.cast(pa.large_binary())
     return array
-
-
-def _as_large_binary(array: pa.Array) -> pa.Array:
-    if pa.types.is_string_view(array.type):
-        array = array.cast(pa.large_string())
-    return array if pa.types.is_large_binary(array.type) else array.cast(pa.large_binary())
 
 
 def _valid(array: pa.Array) -> npt.NDArray[np.bool_]:

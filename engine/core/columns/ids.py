@@ -20,7 +20,7 @@ from tidegate.engine.core.columns.hashing import (
     row_hash,
     sum_by_offsets,
 )
-from tidegate.engine.core.values import ENGINE, ChangeKind, Int64, UInt64
+from tidegate.engine.core.values import ENGINE, ChangeKind, Int64, UInt64, hex_texts
 
 __all__ = [
     "as_binary",
@@ -114,9 +114,7 @@ def as_binary(ids: UInt64) -> pa.FixedSizeBinaryArray:
 
 def as_hex(ids: UInt64) -> pa.StringArray:
     """The ids as strings of 32 lower-case hexadecimal digits."""
-    data = np.ascontiguousarray(ids).astype(">u8").tobytes().hex().encode()
-    offsets = np.arange(0, 32 * (len(ids) + 1), 32, dtype=np.int32)
-    return pa.StringArray.from_buffers(len(ids), pa.py_buffer(offsets), pa.py_buffer(data))
+    return hex_texts(np.ascontiguousarray(ids).astype(">u8").tobytes())
 
 
 def _seed(*parts: str) -> tuple[np.uint64, np.uint64]:

@@ -1,4 +1,4 @@
-"""Damps the firings of a rulebook's rules by what the store remembers."""
+"""Damps the firings of rules by the memory in the store."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ SETTING = "dedupe_keys_max"
 
 
 class Damped(NamedTuple):
-    """Firings with what has dropped them; by rule, what is to be remembered of the others."""
+    """Firings with what dropped them, and by rule the rows to remember of the others."""
 
     firings: tuple[Firings, ...]
     memory: Mapping[str, pa.Table]
@@ -33,22 +33,22 @@ class Damped(NamedTuple):
 
 @dataclass(slots=True)
 class Damper:
-    """The damping of one rulebook. What it remembers stands in the store alone, and is read anew
-    for each bucket: whatever the last transaction was, nothing counts twice.
+    """The damping of one rulebook. Its memory is only in the store, and is read again for each
+    bucket. So nothing counts twice if a bucket is taken again.
 
-    A key keeps its memory when its rule is edited, as long as the key's columns keep their names
-    and types; else it begins anew. So does dedupe where its columns are others.
+    An edited rule keeps its memory as long as its key columns keep their names and types. The
+    memory of dedupe also begins anew if its columns change.
     """
 
     store: Damping
-    _kept: dict[str, int] = field(default_factory=dict, init=False)  # of dedupe, or a few more
-    _fresh: dict[str, int] = field(default_factory=dict, init=False)  # of them, not stored yet
+    _kept: dict[str, int] = field(default_factory=dict, init=False)  # rows of dedupe, at most
+    _fresh: dict[str, int] = field(default_factory=dict, init=False)  # those not stored yet
 
     def damp(
         self, firings: Iterable[Firings], rules: Mapping[str, Rule], answers: Answers
     ) -> Damped:
-        """Judge the firings that their conditions let through. Those that could not be asked, and
-        those of a rule that is asked later, are left as they are."""
+        """Damp the firings whose condition holds. Firings of a rule with a detached condition are
+        left as they are."""
         found: list[Firings] = []
         memory: dict[str, pa.Table] = {}
         self._fresh = {}
@@ -64,7 +64,7 @@ class Damper:
     def damp_rule(
         self, firings: Firings, rule: Rule, answers: Answers
     ) -> tuple[Firings, pa.Table | None]:
-        """Judge the firings of a rule; with what is to be remembered."""
+        """Damp the firings of a rule. Returns them with the rows to remember."""
         let = np.asarray(firings.through)
         if rule.damping is None or not let.any():
             return firings, None
@@ -78,8 +78,8 @@ class Damper:
         return replace(firings, firings=table), judged.memory
 
     def _count(self, rule: Rule, fresh: int) -> None:
-        """Keep account of how much the rule's dedupe remembers, or a little more: what has been
-        forgotten is found when it is counted anew."""
+        """Count the rows of a rule's dedupe. Expired rows may still be counted: `overfull` counts
+        again before it acts."""
         if rule.damping is None or rule.damping.dedupe is None:
             return
         if rule.name not in self._kept:
@@ -93,8 +93,8 @@ class Damper:
     def overfull(
         self, limit: int, instant: int, parked: Collection[str]
     ) -> Mapping[str, ParkingReason]:
-        """The rules whose dedupe remembers more than `limit` firings beyond an instant, and why
-        they stop; `parked`: those that have stopped already."""
+        """The rules whose dedupe remembers more than `limit` firings after an instant, and why they
+        are parked. `parked`: those that are parked already."""
         found = {}
         for rule, count in self._kept.items():
             if count <= limit or rule in parked:
@@ -107,7 +107,7 @@ class Damper:
 
 
 def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked:
-    """What is judged of some of a rule's firings."""
+    """The input of `judge` for some of a rule's firings."""
     table, index = firings.firings.take(pa.array(some)), pa.array(some)
     keys = key_ids(table.select(firings.key_names), len(some))
     ids = firings.hex_ids().take(index)
@@ -119,17 +119,10 @@ def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked
         there = [name for name in by if name in firings.relation.column_names]  # it may be edited
         rows = firings.relation.select(there)
         hashes = row_hash(rows) if there else np.zeros((len(firings.relation), 2), np.uint64)
-        repeats = repeat_ids(all_keys, by, hashes, _offsets(firings))
+        repeats = repeat_ids(all_keys, by, hashes, firings.offsets)
         same = as_hex(repeats[some])
     if damping is not None and damping.hysteresis is not None:
         fires = np.asarray(pc.is_in(ids, pa.array(sorted(answers.fires), pa.string())))
         rearms = np.asarray(pc.is_in(ids, pa.array(sorted(answers.rearms), pa.string())))
     at = table["detected_at"].cast(pa.int64()).to_numpy()
     return Asked(as_hex(keys), at, same, fires, rearms)
-
-
-def _offsets(firings: Firings) -> Int64:
-    """Where the rows of each firing begin in its relation, and where the last ones end."""
-    groups = pc.run_end_encode(firings.relation["firing_id"].combine_chunks())
-    offsets: Int64 = np.concatenate([[0], np.asarray(groups.run_ends)]).astype(np.int64)
-    return offsets

@@ -1,4 +1,8 @@
-"""Which firings of one rule are dropped, and what is to be remembered of the others."""
+"""Decides which firings of one rule damping drops, and which rows it remembers of the others.
+
+Example: `cooldown: 10 s`, firings of key 7 at 9:00:00 and 9:00:04. The first passes, the second is
+dropped. The row of key 7 then has the instant 9:00:00 and expires at 9:00:10.
+"""
 
 from __future__ import annotations
 
@@ -25,10 +29,11 @@ Bools = npt.NDArray[np.bool_]
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """The firings of one rule that its condition let through, in their order.
+    """The firings of one rule whose condition holds, in their order.
 
-    key[n]: ids of their keys; same[n]: of what repeats, where dedupe is asked; at[n]: their
-    instants; fires[n], rearms[n]: what hysteresis asks.
+    key[n]: the id of the key. at[n]: the instant. same[n]: with dedupe, the id of the values by
+    which a firing repeats another. fires[n], rearms[n]: with hysteresis, whether its conditions
+    hold.
     """
 
     key: pa.StringArray
@@ -40,8 +45,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Judged:
-    """`kinds`: what dropped each firing, 0 = nothing; `memory`: the rows that have changed;
-    `fresh`: how many of dedupe's were not there before."""
+    """`kinds`: what dropped each firing, 0 = nothing. `memory`: the rows that changed. `fresh`: how
+    many rows of dedupe are new."""
 
     kinds: npt.NDArray[np.uint8]
     memory: pa.Table
@@ -49,7 +54,7 @@ class Judged:
 
 
 def judge(damping: Damping, asked: Asked, recall: Recall) -> Judged:
-    """Decide on the firings of one rule, by what is remembered of their keys."""
+    """Decide on the firings of one rule. `recall` looks up the rows of their keys."""
     state = _State(damping, asked, recall)
     none = np.zeros(0, np.bool_)
     damp(
@@ -76,7 +81,7 @@ def judge(damping: Damping, asked: Asked, recall: Recall) -> Judged:
 
 
 class _State:
-    """The state of the kernel `damp`: as it is remembered, and then as it has become."""
+    """The arrays of the kernel `damp`: loaded from the memory, then changed by the kernel."""
 
     def __init__(self, damping: Damping, asked: Asked, recall: Recall) -> None:
         self.damping, self.asked = damping, asked
@@ -117,7 +122,10 @@ class _State:
         return pa.concat_tables([*found, wanted(DEDUPE, self.repeats)])
 
     def _fill_window(self, known: Known, counts: Int64) -> None:
-        """Room for each key's instants: those that are remembered, and one for each firing."""
+        """Make the window of each key: its remembered instants, and room for one a firing.
+
+        Example: keys with 2 and 0 remembered instants, and 1 and 3 firings: head [0, 3], tail
+        [2, 3], 6 slots."""
         kept = np.zeros(len(self.keys), np.int64)
         kept[known.place] = known.counts
         ends = np.cumsum(kept + counts)
@@ -130,7 +138,7 @@ class _State:
         self.window[np.repeat(self.head[known.place], known.counts) + within] = known.flat
 
     def changed(self) -> list[pa.Table]:
-        """The rows to be remembered anew."""
+        """The rows of the memory that changed."""
         damping, found = self.damping, [MEMORY.empty_table()]
         passed = np.zeros(len(self.keys), np.bool_)
         through = self.order[self.verdict[self.order] == 0]
@@ -154,7 +162,7 @@ class _State:
         return found
 
     def _windows(self, keys: Int64, length: int) -> pa.Table:
-        """The instants of these keys, as many as the rate is at most."""
+        """The rows of throttle for these keys: the last instants of each, as many as the rate."""
         rate = self.damping.throttle.count if self.damping.throttle else 0
         tail = self.tail[keys]
         counts = np.minimum(tail - self.head[keys], rate)
@@ -168,7 +176,7 @@ class _State:
 
 
 def _latest(kind: int, ids: pa.StringArray, changed: Bools, latest: Int64, length: int) -> pa.Table:
-    """Rows of one instant each."""
+    """Rows with one instant each, for the ids that `changed`."""
     some = np.flatnonzero(changed)
     ones, instants = np.ones(len(some), np.int64), latest[some]
     return rows(kind, ids.take(pa.array(some)), instants + length, ones, instants)

@@ -1,4 +1,4 @@
-"""The decision on the firings of one rule."""
+"""The kernel that decides which firings of one rule are dropped."""
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
 
@@ -31,17 +31,17 @@ def damp(
     tail,
     verdict,
 ):
-    """Decide on each firing, key by key; the firings of key k are order[begin[k]:begin[k + 1]], by
-    their instants `at`. A length of 0 (`dedupe`, `cooldown`, `length` of the `rate`), and `levels`
-    false, ask nothing. verdict[i] is what drops firing i. State:
+    """Decide on each firing, key by key. The firings of key k are order[begin[k]:begin[k + 1]], in
+    order of their instants `at`. `levels` false, and the length 0 of `dedupe`, `cooldown` or the
+    `rate` (`length`), turn that damping off. verdict[i]: what drops firing i. State:
 
-        armed[k]    whether the next firing for which `fires` passes
-        last[k]     when the last one passed, NEVER = none did
-        window[head[k]:tail[k]]    when those passed that are younger than `length`, ascending
-        seen[same[i]]   when the last one passed that repeats as firing i does
+        armed[k]                  hysteresis: whether the next firing with `fires` passes
+        last[k]                   cooldown: when a firing passed last, NEVER = none did
+        window[head[k]:tail[k]]   throttle: when firings passed within `length`, ascending
+        seen[same[i]]             dedupe: when a firing like i passed last
 
-    All but `armed` are made of firings that pass. A firing that is older than the last one in
-    `window` is put there with the instant of that one, so that the window stays ascending.
+    Only passing firings change the state, except `armed`. A firing older than the last instant in
+    the window gets that instant, so that the window stays ascending.
 
     Example: cooldown 10, instants 0, 4, 10, 12 of one key: the second and the fourth are dropped.
     """
