@@ -1,7 +1,7 @@
 """The examples in docstrings are true: every `>>>` in `engine/detect` and `engine/replay` is run.
 
 Kernels run as plain Python here, so that no example costs a compilation. An example knows numpy,
-`kernels.columns` and its own module.
+`kernels.columns`, `flat.line` and its own module.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ RUN = """
 import doctest, importlib, pathlib, sys
 import numpy as np
 import tidegate
+from tidegate.engine.detect.events.graph.flat import line
 from tidegate.engine.detect.events.kernels import columns
 
 failed = attempted = 0
@@ -22,7 +23,7 @@ for file in sorted([*engine.glob("detect/**/*.py"), *engine.glob("replay/**/*.py
     if ">>> " in file.read_text():
         name = ".".join(("tidegate.engine", *file.relative_to(engine).with_suffix("").parts))
         module = importlib.import_module(name.removesuffix(".__init__"))
-        known = {"np": np, **vars(columns), **vars(module)}
+        known = {"np": np, **vars(columns), **vars(line), **vars(module)}
         found = doctest.testmod(module, globs=known)
         failed, attempted = failed + found.failed, attempted + found.attempted
 print(f"{attempted} examples, {failed} failed")

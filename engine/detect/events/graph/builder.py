@@ -1,4 +1,4 @@
-"""What an operator makes its node with: `events.step.compile` has it."""
+"""What an operator makes its node with. `events.step.compile` implements it."""
 
 from __future__ import annotations
 
@@ -13,11 +13,10 @@ from tidegate.rules.model import Settings
 
 
 class Builder(Protocol):
-    """The nodes of one rule. A horizon is in microseconds: older instances are of no use.
+    """Makes the nodes of one rule. A horizon is in microseconds: older instances are of no use.
 
-    `roots`: by name, the nodes of the rules that may be its events. `all_rows`: what is passed to
-    the root unchanged are rows of event types, and all that end at an instant count, not the
-    greatest.
+    `roots`: the nodes of the rules that may be its events, by name. `all_rows`: at the root, every
+    row of an event type counts, not only the greatest of an instant.
     """
 
     @property
@@ -34,23 +33,24 @@ class Builder(Protocol):
         ...
 
     def passed(self, e: Expression, horizon: int | None) -> Node:
-        """The node of an operand whose instances, or some of them, are those of the operator."""
+        """The node of an operand whose instances the operator passes on, all or some of them. Under
+        `all_rows` every row of a plain operand counts."""
         ...
 
     def each(self, e: Expression, horizon: int | None) -> Node:
-        """What counts as an occurrence of an operand: every row of what is plain, a composite once
-        an instant (S1, S9)."""
+        """The node of an operand whose occurrences are counted or held: every row of a plain
+        operand, a composite once per instant (S1, S9)."""
         ...
 
     def closer(self, e: Window, horizon: int | None) -> Node:
-        """What closes a window: every row of what is plain, for these are chosen among (S4); of
-        anything else the greatest, unless it can be seen which it is."""
+        """The node of what closes a window (S4): every row of a plain closer. Of a composite one
+        the greatest of an instant; all of its instances if a detection shows which one closed."""
         ...
 
     def operands(self, parts: Iterable[Expression], horizon: int | None) -> tuple[Node, ...]: ...
 
     def alike(self, operands: Iterable[Node], horizon: int | None) -> tuple[Node, ...]:
-        """The operands of one node; where keys are told apart, broadcasts are repeated for each."""
+        """The operands of one node. Where keys are told apart, broadcasts are repeated for each."""
         ...
 
     def event(self, name: str, e: Expression | None = None, *, all_rows: bool = False) -> Node:
@@ -70,9 +70,10 @@ class Builder(Protocol):
         apart: bool = False,
         ticks: str | None = None,
     ) -> Node:
-        """The node of `e`; keys are its `own` and `every`, `ticks` the event type of its ticks."""
+        """The node of `e`. `keys` are its fields `own` and `every`. `ticks` is the event type of
+        its ticks."""
         ...
 
     def zone_of(self, *durations: Duration | None) -> str:
-        """The zone in which months count, where there are any."""
+        """The zone in which months count; "" if no duration has months."""
         ...

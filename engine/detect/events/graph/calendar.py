@@ -22,14 +22,21 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _YEAR_MAX = 9999
 TICKS_MAX = 10_000_000
-"""Of one expression in one step: 80 MB; past it something is wrong with a time or a period."""
+"""The most ticks of one expression in one step: 80 MB. More means a wrong time or period."""
 
 
 def add(instant: int, duration: Duration, zone: str) -> int:
-    """`instant` + `duration` in microseconds: months in the zone's calendar, clamped to the month's
-    end, a skipped local time moved forward, a repeated one taken first; then the rest.
+    """`instant` + `duration` in microseconds. Months are added first, in the zone's calendar: a day
+    past the month's end becomes its last day, a skipped local time moves forward, of a repeated one
+    the first counts. The rest is added then.
 
     Raises `LimitError('calendar')` outside the years 1 to 9999, where months are not counted.
+
+    A month after 31 January 2023, 00:00 UTC is 28 February:
+
+    >>> day = 86_400_000_000
+    >>> (add(19_388 * day, Duration(1, 0), "UTC")) // day
+    19416
     """
     if duration.months:
         place = ZoneInfo(zone)
@@ -70,10 +77,16 @@ def multiples(
     zone: str,
     limit: int | None = None,
 ) -> tuple[Int64, Int64]:
-    """The instants anchor + k * duration, k >= 1, later than `after` and up to `until`, for each
-    of some anchors: how many, and all of them in turn. Raises `FloodError` where they are more than
-    `limit` and not all of the last millisecond, `LimitError('ticks')` where they are too many for
-    any step."""
+    """The instants anchor[n] + k * duration, k >= 1, later than after[n], until[n] at the latest.
+    Returns how many each anchor has, and the instants, anchor by anchor.
+
+    Raises `FloodError` for more than `limit` instants, unless the limit is reached only in the last
+    millisecond. Raises `LimitError('ticks')` for more than any step makes.
+
+    >>> of_each = np.array([0, 100]), np.array([10, 100]), np.array([30, 115])
+    >>> multiples(*of_each, Duration(0, 10), "")
+    (array([2, 1]), array([ 20,  30, 110]))
+    """
     if not duration.months:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
@@ -106,7 +119,11 @@ def _reached(anchor: Int64, first: Int64, until: Int64, period: int, limit: int)
 
 
 def following(anchor: Int64, after: Int64, duration: Duration, zone: str) -> Int64:
-    """For each of some anchors the first instant anchor + k * duration later than `after`."""
+    """For each anchor the first instant anchor + k * duration, k >= 1, that is later than `after`.
+
+    >>> following(np.array([0, 5]), np.array([20, 5]), Duration(0, 10), "")
+    array([30, 15])
+    """
     if not duration.months:
         return anchor + ((after - anchor) // duration.micros + 1) * duration.micros
     pairs = zip(anchor.tolist(), after.tolist(), strict=True)
@@ -138,7 +155,8 @@ def longest(duration: Duration) -> int:
 
 
 def at_most(start: Int64, end: Int64, duration: Duration, zone: str) -> Bools:
-    """Marks the spans with end - start <= duration. The calendar is only asked where it decides."""
+    """Marks the spans with end - start <= duration. The calendar is asked only for spans between
+    the shortest and the longest that so many months can have."""
     span = end - start
     if not duration.months:
         return np.asarray(span <= duration.micros)

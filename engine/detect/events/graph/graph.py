@@ -27,15 +27,15 @@ class Node:
 
     roles[i]        the event type of the i-th event of the expression, from the left
     streams         the keyed event types below
-    own             it has instances of one key
-    every           it has instances of every key: they are made of broadcasts only
-    point           its instances have start = end
-    horizon_micros  older instances are of no use
-    census          names the set of known keys, if broadcasts are repeated for each of them (see
-                    `operators.repeated`)
-    timed           an instance may end when nothing arrives
-    apart           broadcasts must be repeated: one may count for some keys only
-    expression      what it detects, for people
+    own             whether it has instances of one key
+    every           whether it has instances of every key, which are made of broadcasts only
+    point           whether all its instances have start = end
+    horizon_micros  the age, in microseconds, from which on its instances are of no use
+    census          the name of the set of known keys, if broadcasts are repeated for each of them
+                    (see `operators.broadcast`)
+    timed           whether an instance may end when nothing arrives
+    apart           whether broadcasts must be repeated, as one may count for some keys only
+    expression      the expression that it detects, for people
     """
 
     digest: str
@@ -77,8 +77,8 @@ def first_roles(operands: Sequence[Node]) -> tuple[int, ...]:
 
 
 def mixed(operands: Sequence[Node], looked_at: Node | None = None) -> bool:
-    """Whether keys must be told apart: some operand has instances of every key, and some operand or
-    `looked_at` has instances of one key."""
+    """Whether keys must be told apart. They must if some operand has instances of every key, and
+    some operand or `looked_at` has instances of one key."""
     nodes = operands if looked_at is None else (*operands, looked_at)
     return any(o.every for o in operands) and any(o.own for o in nodes)
 
@@ -89,7 +89,7 @@ def digest(*parts: object) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Census:
-    """A set of known keys, for rules that keep their keys apart: those of `streams` since
+    """A set of known keys, for rules that tell their keys apart: the keys of `streams` since
     `activation`."""
 
     name: str
@@ -101,13 +101,13 @@ class Census:
 class Graph:
     """The expressions of all rules.
 
-    roots      by rule the node of its expression; a rule comes after those that it uses as events
-    uses       by rule the rules that it uses as events
-    events     by rule its event types, and those of the rules that it uses
-    key_names  by rule
-    nodes      by digest, operands first
-    domains    by stream a number: streams of one domain share one set of key codes
-    censuses   by name
+    roots      rule -> the node of its expression; a rule comes after those that it uses as events
+    uses       rule -> the rules that it uses as events
+    events     rule -> its event types, and those of the rules that it uses
+    key_names  rule -> the names of its key columns
+    nodes      digest -> node, operands first
+    domains    stream -> the number of its domain; a domain has one set of key codes
+    censuses   name -> census
     """
 
     roots: Mapping[str, Node]

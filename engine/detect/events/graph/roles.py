@@ -14,8 +14,8 @@ from tidegate.rules.expressions import nodes as x
 
 @dataclass(frozen=True, slots=True)
 class Role:
-    """One event of an expression: its event type, the labels around it, outermost first, and
-    whether it is a parameter. The a and c of `A*` and `P*` are none."""
+    """One event of an expression: its event type; the labels around it, outermost first; and
+    whether it is a parameter. The a and c of `A*` and `P*` are no parameters."""
 
     event: str
     labels: tuple[str, ...]
@@ -24,8 +24,8 @@ class Role:
 
 @lru_cache(maxsize=KEPT_MAX)
 def roles(e: x.Expression) -> tuple[Role, ...]:
-    """The roles from the left: a role's place is its number. The ticks of a `P` come after its
-    operands."""
+    """The roles of an expression from the left. A role's place is its number. The ticks of a `P`
+    come after its operands."""
     return tuple(_roles(e, (), parameter=True))
 
 

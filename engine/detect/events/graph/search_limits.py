@@ -1,4 +1,4 @@
-"""What a choice refuses to carry, and to search."""
+"""The limits of a choice: what it carries and how long it searches."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from tidegate.rules.errors import EngineError
 
 
 class LimitError(EngineError):
-    """A limit that one key of a rule has reached; `key` is its code in the step. Who knows the rule
-    says it with `of`."""
+    """A limit that one key of a rule has reached. `key` is its code in the step. `of` adds the
+    names of the rule and the key."""
 
     def __init__(self, code: str, message: str, hint: str, key: int = EVERY_KEY) -> None:
         super().__init__(code, message, hint)
@@ -34,7 +34,8 @@ class RuleLimitError(EngineError):
 
 
 def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
-    """Raises `LimitError('carried-per-key')` if there is more of one key, or of every key."""
+    """Raises `LimitError('carried-per-key')` if more than `carried_max` instances are of one key,
+    or of every key."""
     if sum(len(part) for part in carried) <= carried_max:
         return
     counts = np.bincount(np.concatenate([part.key for part in carried]))

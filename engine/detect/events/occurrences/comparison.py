@@ -1,7 +1,8 @@
-"""Values of different Arrow types in one column, exactly: 7 and 7.0 are one key (`language.md` 4).
+"""Values of different Arrow types in one column, without loss: 7 and 7.0 are one key (`language.md`
+4).
 
-Numbers compare by value, whatever their types; texts with texts, times with times, anything else
-with its own type. Lists, maps and structs are no keys.
+Numbers of all types are comparable, by value. So are texts with texts, and times with times. Any
+other value is comparable with values of its own type. Lists, maps and structs are no keys.
 """
 
 from __future__ import annotations
@@ -23,10 +24,13 @@ class KeyTypeError(ValueError):
 
 
 def united(parts: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
-    """The values of some columns one after the other, of one type that holds all of them exactly.
+    """The values of some columns one after the other, in one type that holds all of them exactly.
+    For numbers this type depends on the values. Raises `KeyTypeError` if the families differ or no
+    type holds all values.
 
-    That is data for numbers: of whole numbers and doubles the type that can. Raises `KeyTypeError`
-    where the kinds differ or no type holds both.
+    >>> real, small, large = (pa.chunked_array([[n]]) for n in (7.5, 7, 2**60 + 1))
+    >>> united([real, small]).type, united([real, large]).type
+    (DataType(double), Decimal128Type(decimal128(21, 1)))
     """
     parts = [_decoded(part) for part in parts]
     kinds = _kinds(part.type for part in parts)
@@ -59,7 +63,7 @@ def incomparable(types: Iterable[pa.DataType]) -> str | None:
 
 
 def _kinds(types: Iterable[pa.DataType]) -> list[pa.DataType]:
-    """Without dictionaries and what is null, each once."""
+    """The different types, without null. A dictionary counts as the type of its values."""
     plain = (kind.value_type if pa.types.is_dictionary(kind) else kind for kind in types)
     return [*dict.fromkeys(kind for kind in plain if not pa.types.is_null(kind))]
 
@@ -78,7 +82,7 @@ def _listed(kinds: Sequence[pa.DataType]) -> str:
 
 
 def _family(kind: pa.DataType) -> str:
-    """What a type's values can be equal to."""
+    """The family of a type. Values of two families are never equal."""
     if any(is_kind(kind) for is_kind in _NUMBERS):
         return "number"
     if pa.types.is_string(kind) or pa.types.is_large_string(kind):
@@ -137,7 +141,7 @@ def _distinct(column: pa.ChunkedArray) -> list[Any]:
 
 
 def _are_doubles(column: pa.ChunkedArray) -> bool:
-    """Whether every number of a column, which is none of doubles, is that of a double."""
+    """Whether doubles hold every number of a column of decimals or whole numbers exactly."""
     if pa.types.is_decimal(column.type):
         return all(Decimal(float(value)) == value for value in _distinct(column))
     found = pc.unique(column).drop_null().to_numpy(zero_copy_only=False)
@@ -153,7 +157,12 @@ def _are_int64(column: pa.ChunkedArray) -> bool:
 
 
 def _size(value: float) -> tuple[int, int]:
-    """Of a double as a decimal the digits before and after the point. Raises `KeyTypeError`."""
+    """The digits before and after the point of a double, written as a decimal. Raises
+    `KeyTypeError`.
+
+    >>> _size(12.5)
+    (2, 1)
+    """
     if not math.isfinite(value):
         raise KeyTypeError(f"{value} has no type in common with whole numbers above 2**53")
     _, digits, exponent = Decimal(value).as_tuple()
@@ -171,16 +180,17 @@ def _decimal(whole_digits: int, scale: int) -> pa.DataType:
 def _mapped(
     column: pa.ChunkedArray, kind: pa.DataType, convert: Callable[[Any], Any]
 ) -> pa.ChunkedArray:
-    """A column of numbers in a type that has them all; Arrow's own cast of decimals rounds."""
+    """A column of numbers in a type that holds all of them. Decimals are converted here, as Arrow's
+    own cast rounds them; and that of whole numbers refuses doubles above 2**53 unless unsafe."""
     if not (pa.types.is_decimal(column.type) or pa.types.is_decimal(kind)):
-        return column.cast(kind)
+        return column.cast(kind, safe=False)
     coded = whole(column).dictionary_encode()
     values = [None if value is None else convert(value) for value in coded.dictionary.to_pylist()]
     return pa.chunked_array([pa.array(values, kind).take(coded.indices)])
 
 
 def whole(column: pa.ChunkedArray | pa.Array) -> pa.Array:
-    """The values of a column; Arrow copies them even where they stand in one chunk."""
+    """The values of a column as one array. A single chunk is not copied, which Arrow would do."""
     if isinstance(column, pa.Array):
         return column
     return column.chunk(0) if column.num_chunks == 1 else column.combine_chunks()

@@ -33,7 +33,7 @@ def both(stored: Batch, new: Batch) -> Batch:
 
 
 def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
-    """Parameters carried before those that arrive; a column may have got another type since."""
+    """The carried parameters, then the new ones. A column may have got another type meanwhile."""
     tables = [stored, new]
     for name in {*stored.column_names} & {*new.column_names}:
         kinds = [table.schema.field(name).type for table in tables]
@@ -55,8 +55,8 @@ def _one_type(event: str, stored: pa.Table, new: pa.Table) -> pa.Table:
 
 
 def joined(event: str, tables: Sequence[pa.Table]) -> pa.Table:
-    """Carried occurrences of one event type, written by several steps: their columns may differ as
-    those of what is carried and what arrives may."""
+    """The carried occurrences of one event type, which several steps have written. Their columns
+    may differ in type, or be missing in some tables."""
     by_schema: list[pa.Table] = []
     for table in tables:
         if by_schema and by_schema[-1].schema == table.schema:
@@ -85,7 +85,7 @@ def stack(tables: Iterable[pa.Table]) -> pa.Table:
 
 
 def no_parameters(rows: int) -> pa.Table:
-    """A table of so many rows without columns."""
+    """A table without columns, of `rows` rows."""
     return pa.table({"": pa.nulls(rows)}).select([])
 
 

@@ -21,8 +21,9 @@ EVERY_KEY = 0
 
 @dataclass(frozen=True, slots=True)
 class Instances:
-    """n instances, in order of `end`, as `kernels.columns.Columns` has them: key codes of the step,
-    entries in order of (time, rank, row), rows of the step's occurrences, roles from the left."""
+    """n instances in order of `end`, in the layout of `kernels.columns.Columns`. Keys are key codes
+    of the step. Entries are in order of (time, rank, row). Rows number the step's occurrences.
+    Roles are numbered from the left of the expression."""
 
     key: Int32
     start: Int64
@@ -71,7 +72,7 @@ def bare(key: Int32, start: Int64, end: Int64) -> Instances:
 
 
 def concat(parts: Sequence[Instances]) -> Instances:
-    """One after the other; not sorted."""
+    """The instances of all parts, one part after the other. They are not sorted."""
     filled = [part for part in parts if len(part)]
     if len(filled) < 2:
         return filled[0] if filled else NONE
@@ -92,10 +93,14 @@ NONE = bare(np.empty(0, np.int32), np.empty(0, np.int64), np.empty(0, np.int64))
 
 @dataclass(frozen=True, slots=True)
 class Pending:
-    """Pending starts of a node: the starts, up to now, that its later instances may have.
+    """The pending starts of a node: the instants up to now at which its later instances may start.
+    They bound what `;` and `-` must carry (semantics 4).
 
-    key[n] is as in `Instances`, start[n] in microseconds. They are in any order, and may be
-    repeated. They bound what `;` and `-` must carry (semantics 4).
+    key[n] is a key code as in `Instances`, start[n] is in microseconds. They are in any order, and
+    may be repeated.
+
+    Example: `x ; y` has seen an x at 10. A y to come makes an instance that starts at 10, so 10 is
+    a pending start of it.
     """
 
     key: Int32
@@ -126,7 +131,7 @@ def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending
 
 
 class Numbering(Protocol):
-    """The numbered occurrences of a step; ticks are added while it goes on."""
+    """The numbered occurrences of a step. Ticks are added while the step goes on."""
 
     @property
     def time(self) -> Int64: ...
@@ -138,7 +143,7 @@ class Numbering(Protocol):
     def rank(self) -> Int64: ...
 
     def add_ticks(self, event: str, time: Int64) -> Int64:
-        """The rows of ticks of one type: coincident ones are one, also with those carried."""
+        """The rows of ticks of one type. Ticks at one instant are one, carried ones included."""
         ...
 
     def places(self) -> Int64:
@@ -156,18 +161,18 @@ class Counting(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Moment:
-    """The step context: what a step knows beside instances.
+    """What a node's step knows beside instances.
 
-    time[r]     when the step's occurrence r happens: contexts compare it
-    start[r]    when it starts: operators compare it. It differs from time[r] only where a rule's
-                detection is an occurrence
+    time[r]     the instant of occurrence r; contexts compare it
+    start[r]    the instant at which it starts; operators compare it. It differs from time[r] only
+                if the occurrence is a rule's detection
     rank[r]     its order among the simultaneous (S1)
     keys        the largest key code
-    known       the codes of the known keys, then that of the keys not seen yet. Broadcasts are
-                repeated for each of them where keys are told apart
-    watermark   instances that end by then are found in this step
-    last        windows that nothing closes have no ticks after it
-    timers      counts the timers that operators fire
+    known       the codes of the known keys, then the code of the keys not seen yet. Broadcasts are
+                repeated for each of these if keys are told apart
+    watermark   the step finds the instances that end by then
+    last        the last instant at which windows that nothing closes have ticks
+    timers      the count of the timers that operators fire
     """
 
     numbering: Numbering
@@ -196,4 +201,4 @@ class Moment:
 
 
 Carry = tuple[Instances, ...]
-"""What a node carries from step to step: for each of its slots instances in order of end."""
+"""What a node carries from step to step: for each of its slots a table of instances."""

@@ -1,4 +1,4 @@
-"""Key values as dense codes, which are valid for one step."""
+"""Key values as dense codes. The codes are valid for one step."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from tidegate.engine.detect.events.occurrences.instances import Int32
 Columns = Sequence[pa.ChunkedArray]
 
 SPREAD_MAX = 4
-"""Integers are their own codes while their range is at most so many times their number."""
+"""Integers are their own codes if their range is at most this many times their number."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,10 +62,15 @@ NO_KEYS = Keys((), 0)
 
 
 def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
-    """The codes of each chunk's rows, chunk by chunk, and the keys they stand for.
+    """The codes of each chunk's rows, and the keys that the codes stand for.
 
     A chunk is a list of key columns. Two chunks may have different types: equal numbers are one
     key. Null is a key value. Raises `KeyTypeError`.
+
+    >>> left, right = pa.chunked_array([["x", "y"]]), pa.chunked_array([["y"]])
+    >>> (left, right), keys = encode([[left], [right]])
+    >>> left, right, keys.columns[0].to_pylist()
+    (array([1, 2], dtype=int32), array([2], dtype=int32), ['x', 'y'])
     """
     sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
     single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
@@ -81,13 +86,14 @@ def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
 
 
 def _from_one(values: Int32 | Int64, low: int) -> Int32:
-    """Codes of values from `low` on."""
+    """The codes of values: value `low` has the code 1."""
     codes = np.empty(len(values), dtype=np.int32)
     return np.subtract(values, low - 1, out=codes, casting="unsafe")
 
 
 def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
-    """Codes from 1 of all parts together, and the values they stand for. Raises `KeyTypeError`."""
+    """The codes, from 1 on, of all parts together, and the values that they stand for. Raises
+    `KeyTypeError`."""
     joined = united(parts)
     if pa.types.is_floating(joined.type):
         joined = pc.add(joined, 0.0)  # -0.0 is 0.0
@@ -103,8 +109,8 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
 
 
 def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:
-    """The values, the lowest, and all integers from the lowest to the highest; None unless these
-    are dense enough to be their own codes."""
+    """The values, the lowest of them, and all integers from the lowest to the highest. None if the
+    values are not integers, or too sparse to be their own codes (`SPREAD_MAX`)."""
     if not pa.types.is_integer(column.type) or column.null_count or not len(column):
         return None
     value = whole(column).to_numpy()

@@ -35,6 +35,7 @@ def codes(*parts: pa.Array) -> tuple[list[list[int]], list[Any]]:
         ([pa.array([NAN, -NAN]), pa.array([NAN], pa.float32())], [[0, 0], [0]]),
         ([pa.array([BIG, BIG + 1]), pa.array([float(BIG)])], [[0, 1], [0]]),
         ([pa.array([BIG + 1]), pa.array([0.5, float(BIG)])], [[0], [1, 2]]),
+        ([pa.array([2**60, 8]), pa.array([0.5, 2.0**60])], [[0, 1], [2, 0]]),
         ([pa.array([2**63 - 1]), pa.array([2.0**63])], [[0], [1]]),
         ([pa.array([2**63], pa.uint64()), pa.array([-1])], [[0], [1]]),
         ([pa.array([BIG + 1]), pa.array([Decimal("0.5")]), pa.array([0.5])], [[0], [1], [1]]),

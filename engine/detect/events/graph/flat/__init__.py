@@ -1,2 +1,2 @@
-"""Flat expressions (`rules.algebra.stages`) and windows `A*` in the contexts that consume
-occurrences."""
+"""Scans of flat expressions (`rules.algebra.stages`) and of windows `A*`, in the contexts that
+consume occurrences."""

@@ -1,4 +1,4 @@
-"""The arrivals of a step as a line for scans, and instances made of what scans find on it."""
+"""The arrivals of a step as a line for scans, and instances from the positions found by them."""
 
 from __future__ import annotations
 
@@ -20,15 +20,15 @@ from tidegate.engine.detect.events.occurrences.instances import Instances, Int32
 
 @dataclass(frozen=True, slots=True)
 class Timeline:
-    """A line, and the keys that its codes stand for: real[code] is a key. What comes after an
-    occurrence of an absent event type has a code of its own; last[key] is the last one."""
+    """A line, and the keys of its codes: code c stands for the key real[c]. Each occurrence of an
+    absent event type gives its key a new code; last[key] is the key's last code."""
 
     line: Line
     real: Int64
     last: Int64
 
     def instances(self, code: Int32, offsets: Int64, positions: Int64) -> Instances:
-        """Instances of occurrences given by their positions, in order."""
+        """Instances of the occurrences at positions[offsets[n]:offsets[n + 1]], each in order."""
         line = self.line
         return Instances(
             self.real[code].astype(np.int32),
@@ -40,12 +40,13 @@ class Timeline:
         )
 
     def alike(self, code: Int32, positions: Int64) -> Instances:
-        """Instances of as many occurrences each: positions[n, entries]."""
+        """Instances of equally many occurrences each: positions[n, entry]."""
         count, size = positions.shape
         return self.instances(code, np.arange(count + 1) * size, positions.ravel())
 
     def lasting(self, kept: Instances, code: Int32) -> Instances:
-        """What no occurrence of an absent event type has ended, in order of end."""
+        """The kept instances that no occurrence of an absent event type has ended, in order of end:
+        those with their key's last code."""
         if len(self.real) > len(self.last):
             kept = kept.where(np.asarray(self.last[kept.key] == code))
         return kept.by_end()
@@ -61,9 +62,9 @@ def timeline(
     apart: bool,
     twice: bool = False,
 ) -> Timeline:
-    """The entries of what is stored, then the arrivals of each source in order of time; of one
-    instant those with the highest `order` first, then in order of rank. `twice`: a source's
-    occurrences may be another's too. See `line.merge` for the rest."""
+    """The line of a step: the entries of `stored`, then the arrivals of all sources in order of
+    time. At one instant the source with the highest `order` comes first; then rank decides.
+    `twice`: an occurrence may be of several sources. `line.merge` explains `absent` and `apart`."""
     parts = [_in_order(part, moment) for part in parts]
     sources = Sources(
         np.cumsum([0, *(len(part) for part in parts)]),
@@ -85,7 +86,7 @@ def timeline(
 
 
 def by_rank(found: Instances, moment: Moment) -> Instances:
-    """The entries in order of (time, rank, row, role)."""
+    """The instances with their entries in order of (time, rank, row, role)."""
     if entries_in_order(found.offsets, found.row, found.role, moment.time, moment.rank):
         return found
     time, rank = moment.time[found.row], moment.rank[found.row]

@@ -28,10 +28,14 @@ from tidegate.rules.model import Context
 class Flat:
     """The choice among the instances of stages in sequence, in one scan over all keys.
 
-    Operands: the event type of each leaf, every row of it, from the left. Carries per key, in one
-    slot: in `chronicle` and `cumulative` the occurrences not consumed that come after the stage
-    before them was complete; in `continuous` a partial match for each initiator; in `recent` the
-    last occurrence of each place with the greatest instance of the stages before it.
+    Operands: the event type of each leaf, every row of it, from the left. Carries in one slot, per
+    key:
+
+        chronicle, cumulative   the occurrences not consumed that came after the stage before theirs
+                                was complete
+        continuous              a partial match for each initiator
+        recent                  the last occurrence of each place, with the greatest instance of the
+                                stages before it
     """
 
     context: Context
@@ -50,7 +54,7 @@ class Flat:
         return Flow(found, pending_of([kept], operands)), (kept,)
 
     def _counted(self, kept: Instances) -> Instances:
-        """An occurrence that waits in several stages counts once."""
+        """The kept instances, with an occurrence that waits in several stages only once."""
         queued = self.context in (Context.CHRONICLE, Context.CUMULATIVE)
         if not queued or not self._twice():
             return kept
@@ -62,7 +66,7 @@ class Flat:
     def _queues(
         self, layout: Layout, line: Timeline, moment: Moment
     ) -> tuple[Instances, Instances]:
-        """Contexts that carry the occurrences not consumed."""
+        """The scan of a context that carries occurrences not consumed: found and kept."""
         since = moment.watermark + 1 - self._span()
         if self.context is Context.CHRONICLE:
             code, positions, left = queue_scans.chronicle(layout, line.line, since)
@@ -77,7 +81,7 @@ class Flat:
     def _matches(
         self, layout: Layout, line: Timeline, offsets: Int64, moment: Moment
     ) -> tuple[Instances, Instances]:
-        """Contexts that carry partial matches."""
+        """The scan of a context that carries partial matches: found and kept."""
         scan = slot_scan.recent if self.context is Context.RECENT else match_scan.continuous
         code, positions, waiting, entries, size = scan(layout, line.line, offsets, moment.watermark)
         filled = np.arange(entries.shape[1]) < size[:, None]
@@ -106,7 +110,7 @@ class Flat:
         )
 
     def _places(self) -> list[int]:
-        """The place of each leaf, places numbered from the left; -1: the absent event type."""
+        """The place of each leaf, numbered from the left; -1 for the absent event type."""
         stages = self.flat.stages
         places = [names for stage in stages for names in stage.places]
         ahead = [(name, p) for p, names in enumerate(places) for name in names]
@@ -121,7 +125,8 @@ class Flat:
     def _timeline(
         self, layout: Layout, operands: Sequence[Flow], stored: Instances, moment: Moment
     ) -> Timeline:
-        """Of one instant the absent event type, then the last stage."""
+        """The line of the step. At one instant the absent event type comes first; then the stages,
+        the last one first."""
         events, absent = self.flat.events, self.flat.absent
         stage = [*layout.stage, len(events)]
         return timeline(

@@ -7,6 +7,14 @@ The kernel `merge` makes the line of what arrives. For `a ; b` (sources 0 and 1)
     1 (b)   5, 9  1, 1          1         0 (a)   1     5     first, and meets no a of its instant
                                 2         0 (a)   2     7
                                 3         1 (b)   1     9
+
+>>> sources = Sources(
+...     bounds=np.array([0, 2, 4]), order=np.array([0, 1]), code=np.array([1, 2, 1, 1]),
+...     time=np.array([5, 7, 5, 9]), row=np.arange(4),
+... )
+>>> source, code, time, row, _, _ = merge(sources, np.zeros(4), -1, False, 3)
+>>> source.tolist(), code.tolist(), time.tolist()
+([1, 0, 0, 1], [1, 1, 2, 1], [5, 5, 7, 9])
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
@@ -27,10 +35,23 @@ FROM, TO, COUNT, REPEATED, LIMIT = range(5)
 
 
 class Layout(NamedTuple):
-    """Stages as arrays. A source (a leaf of the expression) belongs to a place, place[source], and
-    that to a stage, stage[place]; `kind` numbers the event types of places. Row s of `table`: the
-    stage has the places FROM up to TO and takes COUNT of them, or (REPEATED) so many occurrences of
-    its only one; an instance that has come so far is not longer than LIMIT, microseconds."""
+    """The stages of a flat expression as arrays.
+
+    place[source]     the place of a source; a source is a leaf of the expression
+    stage[place]      the stage of a place
+    kind[place]       the number of the place's event types; equal event types have equal numbers
+    table[s, FROM]    the first place of stage s
+    table[s, TO]      the place after its last
+    table[s, COUNT]   how many of its places an instance fills; REPEATED: how many occurrences of
+                      its only place
+    table[s, LIMIT]   the longest span of an instance of the stages up to s, microseconds
+
+    `a ; any(2, b, c)` without a `within`:
+
+        place   0 1 2        FROM  TO  COUNT  REPEATED  LIMIT
+        stage   0 1 1           0   1      1         0  ENDLESS
+        kind    0 1 2           1   3      2         0  ENDLESS
+    """
 
     place: Int64
     stage: Int64
@@ -39,10 +60,12 @@ class Layout(NamedTuple):
 
 
 class Line(NamedTuple):
-    """Occurrences in the order of a scan: first `carried` entries of what is carried, then what
-    arrives. Per occurrence its source, key code (below `codes`), row and instant. In several
-    stages, an occurrence stands on the line once for each; `rows` numbers its uses (0: no
-    occurrence stands twice)."""
+    """Occurrences in the order of a scan: `carried` entries of carried instances, then arrivals.
+
+    source, code, time, row   of each position; codes are below `codes`
+    rows                      the number of the step's rows if one occurrence may be in several
+                              stages, and so on several positions; else 0
+    """
 
     source: npt.NDArray[np.int16]
     code: npt.NDArray[np.int32]
@@ -54,8 +77,8 @@ class Line(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The arrivals of all sources one after the other: source s stands in bounds[s]:bounds[s + 1],
-    in order of (time, rank, row). Of one instant, what has the highest `order` comes first."""
+    """The arrivals of all sources one after the other. Source s has bounds[s]:bounds[s + 1], in
+    order of (time, rank, row). At one instant the source with the highest `order` comes first."""
 
     bounds: Int64
     order: Int64
@@ -65,7 +88,7 @@ class Sources(NamedTuple):
 
 
 class Ahead(NamedTuple):
-    """Of each source the occurrence that comes next: its place, and its instant; `LAST` where there
+    """The next occurrence of each source: its place and its instant. The instant is `LAST` if there
     is none."""
 
     at: Int64
@@ -76,9 +99,10 @@ class Ahead(NamedTuple):
 def merge(sources, rank, absent, apart, codes):
     """The arrivals in the order of a scan: source, code, time, row; and real[code], last[key].
 
-    An occurrence of the source `absent` (-1: none) is left out. What comes after it has a key code
-    of its own, so that a scan never joins it with what came before: real[code] is the key,
-    last[key] the key's last code. `apart`: what is simultaneous with it is left out too.
+    An occurrence of the source `absent` (-1: none) ends what its key has begun. It is not on the
+    line. Later occurrences of its key have a new code, so a scan never joins them with earlier
+    ones: real[code] is the key, last[key] the key's last code. `apart`: occurrences simultaneous
+    with it are left out too.
     """
     n = len(sources.code)
     out_source = np.empty(n, dtype=np.int16)
@@ -123,7 +147,7 @@ def _merge(sources, rank, absent, apart, ahead, real, last, ended, out):
 
 @inlined
 def _advance(sources, ahead, s, steps):
-    """Go on by so many occurrences of a source."""
+    """Moves a source on by `steps` occurrences."""
     i = ahead.at[s] + steps
     ahead.at[s] = i
     ahead.time[s] = sources.time[i] if i < sources.bounds[s + 1] else LAST
@@ -131,7 +155,7 @@ def _advance(sources, ahead, s, steps):
 
 @inlined
 def _next(sources, rank, ahead):
-    """The source of which an occurrence comes next."""
+    """The source whose occurrence comes next."""
     s, now, simultaneous = 0, ahead.time[0], 0
     for q in range(1, len(ahead.time)):  # no jump: it could not be foreseen
         t = ahead.time[q]
@@ -143,7 +167,7 @@ def _next(sources, rank, ahead):
 
 @part
 def _first(sources, rank, ahead, now):
-    """The source of which an occurrence comes first of those at this instant."""
+    """The source whose occurrence comes first among those at the instant `now`."""
     _, order, _, _, row = sources
     s = -1
     for q in range(len(ahead.time)):
@@ -161,7 +185,11 @@ def _first(sources, rank, ahead, now):
 
 @part
 def in_order(time, row, rank):
-    """Are occurrences in order of time also in that of (time, rank, row)?"""
+    """Whether occurrences, which are in order of time, are also in order of (time, rank, row).
+
+    >>> bool(in_order(np.array([5, 5]), np.array([0, 1]), np.array([9, 3])))
+    False
+    """
     for i in range(1, len(time)):
         if time[i] == time[i - 1]:
             a, b = row[i - 1], row[i]
@@ -172,7 +200,7 @@ def in_order(time, row, rank):
 
 @part
 def entries_in_order(offsets, row, role, time, rank):
-    """Are the entries of each instance in order of (time, rank, row, role)?"""
+    """Whether the entries of each instance are in order of (time, rank, row, role)."""
     for n in range(len(offsets) - 1):
         for e in range(offsets[n] + 1, offsets[n + 1]):
             a, b = row[e - 1], row[e]

@@ -1,12 +1,14 @@
-"""The scan in `continuous`: what is carried are partial matches, one for each initiator.
+"""The scan in `continuous`. It carries partial matches, one for each initiator.
 
-The state, for `a ; b ; c` (stages 0, 1, 2):
+The state, for `a ; b ; c` (stages 0, 1, 2). A list of matches waits for each key code and stage:
 
-    head[code * stages + s]    the newest match whose stages before s are complete (0: none)
+    head[code * stages + s]    the newest match that waits for stage s (0: none)
     begun[match]               the instant of its initiator
-    link[match]                the next older one in the list; how many occurrences it holds
+    link[match, NEXT]          the next older match of its list (0: none)
+    link[match, SIZE]          how many occurrences it holds
     held[match]                the positions of these
-    link[0]                    the first free match; how many were ever used
+    link[0, NEXT]              the first free match
+    link[0, SIZE]              how many matches were ever used
 
     a@1    stage 1: (a@1)
     a@2    stage 1: (a@2), (a@1)
@@ -32,7 +34,7 @@ NEXT, SIZE = 0, 1
 
 
 class Matches(NamedTuple):
-    """See the table above; full[s]: how many occurrences the stages up to s take."""
+    """The state (see the table above). full[s] is how many occurrences the stages up to s take."""
 
     head: npt.NDArray[np.int32]
     begun: Int64
@@ -42,7 +44,7 @@ class Matches(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Matches that are read off: code[n], positions[n], how many of these are filled."""
+    """Matches that were read: code[n], position[n], and size[n], how many positions are filled."""
 
     code: npt.NDArray[np.int32]
     position: Int64
@@ -51,13 +53,27 @@ class Found(NamedTuple):
 
 @njit
 def continuous(layout, line, offsets, watermark):
-    """Each initiator takes the first occurrence that it lacks, stage by stage: the matches that are
-    complete, and those that wait and may still become so after the watermark. Carried match n has
-    the positions offsets[n]:offsets[n + 1].
+    """Matches each initiator with the first occurrence that it lacks, stage by stage. Returns code
+    and positions of the complete matches; code, positions and size of those that may still become
+    complete after the watermark. Carried match n has the positions offsets[n]:offsets[n + 1].
 
-    An initiator's instance with the oldest times is the one that takes the first occurrence each
-    time: to take a later one completes no stage earlier. Where a stage ends too late then, it does
-    with any other too, and the match is dropped.
+    This is the initiator's instance with the oldest times, as no stage is complete earlier with a
+    later occurrence. If a stage ends too late with the first occurrences, it does with all others,
+    and the match is dropped.
+
+    `a ; b` on a@1 a@2 b@3 a@4:
+
+    >>> layout = Layout(
+    ...     np.array([0, 1]), np.array([0, 1]), np.array([0, 1]),
+    ...     np.array([[0, 1, 1, 0, ENDLESS], [1, 2, 1, 0, ENDLESS]]),
+    ... )
+    >>> line = Line(
+    ...     source=np.array([0, 0, 1, 0]), code=np.zeros(4, dtype=np.int32),
+    ...     time=np.array([1, 2, 3, 4]), row=np.arange(4), carried=0, codes=1, rows=0,
+    ... )
+    >>> _, found, _, waiting, _ = continuous(layout, line, np.array([0]), 4)
+    >>> found.tolist(), waiting[:, 0].tolist()
+    ([[1, 2], [0, 2]], [3])
     """
     table = layout.table
     full = np.cumsum(table[:, COUNT])
@@ -101,7 +117,7 @@ def _resume(matches, table, line, offsets):
 
 @inlined
 def _begin(matches, at, instant):
-    """A new match, the newest of a list."""
+    """Starts a match and puts it in front of a list."""
     new = _new(matches, instant)
     matches.link[new, NEXT] = matches.head[at]
     matches.head[at] = new
@@ -124,7 +140,7 @@ def _new(matches, instant):
 
 @inlined
 def _free(matches, match):
-    """Give a match back: the next older one in its list."""
+    """Frees a match. Returns the next older match of its list."""
     older = np.int64(matches.link[match, NEXT])
     matches.link[match, NEXT] = matches.link[0, NEXT]
     matches.link[0, NEXT] = match
@@ -157,12 +173,12 @@ def _continuous(layout, line, matches, found):
 
 @part
 def _extend(matches, layout, line, at, s, i):
-    """Give an occurrence to the matches of a list that lack it. Those that are complete then are
-    taken out: the newest and the oldest of them (0: none).
+    """Gives occurrence i to the matches of a list that lack one of its place. Takes the matches
+    out whose stage is complete then. Returns the newest and the oldest of these (0: none).
 
-    They stand in order of their initiators. An older match has all that a newer one has: so the
-    walk ends at the first that has an occurrence of this place, and the complete ones are the
-    oldest. A match that is too old is dropped with all behind it.
+    The list is in order of initiators, the newest first. An older match has every occurrence that a
+    newer one has. So the walk ends at the first match that has one of this place, and the complete
+    matches are the oldest. A match that is too old is dropped, and all older ones with it.
     """
     head, begun, link, _, full = matches
     table, p = layout.table, layout.place[line.source[i]]
@@ -202,7 +218,7 @@ def _hold(matches, match, position):
 
 @part
 def _has(matches, layout, line, match, s, p):
-    """Has a match an occurrence of place p already, in stage s?"""
+    """Whether a match has an occurrence of place p, which is of stage s."""
     for o in range(matches.full[s] - layout.table[s, COUNT], matches.link[match, SIZE]):
         if layout.place[line.source[matches.held[match, o]]] == p:
             return True
@@ -233,7 +249,7 @@ def _count_waiting(matches, table, watermark):
 
 @part
 def _read_waiting(matches, table, watermark, kept):
-    """Of each list the oldest first: so `_resume` finds them."""
+    """Reads the matches that wait. The oldest of each list comes first, as `_resume` expects."""
     n = len(kept.code)
     for at in range(len(matches.head)):
         match = np.int64(matches.head[at])

@@ -1,6 +1,6 @@
-"""Scans in `chronicle` and `cumulative`: what is carried are the occurrences not consumed.
+"""The scans in `chronicle` and `cumulative`. They carry the occurrences that are not consumed.
 
-Their state are the queues of `flat.queues`. For `a ; b` of one key, in `chronicle`:
+The state is the queues of `flat.queues`. For `a ; b` of one key, in `chronicle`:
 
     a@1    queues a: 1        b: -
     a@2    queues a: 1, 2     b: -
@@ -37,11 +37,25 @@ from tidegate.engine.detect.events.kernels.columns import ENDLESS, NEVER
 
 @njit
 def chronicle(layout, line, since):
-    """The oldest instance, as soon as there is one: code[n], positions[n, entries]; and the
-    positions of what is not consumed and happened at `since` or later.
+    """The oldest instance at each terminator: code[n], positions[n, entry]. And the positions of
+    the occurrences that are not consumed and happened at `since` or later.
 
-    A terminator ends one instance at most, as each holds the terminator. Terminators of one instant
-    take the oldest instance in turn, in order of rank.
+    An instance consumes its terminator, so a terminator ends one instance at most. Simultaneous
+    terminators each take the oldest instance that is left, in order of rank.
+
+    `a ; b` on a@1 a@2 b@3:
+
+    >>> layout = Layout(
+    ...     np.array([0, 1]), np.array([0, 1]), np.array([0, 1]),
+    ...     np.array([[0, 1, 1, 0, ENDLESS], [1, 2, 1, 0, ENDLESS]]),
+    ... )
+    >>> line = Line(
+    ...     source=np.array([0, 0, 1]), code=np.zeros(3, dtype=np.int32),
+    ...     time=np.array([1, 2, 3]), row=np.arange(3), carried=0, codes=1, rows=0,
+    ... )
+    >>> _, positions, waiting = chronicle(layout, line, 0)
+    >>> positions.tolist(), waiting
+    ([[0, 2]], array([1]))
     """
     total, last = layout.table[:, COUNT].sum(), len(layout.table) - 1
     queues = open_queues(len(layout.stage), line)
@@ -88,8 +102,23 @@ def _chronicle(layout, line, queues, chosen, code, positions):
 
 @njit
 def cumulative(layout, line, since):
-    """The union of all instances that end now: code[n]; owner[position], the number of the union
-    that an occurrence is in (-1: none); and what is left, as in `chronicle`."""
+    """The union of all instances at each instant that ends one: code[n]. owner[position] is the
+    number of the union that holds an occurrence, -1 = none. And the positions that are left, as in
+    `chronicle`.
+
+    `a ; b` on a@1 a@2 b@3 is one union:
+
+    >>> layout = Layout(
+    ...     np.array([0, 1]), np.array([0, 1]), np.array([0, 1]),
+    ...     np.array([[0, 1, 1, 0, ENDLESS], [1, 2, 1, 0, ENDLESS]]),
+    ... )
+    >>> line = Line(
+    ...     source=np.array([0, 0, 1]), code=np.zeros(3, dtype=np.int32),
+    ...     time=np.array([1, 2, 3]), row=np.arange(3), carried=0, codes=1, rows=0,
+    ... )
+    >>> cumulative(layout, line, 0)[1:]
+    (array([0, 0, 0]), array([], dtype=int64))
+    """
     total = layout.table[:, COUNT].sum()
     queues = open_queues(len(layout.stage), line)
     chosen = Chosen(np.empty(total, dtype=np.int64), np.empty(total, dtype=np.int64))
@@ -133,9 +162,9 @@ def _cumulative(layout, line, queues, chosen, owner, newest, code):
 
 @part
 def _consume_all(queues, table, base, n, newest, owner):
-    """Consume what is in some instance: of the last stage all, of each other what comes before the
-    latest instant at which the stages behind it may start. What is older than any instance has been
-    dropped by `oldest`."""
+    """Consumes every occurrence that is in some instance. These are all of the last stage, and of
+    each other stage those before the latest possible start of the stage after it. `oldest` has
+    dropped the occurrences that are older than any instance."""
     before = ENDLESS
     for s in range(len(table) - 1, -1, -1):
         first, until, count = table[s, FROM], table[s, TO], table[s, COUNT]
@@ -147,7 +176,8 @@ def _consume_all(queues, table, base, n, newest, owner):
 
 @part
 def _consume_until(queues, q, before, needed, n, owner):
-    """Consume what a queue has before an instant: the instant of the `needed`-th from behind."""
+    """Consumes the occurrences of a queue before an instant. Returns the instant of the `needed`-th
+    of these, counted from the last; `NEVER` if there are fewer."""
     ends, instant, link, _, _ = queues
     left = 0
     node = np.int64(ends[q, HEAD])
@@ -170,7 +200,7 @@ def _consume_until(queues, q, before, needed, n, owner):
 
 @inlined
 def _consumed_before(queues, node, n):
-    """Was what is in a node consumed by an earlier detection than n?"""
+    """Whether a detection before n consumed the occurrence in a node."""
     used = queues.used
     return len(used) > 0 and 0 < used[queues.row[queues.link[node, AT]]] <= n
 
@@ -189,7 +219,11 @@ def _nth(values, first, until, n):
 
 @njit
 def united(owner, count):
-    """The positions of each of `count` unions, in order: offsets, positions."""
+    """The positions of each of `count` unions, in order: offsets, positions.
+
+    >>> united(np.array([0, 1, 0, -1]), 2)
+    (array([0, 2, 3]), array([0, 2, 1]))
+    """
     offsets = np.zeros(count + 1, dtype=np.int64)
     for n in owner:
         if n >= 0:

@@ -1,16 +1,18 @@
-"""Queues of occurrences: what is not consumed, oldest first, for each key and place.
+"""Queues of the occurrences that are not consumed: one for each key code and place, oldest first.
 
 The state, for `a ; b ; c` (places 0, 1, 2):
 
-    ends[code * places + place]    first and last node of a queue (0: the queue is empty)
-    instant[node]                  when the node's occurrence was
-    link[node]                     the following node; the position of the occurrence on the line
-    link[0]                        the first free node; how many nodes were ever used
+    ends[code * places + place]    the first and the last node of a queue (0: the queue is empty)
+    instant[node]                  the instant of the node's occurrence
+    link[node, NEXT]               the following node (0: none)
+    link[node, AT]                 the position of the node's occurrence on the line
+    link[0, NEXT]                  the first free node (0: none)
+    link[0, AT]                    how many nodes were ever used
+    used[row]                      0, or 1 + the number of the detection that consumed the row
 
-A node is used again once its occurrence has left its queue, the latest first: so nodes stay few and
-near each other. Where an event type is in several stages, an occurrence is in a queue of each. Once
-one of them has consumed it, used[row] - 1 is the number of the detection, and the other queues pass
-it over. Until then used[row] is 0.
+A node is free once its occurrence has left its queue. The node freed last is used next, so nodes
+stay few and near each other. An event type may be in several stages; an occurrence of it is in a
+queue of each. A queue drops an occurrence that a detection has consumed from another queue.
 
     a@1 a@2 b@3 of code 1    ends[3] = 1, 2    link[1] = 2, 0    instant = 1, 2, 3
                              ends[4] = 3, 3    link[2] = 0, 1
@@ -36,7 +38,7 @@ NEXT, AT = 0, 1
 
 
 class Queues(NamedTuple):
-    """See the table above; `row` of each position of the line."""
+    """The state (see the table above), and the row of each position of the line."""
 
     ends: npt.NDArray[np.int32]
     instant: Int64
@@ -46,7 +48,7 @@ class Queues(NamedTuple):
 
 
 class Chosen(NamedTuple):
-    """An instance under construction: its positions, and the queue that each is in front of."""
+    """An instance under construction: its positions, and the queue that each stands in."""
 
     position: Int64
     queue: Int64
@@ -64,7 +66,7 @@ def open_queues(places, line):
 
 @part
 def fill(queues, places, place, line):
-    """Put the carried occurrences into their queues."""
+    """Puts the carried occurrences into their queues."""
     for i in range(line.carried):
         q = np.int64(line.code[i]) * places + place[line.source[i]]
         push(queues, q, i, line.time[i])
@@ -91,7 +93,7 @@ def push(queues, q, position, instant):
 
 @inlined
 def pop(queues, q):
-    """Take the first occurrence out of a queue: its position."""
+    """Takes the first occurrence out of a queue. Returns its position."""
     ends, link = queues.ends, queues.link
     first = ends[q, HEAD]
     ends[q, HEAD] = link[first, NEXT]
@@ -102,7 +104,7 @@ def pop(queues, q):
 
 @inlined
 def consume(queues, position, n):
-    """Note that detection n consumes what is at a position."""
+    """Notes that detection n consumes the occurrence at a position."""
     if len(queues.used) > 0:
         queues.used[queues.row[position]] = n + 1
 
@@ -114,8 +116,8 @@ def consumed(queues, position):
 
 @inlined
 def front_after(queues, q, bound):
-    """Drop the occurrences of a queue up to the instant `bound`, and those consumed; the first node
-    that is left (0: none)."""
+    """Drops occurrences from the front of a queue while they are consumed or not later than
+    `bound`. Returns the first node that is left (0: none)."""
     ends, instant, link, _, _ = queues
     first = np.int64(ends[q, HEAD])
     while first > 0:
@@ -128,8 +130,8 @@ def front_after(queues, q, bound):
 
 @inlined
 def reachable(queues, table, base, s):
-    """Is the stage before s complete in some instance? An occurrence of stage s that comes earlier
-    never will be of use."""
+    """Whether the stage before s can be filled by now. Until then an occurrence of stage s is of no
+    use, now or later."""
     if s == 0:
         return True
     present = 0
@@ -140,15 +142,16 @@ def reachable(queues, table, base, s):
 
 @part
 def oldest(queues, table, time, base, now, stages, chosen):
-    """Write the oldest instance of the first `stages` stages that may end at `now` to `chosen`;
-    False: there is none.
+    """Writes the oldest instance of the first `stages` stages that may end at `now` to `chosen`.
+    Returns whether there is one.
 
-    It has the oldest occurrence in every place at once. For let instance X be older than Y in one
-    place, Y than X in another: to take the older one in every place is an instance too, as a stage
-    then ends no later than in X or Y, and starts where one of them does. So the stages are filled
-    from the left, each with the first after the one before. What stands before that is dropped: no
-    instance to come reaches it. Where the stages up to s are too long though they end as early as
-    they can, the occurrence at the start is in no instance, and is dropped too.
+    The oldest instance has the oldest occurrence in every place at once. Proof: X is older than Y
+    in one place, and Y is older than X in another. The older occurrence of each place gives an
+    instance too: each of its stages ends no later than in X and in Y, and starts where one of them
+    does. So the stages are filled from the left, each with the first occurrences after the stage
+    before. Occurrences that are passed over are dropped, as no later instance reaches them. If the
+    stages up to s are longer than their limit, the first occurrence is in no instance, and is
+    dropped too.
     """
     while True:
         found = _fill_stages(queues, table, time, base, now, stages, chosen)
@@ -159,7 +162,8 @@ def oldest(queues, table, time, base, now, stages, chosen):
 
 @part
 def _fill_stages(queues, table, time, base, now, stages, chosen):
-    """1: `chosen` is whole; 0: something is missing; -1: its start is too old."""
+    """Fills `chosen` stage by stage. Returns 1: it is complete; 0: an occurrence is missing; -1:
+    its start is too old."""
     bound = now - table[len(table) - 1, LIMIT] - 1
     start = bound
     done = 0
@@ -187,8 +191,8 @@ def _fill_stages(queues, table, time, base, now, stages, chosen):
 
 @part
 def _fill_stage(queues, table, base, s, bound, chosen, done):
-    """Write the oldest COUNT occurrences after `bound` in the places of a stage to chosen[done:],
-    in order; how many there are."""
+    """Writes the oldest COUNT occurrences after `bound` in the places of a stage to chosen[done:],
+    in order. Returns how many candidates there are."""
     count, repeated = table[s, COUNT], table[s, REPEATED] > 0
     present = 0
     for p in range(table[s, FROM], table[s, TO]):
@@ -203,7 +207,8 @@ def _fill_stage(queues, table, base, s, bound, chosen, done):
 
 @part
 def _insert(chosen, done, present, count, position, q):
-    """Keep the `count` oldest of `present` positions and a new one, in order."""
+    """Inserts a position into the sorted chosen[done:], which has `present` of them. Keeps the
+    `count` oldest."""
     o = min(present, count)
     while o > 0 and chosen.position[done + o - 1] > position:
         if o < count:
@@ -217,7 +222,7 @@ def _insert(chosen, done, present, count, position, q):
 
 @njit
 def left(queues, room, since):
-    """The positions of what is still in the queues, of the instant `since` or later, in order."""
+    """The positions of the occurrences in the queues, of the instant `since` or later, in order."""
     mark = np.zeros(room, dtype=np.bool_)
     _mark_left(queues, mark, since)
     return np.flatnonzero(mark)

@@ -1,7 +1,7 @@
-"""The scan in `recent`: what is carried is the greatest partial match of each stage.
+"""The scan in `recent`. It carries the greatest partial match of each stage.
 
-The state, for `a ; b ; c` (stages 0, 1, 2): a key code has a slot for each place (of a stage that
-is repeated: for each of its last COUNT occurrences). A slot holds the place's last occurrence, and
+The state, for `a ; b ; c` (stages 0, 1, 2): a key code has a slot for each place. A repeated stage
+has a slot for each of its last COUNT occurrences. A slot holds the place's last occurrence, and
 before it the greatest instance of the stages before:
 
     slot[code * slots + place]    the positions of an instance, from the left (-1: none)
@@ -10,7 +10,7 @@ before it the greatest instance of the stages before:
     a@1    slot a: a@1    slot b: -
     b@2    slot a: a@1    slot b: a@1 b@2
     a@3    slot a: a@3    slot b: a@1 b@2
-    c@4    detects a@1 b@2 c@4, and empties slot b. Slot a stays: a@3 is younger than all consumed
+    c@4    detects a@1 b@2 c@4, and empties slot b. Slot a stays: a@3 is later than a@1
     b@5    slot a: a@3    slot b: a@3 b@5
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
@@ -30,9 +30,13 @@ from tidegate.engine.detect.events.kernels.columns import NEVER
 
 
 class Slots(NamedTuple):
-    """See the table above. Stage s has the slots room[s]:room[s + 1] of a key, and the positions
-    base[s]:base[s + 1] of an instance. `match` has the positions of the instance at hand, `until`
-    the latest instant of each event type in it."""
+    """The state (see the table above), and scratch.
+
+    room    stage s has the slots room[s]:room[s + 1] of a key
+    base    stage s has the positions base[s]:base[s + 1] of an instance
+    match   scratch: the positions of one instance
+    until   scratch: the latest instant of each event type in that instance
+    """
 
     slot: npt.NDArray[np.int32]
     taken: Int64
@@ -44,15 +48,29 @@ class Slots(NamedTuple):
 
 @njit
 def recent(layout, line, offsets, watermark):
-    """The greatest instance at each instant: code[n], positions[n, entries]; and of the slots that
-    may still be of use after the watermark their codes, positions and how many of these there are.
-    Carried slot n has the positions offsets[n]:offsets[n + 1].
+    """The greatest instance at each instant: code[n], positions[n, entry]. And the slots that may
+    be of use after the watermark: their codes, positions and numbers of positions. Carried slot n
+    has the positions offsets[n]:offsets[n + 1].
 
-    The greatest instance has the latest possible occurrence in every place at once: see
-    `queues.oldest`, with later for older. So it grows with time, and the greatest of the stages
-    before is all that an occurrence needs. What is consumed are, of each event type, the
-    occurrences up to an instant. A slot that has one of these in a place can have no other there:
-    all others are older. So it is empty until the next occurrence of its own place.
+    The greatest instance has the latest possible occurrence in every place at once. The proof is
+    that of `queues.oldest`, with "later" for "older". So an occurrence needs only the greatest
+    instance of the stages before. A detection consumes the occurrences of its event types up to an
+    instant each. A slot that holds a consumed occurrence has no substitute for it, as all others
+    are older. So the slot is empty until the next occurrence of its place.
+
+    `a ; b` on a@1 a@2 b@3 a@4:
+
+    >>> layout = Layout(
+    ...     np.array([0, 1]), np.array([0, 1]), np.array([0, 1]),
+    ...     np.array([[0, 1, 1, 0, ENDLESS], [1, 2, 1, 0, ENDLESS]]),
+    ... )
+    >>> line = Line(
+    ...     source=np.array([0, 0, 1, 0]), code=np.zeros(4, dtype=np.int32),
+    ...     time=np.array([1, 2, 3, 4]), row=np.arange(4), carried=0, codes=1, rows=0,
+    ... )
+    >>> _, found, _, slots, size = recent(layout, line, np.array([0]), 4)
+    >>> found.tolist(), slots[:, 0].tolist(), size.tolist()
+    ([[1, 2]], [3], [1])
     """
     table = layout.table
     slots = _open_slots(layout, line.codes)
@@ -112,7 +130,7 @@ def _recent(layout, line, slots, code, positions):
     while i < len(line.code):
         now, p = line.time[i], place[line.source[i]]
         if stage[p] < last:
-            # what was detected at this instant has consumed all of its event types up to it
+            # a detection at this instant has consumed the occurrences of its event types up to now
             if slots.taken[line.code[i]] < now or kind[p] != ending:
                 _put(slots, layout, line, p, i)
             i += 1
@@ -136,8 +154,8 @@ def _recent(layout, line, slots, code, positions):
 
 @inlined
 def _complete(slots, table, line, k, e, first):
-    """Is there an instance that ends with e, or with something else since `first`? It is written to
-    `match`."""
+    """Whether an instance ends at this instant: with occurrence e, or with another of the last
+    stage from `first` on. Writes it to `match`."""
     last, match = len(table) - 1, slots.match
     if table[last, COUNT] > 1:
         if not _greatest(slots, table, last, k) or match[-1] < first:
@@ -151,8 +169,8 @@ def _complete(slots, table, line, k, e, first):
 
 @inlined
 def _put(slots, layout, line, p, i):
-    """Put an occurrence into its slot, with the greatest instance of the stages before. Where that
-    is too old by now, what the slot holds is no worse."""
+    """Puts an occurrence into its slot, after the greatest instance of the stages before. If that
+    is too old by now, the slot stays as it is: what it holds is too old as well."""
     k, s, match = np.int64(line.code[i]), layout.stage[p], slots.match
     table = layout.table
     if s == 0 or (
@@ -166,7 +184,7 @@ def _put(slots, layout, line, p, i):
 
 @inlined
 def _own_slot(slots, layout, k, p):
-    """The slot of the latest occurrence of a place."""
+    """The slot for the next occurrence of a place. A repeated stage moves its slots on by one."""
     s, table, room = layout.stage[p], layout.table, slots.room
     first = k * room[-1] + room[s]
     if table[s, REPEATED] == 0:
@@ -179,8 +197,9 @@ def _own_slot(slots, layout, k, p):
 
 @inlined
 def _greatest(slots, table, s, k):
-    """Write the greatest instance of the stages up to s to `match`; False: there is none. A stage's
-    own are the latest of its slots, in order; the oldest of these says what stands before."""
+    """Writes the greatest instance of the stages up to s to `match`. Returns whether there is one.
+    Stage s gives the latest COUNT occurrences of its slots, in order. The slot of the oldest of
+    these gives the instance of the stages before."""
     slot, room, base, match = slots.slot, slots.room, slots.base, slots.match
     first, until, own = k * room[-1] + room[s], k * room[-1] + room[s + 1], base[s]
     low = first
@@ -197,8 +216,8 @@ def _greatest(slots, table, s, k):
 
 @part
 def _latest_of_several(slots, count, first, until, own):
-    """Write the latest `count` occurrences of a stage's slots to `match`: the slot of the oldest
-    present (-1: there are too few)."""
+    """Writes the latest `count` occurrences of a stage's slots to `match`. Returns the slot with
+    the oldest occurrence of all (-1: there are too few)."""
     slot, match = slots.slot, slots.match
     low, present = np.int64(-1), 0
     for q in range(first, until):
@@ -214,7 +233,8 @@ def _latest_of_several(slots, count, first, until, own):
 
 @part
 def _insert_latest(match, own, present, count, position):
-    """Keep the `count` latest of `present` positions and a new one, in order."""
+    """Inserts a position into the sorted match[own:], which has `present` of them. Keeps the
+    `count` latest."""
     if present < count:
         o = present
         while o > 0 and match[own + o - 1] > position:
@@ -231,8 +251,8 @@ def _insert_latest(match, own, present, count, position):
 
 @inlined
 def _consume(slots, layout, line, k):
-    """Empty the slots of a key that hold what the instance at hand has, or what is older or
-    simultaneous and of its event types."""
+    """Empties the slots of a key that hold a consumed occurrence: one of the instance in `match`,
+    or one of the same event type that is not later."""
     until, match = slots.until, slots.match
     for n in range(len(until)):
         until[n] = NEVER
@@ -257,8 +277,8 @@ def _consumed(slots, layout, line, q, own):
 
 @part
 def _mark_kept(slots, table, time, watermark, own):
-    """Write to own[position], for the own occurrence of each slot that may be of use after the
-    watermark, the slot's number, from 1; how many there are."""
+    """Marks the slots that may be of use after the watermark: own[position] of the slot's own
+    occurrence is the slot's number, counted from 1. Returns how many there are."""
     n = 0
     for base in range(0, len(slots.slot), max(slots.room[-1], 1)):
         for s in range(len(table)):
@@ -273,7 +293,7 @@ def _mark_kept(slots, table, time, watermark, own):
 
 @part
 def _read_kept(slots, layout, line, own, code, positions, size):
-    """The slots in order of their own occurrences: so `_resume` finds them."""
+    """Reads the marked slots in order of their own occurrences, as `_resume` expects."""
     n = 0
     for i in range(len(own)):
         if own[i] > 0:

@@ -30,8 +30,9 @@ from tidegate.rules.model import Context
 class Windows:
     """The choice among the windows that close now, in one scan over all keys.
 
-    Operands: the event types, every row of them, from the left. Carries per key, in one slot, the
-    a's whose windows are open and not consumed, and the b's since the first of these that are not.
+    Operands: the event types, every row of them, from the left. Carries per key, in one slot: the
+    a's that are not consumed and whose windows are open; the b's that are not consumed and came
+    since the first of these a's.
     """
 
     context: Context
@@ -49,8 +50,8 @@ class Windows:
         return Flow(found, pending_of([kept], operands)), (kept,)
 
     def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
-        """Of one instant the absent event type, then b, then c or what closes a window by itself,
-        then a."""
+        """The line of the step. At one instant the absent event type comes first; then b; then c or
+        the own terminators; then a."""
         parts = [flow.instances for flow in operands]
         absent = len(parts) - 1 if self.window.absent else -1
         order = [0, 2, *([] if self.window.length_micros else [1]), *([3] if absent > 0 else [])]
@@ -60,7 +61,7 @@ class Windows:
         return timeline(parts, order, absent, stored, moment, apart=True)
 
     def _scan(self, line: Timeline, moment: Moment) -> tuple[Instances, Int64]:
-        """What is detected, and the positions of what is left."""
+        """The detections, and the positions of the occurrences that are left."""
         span = ENDLESS if self.window.span_micros is None else self.window.span_micros
         limits = (self.window.length_micros, span)
         place = np.array([0, 1, 2, 2])

@@ -1,11 +1,11 @@
-"""Scans of `A*(a, b, c)`: the a's whose windows are open, and the b's since, in queues.
+"""The scans of `A*(a, b, c)`. They carry the a's whose windows are open, and the b's since.
 
-The state are the queues of `flat.queues`: place 0 has the a's whose windows are open, place 1 the
-b's. On the line stand a's, b's and c's, of one instant the b's first, then c's, then a's. `length`
-> 0: a c is an own terminator, so long after an a, and closes that window; 0: it closes all windows
-that are open. No instance is longer than `span`.
+The state is the queues of `flat.queues`: place 0 has the a's whose windows are open, place 1 the
+b's. The line has a's, b's and c's; at one instant b's come first, then c's, then a's. If `length` >
+0, each c is the own terminator of an a, `length` after it, and closes only that window. If it is 0,
+a c closes all open windows. No instance is longer than `span`.
 
-    b@1    a: -       b: 1      useful only to an a of this instant
+    b@1    a: -       b: 1      of use only to an a of this instant
     a@2    a: 2       b: -
     b@3    a: 2       b: 3
     a@4    a: 2, 4    b: 3
@@ -33,11 +33,23 @@ from tidegate.engine.detect.events.kernels.columns import grow
 
 @njit
 def consuming(all_a, last_a, place, line, length, span):
-    """Contexts in which a detection consumes all it holds: code[n], its end; owner[position], the
-    number of the detection that an occurrence is in (-1: none); the positions of what is left.
+    """The scan of a context whose detections consume all they hold: code[n], end[n];
+    owner[position], the number of the detection that holds an occurrence, -1 = none; and the
+    positions that are left.
 
-    Of the windows that a c closes, the first that opened is detected, the last (`last_a`), or the
-    union of all (`all_a`), with all b's since. What is older is in no window any more.
+    A c detects the first window that it closes, the last (`last_a`), or the union of all (`all_a`),
+    with the b's since. Older b's are in no window any more.
+
+    `A*(a, b, c)` on b@1 a@2 b@3 a@4 c@5, the first window and the last:
+
+    >>> line = Line(
+    ...     source=np.array([1, 0, 1, 0, 2]), code=np.zeros(5, dtype=np.int32),
+    ...     time=np.array([1, 2, 3, 4, 5]), row=np.arange(5), carried=0, codes=1, rows=0,
+    ... )
+    >>> consuming(False, False, np.array([0, 1, 2]), line, 0, ENDLESS)[2]
+    array([-1,  0,  0, -1,  0])
+    >>> consuming(False, True, np.array([0, 1, 2]), line, 0, ENDLESS)[2]
+    array([-1, -1, -1,  0,  0])
     """
     queues = open_queues(2, line)
     owner = np.full(len(line.code), -1, dtype=np.int64)
@@ -75,8 +87,8 @@ def _consuming(which, place, line, limits, queues, owner, found):
 
 @part
 def _close(which, line, limits, queues, owner, base, now, n):
-    """Take out the windows that close now: where the one that detection n is of opened (-1: there
-    is none)."""
+    """Takes out the windows that close now. Returns the position of the a whose window detection n
+    is, -1 = there is none."""
     all_a, last_a = which
     length, span = limits
     opened = np.int64(-1)
@@ -94,14 +106,14 @@ def _close(which, line, limits, queues, owner, base, now, n):
 
 @part
 def _closes(queues, base, now, length):
-    """Does the first window close now?"""
+    """Whether the first window closes now."""
     first = queues.ends[base, HEAD]
     return first > 0 and queues.instant[first] <= now - max(length, 1)
 
 
 @part
 def _arrive(queues, base, p, i, now):
-    """Put an a or a b into its queue. Without an open window only a b of this instant is of use."""
+    """Puts an a or a b into its queue. If no window is open, drops the b's before this instant."""
     while queues.ends[base, HEAD] == 0 and queues.ends[base + 1, HEAD] > 0:
         if queues.instant[queues.ends[base + 1, HEAD]] == now:
             break
@@ -111,9 +123,21 @@ def _arrive(queues, base, p, i, now):
 
 @njit
 def continuous(place, line, rank, length, span):
-    """Every window that a c closes: code, end, offsets, positions; what is left.
+    """Every window that a c closes: code, end, offsets, positions; and the positions that are left.
 
-    Of the windows that open with the same b the first: the b is the initiator (S2).
+    A b at the instant of its a, and lower in rank, is the initiator (S2). Of several windows with
+    the same initiator only the first is detected.
+
+    `A*(a, b, c)` on a@2 b@3 a@4 c@5:
+
+    >>> line = Line(
+    ...     source=np.array([0, 1, 0, 2]), code=np.zeros(4, dtype=np.int32),
+    ...     time=np.array([2, 3, 4, 5]), row=np.arange(4), carried=0, codes=1, rows=0,
+    ... )
+    >>> found = continuous(np.array([0, 1, 2]), line, np.zeros(4), 0, ENDLESS)
+    >>> _, end, offsets, positions, _ = found
+    >>> end, offsets, positions
+    (array([5, 5]), array([0, 3, 5]), array([0, 1, 3, 2, 3]))
     """
     queues = open_queues(2, line)
     fill(queues, 2, place, line)
@@ -149,7 +173,8 @@ def continuous(place, line, rank, length, span):
 
 @part
 def _open(queues, line, rank, base, initiated, since):
-    """Take the first window out: its a, and how many b's it has (-1: it is not detected)."""
+    """Takes the first window out. Returns the position of its a, and how many b's it has (-1: it is
+    not detected)."""
     a = pop(queues, base)
     opened = line.time[a]
     ends, instant, link, _, row = queues
@@ -173,7 +198,7 @@ def _open(queues, line, rank, base, initiated, since):
 
 @part
 def _read(queues, base, entry, e):
-    """Write the b's of a key to entry[e:]; where they end."""
+    """Writes the b's of a key to entry[e:]. Returns where they end."""
     node = np.int64(queues.ends[base + 1, HEAD])
     while node > 0:
         entry[e] = queues.link[node, AT]

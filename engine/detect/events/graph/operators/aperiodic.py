@@ -23,10 +23,10 @@ class Aperiodic:
     """`[[A(a, b, c)]]` = { b : some window holds b }. A window opens at e(a). It closes at e(c) of
     the first c with s(c) > e(a). Both ends belong to it.
 
-    Operands: a, b, c. `role` is the first role of b. Of a and c only the instants count. The last a
+    Operands: a, b, c. `role` is the first role of b. Only the instants of a and c count. The last a
     with e(a) <= s(b) decides: b passes unless a c that began after e(a) has ended before e(b).
-    Carries per key the instant of the last a, and of the last one at each pending start of b, while
-    the window is open. Bound: 1 + the pending starts of b. Source: Snoop, `A`.
+    Carries per key, while its window is open, the instant of the last a; and that of the last a at
+    each pending start of b. Bound: 1 + the pending starts of b. Source: Snoop, `A`.
     """
 
     role: int

@@ -31,15 +31,22 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class AperiodicStar:
-    """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it. a and
-    the c that closes it are roles, and no parameters. Of several such c's it is the lowest in rank
-    (S4).
+    """`[[A*(a, b, c)]]` = one instance [s(a), close] for each closed window: the b's in it. The a
+    and the c of the window are roles, and no parameters. If several c's end at the close, the
+    lowest in rank is the one (S4).
 
-    Operands: a, b, c. `part` and `closer` are the first roles of b and c. Restricted: of the
-    windows that a c closes, the one that starts last. Carries per key the a's whose window is open,
-    but for those that start before one that ended after them; the same before each pending start of
-    c; and the b's since the first of these a's. Bound: (1 + the pending starts of c) times (1 +
-    those of a), and what a window holds. Source: Snoop, `A*`.
+    Operands: a, b, c. `part` and `closer` are the first roles of b and c. Restricted: a c detects
+    the window that starts last of those that it closes. Carries per key:
+
+        a's   those whose window is open, unless a later one starts after them; and the same as of
+              each pending start of c
+        b's   those since the end of the first of these a's
+
+    Bound: (1 + the pending starts of c) * (1 + those of a) a's, and what their windows hold.
+    Source: Snoop, `A*`.
+
+    Example: a@1 a@4 b@5, and no c yet. It carries a@4 and b@5. It drops a@1: the window of a@4
+    starts later, and every c that closes the one closes the other.
     """
 
     part: int

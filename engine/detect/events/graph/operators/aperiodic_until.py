@@ -69,8 +69,8 @@ class AperiodicStarUntil:
     """`[[A*(a, b, [d])]]` = one instance [s(a), e(a) + d] for each a: the b's with e(a) <= s(b),
     e(b) <= e(a) + d, and a as a role that is no parameter.
 
-    Operands: a, b; `role` is the first role of b. Carries every a whose window is open, and the b's
-    since the first of these: bound: the a's and b's within d. Source: Snoop, `A*`.
+    Operands: a, b. `role` is the first role of b. Carries every a whose window is open, and the b's
+    since the first of these. Bound: the a's and b's within d. Source: Snoop, `A*`.
     """
 
     duration: Duration

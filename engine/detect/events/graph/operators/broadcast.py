@@ -19,12 +19,16 @@ from tidegate.engine.detect.events.occurrences.instances import (
 
 @dataclass(frozen=True, slots=True)
 class Repeated:
-    """An instance of every key, as one instance of each known key and of the key not seen yet.
+    """Repeats each instance of every key: one instance for each known key, and one for the keys not
+    seen yet.
 
-    An instance made of broadcasts counts for every key at once, until `-` takes it away from some:
-    `opening - w` per account. A rule with such an expression keeps its keys apart from the start:
-    what holds for a key not seen yet (the last of `known`) is what a new key begins with (S7).
-    Carries nothing: bound 0 (the rule keeps its known keys).
+    An instance made of broadcasts counts for every key at once. In `opening - w` per account it
+    counts for some accounts only: those without a w. So a rule with such an expression tells its
+    keys apart from the start. The last code of `known` stands for the keys not seen yet; a new key
+    begins with what holds for these (S7). Carries nothing: bound 0 (the rule keeps its known keys).
+
+    Example: an opening of every key, and the known keys 1 and 2, give three instances: of key 1,
+    of key 2, and of code 3, the keys not seen yet.
     """
 
     slots: int = 0
@@ -37,7 +41,7 @@ class Repeated:
 
 
 def endow(carried: Instances, new: Int32, unseen: int) -> Instances:
-    """Give the keys in `new` what is carried for the key `unseen` so far."""
+    """Copies what is carried for the key `unseen` to each key in `new`."""
     general = np.flatnonzero(carried.key == unseen)
     if not len(general) or not len(new):
         return carried

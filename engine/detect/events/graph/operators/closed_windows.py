@@ -14,9 +14,12 @@ from tidegate.engine.detect.events.occurrences.instances import Instances, Momen
 def closed(
     first: Instances, c: Instances, moment: Moment, *, ties: bool
 ) -> tuple[Int64, Int64, Int64, Int64]:
-    """For each c the last opener that ended before it, and of the windows that it closes the
-    opener of the greatest (-1 = none); for each opener the last greater one before it (`ties`: or
-    one that starts with it); and when the last c of each key started."""
+    """The windows that each c closes.
+
+    Returns for each c the last opener that ended before it, and the opener of the greatest window
+    that it closes, -1 = none; for each opener the last greater one before it (`ties`: one that
+    starts with it counts as greater); for each key the latest start of a c.
+    """
     chain = openers.previous_greater(first.columns, moment.ranks, moment.keys, ties)
     low, latest = openers.closed_before(c.key, c.start, moment.keys)
     at, _ = last_before(first, c.key, c.start, moment.keys)
@@ -24,16 +27,16 @@ def closed(
 
 
 def due(close: Int64, moment: Moment) -> Int64:
-    """The windows that close by the watermark, in order of their close."""
+    """The numbers of the windows that close by the watermark, in order of their close."""
     found = np.flatnonzero(close <= moment.watermark)
     end = close[found]
     moment.timers.fire(end)
-    # a month later may be earlier: local times are repeated
+    # the later opener may close first: where local times are repeated, adding a month changes order
     return found[np.argsort(end, kind="stable")] if (end[1:] < end[:-1]).any() else found
 
 
 def filled(windows: Closed, moment: Moment) -> Instances:
-    """The instances that closed windows are, each from its opener's start to its close."""
+    """Closed windows as instances, each from its opener's start to its close."""
     key, end = windows.closers.key[windows.right], windows.closers.end[windows.right]
     start = windows.first.start[windows.left]
     return Instances(key, start, end, *contents(windows, moment.ranks))

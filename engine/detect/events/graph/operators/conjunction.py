@@ -31,8 +31,8 @@ class Conjunction:
     also simultaneous. `and` and `all` have m = n.
 
     `roles` is the first role of each operand, `count` is m. Carries per key and operand the
-    greatest instance so far, lastmax(a_i). Bound: n. What ends now is the union of the greatest m
-    of them, one of which arrives now. Source: Carlson & Lisper, conjunction `+`; Snoop `ANY`.
+    greatest instance so far, lastmax(a_i). Bound: n. Detects the greatest union of m of these, at
+    least one of which arrives now. Source: Carlson & Lisper, conjunction `+`; Snoop `ANY`.
     """
 
     count: int

@@ -14,11 +14,11 @@ class Detection:
     """`[[R]]` = the detections of rule R, each an occurrence with the interval of the detection, at
     its end.
 
-    `root` names the node that R's detections come from; `columns` are the key columns by the using
-    rule's `per:`, None where all keys are seen. `all_rows` keeps those of a key that end together.
-    Its operand is what R detects in the step, from the activation on; what R may still detect has
-    its pending starts. Carries nothing: bound 0. Source: Carlson & Lisper, an expression as an
-    event of another; here chosen by a context of its own.
+    `root` is the digest of R's node. `columns` are the key columns by the `per:` of the rule that
+    uses R, None if that sees all keys. `all_rows`: all detections of a key and instant count, not
+    only the greatest. The operand is what R detects in the step, from the activation on, with R's
+    pending starts. Carries nothing: bound 0. Source: Carlson & Lisper, an expression as an event of
+    another. Here R's own context has chosen.
     """
 
     rule: str

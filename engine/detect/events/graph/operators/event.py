@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 class Event:
     """`[[E]]` = the occurrences of primitive event type E, each with start = end.
 
-    `columns` are the key columns by the rule's `per:`, None for a broadcast. `all_rows` keeps the
-    simultaneous ones of a key, for `unrestricted`; else the frame has chosen the greatest of them.
-    Its operand is what arrives from the activation on. Carries nothing: bound 0. Source: Carlson &
-    Lisper, primitive event streams.
+    `columns` are the key columns by the rule's `per:`, None for a broadcast. `all_rows`: all
+    simultaneous occurrences of a key count; else the frame has chosen the greatest. The operand is
+    what arrives from the activation on. Carries nothing: bound 0. Source: Carlson & Lisper,
+    primitive event streams.
     """
 
     event: str

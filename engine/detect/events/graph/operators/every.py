@@ -27,8 +27,8 @@ class Every:
     """`[[every(n, a)]]` = { the last n occurrences of a, at the n-th, 2n-th, .. since activation }.
     A composite a counts once per instant. Simultaneous occurrences count in order of rank.
 
-    `count` is n. `all_rows` keeps all that end at one instant, for the choice at the root. Carries
-    per key the occurrences since the last detection. Bound: n - 1. Source: this engine.
+    `count` is n. `all_rows`: all instances of one instant count, for the choice at the root.
+    Carries per key the occurrences since the last detection. Bound: n - 1. Source: this engine.
     """
 
     count: int

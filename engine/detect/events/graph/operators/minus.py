@@ -31,8 +31,9 @@ if TYPE_CHECKING:
 class Minus:
     """`[[a - b]]` = { a : no b with s(a) <= s(b), e(b) <= e(a) }.
 
-    An a passes iff it starts after the latest start of b. Carries per key that start, as a bare
-    interval, while a pending start of a is not later. Bound: 1. Source: Carlson & Lisper, negation.
+    An a passes iff it starts after the latest start of b. Carries per key this start, as a bare
+    interval, unless all pending starts of a are later. Bound: 1. Source: Carlson & Lisper,
+    negation.
     """
 
     slots: int = 1
@@ -45,8 +46,8 @@ class Minus:
 
 
 def remembered(latest: Int64, pending: Pending) -> Instances:
-    """The latest start of b, by key code, as bare intervals: where a pending start of a is not
-    later."""
+    """The latest start of b of each key, as bare intervals. A key is left out if all its pending
+    starts of a are later. latest[key] is `NEVER` if there is no b."""
     earliest = np.full(len(latest), LAST)
     np.minimum.at(earliest, pending.key, pending.start)
     of_one = np.minimum(earliest, earliest[0])
@@ -58,6 +59,6 @@ def remembered(latest: Int64, pending: Pending) -> Instances:
 def node(e: x.Minus, build: Builder, horizon: int | None) -> Node:
     found = build.passed(e.part, horizon), build.operand(e.absent, horizon)
     a, b = operands = build.alike(found, horizon)
-    # an instance of every key but some: only a rule that tells its keys apart can say it
+    # an a of every key may be taken away from some keys: then the rule tells its keys apart
     apart = a.every and b.own
     return build.make(e, Minus(), operands, a.keys, horizon, point=a.point, apart=apart)

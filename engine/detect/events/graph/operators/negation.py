@@ -28,12 +28,12 @@ if TYPE_CHECKING:
 class Not:
     """`[[not(b)[a, c]]]` = { a u c : e(a) < s(c), no b with e(a) < s(b), e(b) <= e(c) }.
 
-    Operands: b, a, c. `opener` and `closer` are the first roles of a and c. Restricted: the
-    greatest a that ended before s(c) and that no b ended by e(c) has taken away. A b takes away
-    what ended before it began. Carries per key the greatest a that is left, and for each pending
-    start of b the greatest a that this b would leave; the same before each pending start of c.
-    Bound: (1 + the pending starts of c) times (1 + those of b). Source: Snoop, `NOT`; here with
-    interval semantics.
+    Operands: b, a, c. `opener` and `closer` are the first roles of a and c. A b cancels the a's
+    that ended before it began, once it has ended. Restricted: a c finds the greatest a that ended
+    before s(c) and that no b up to e(c) has cancelled. Carries per key the greatest a that is not
+    cancelled; for each pending start of b the greatest a that this b would leave; and the same as
+    of each pending start of c. Bound: (1 + the pending starts of c) * (1 + those of b). Source:
+    Snoop, `NOT`; here with interval semantics.
     """
 
     opener: int

@@ -24,7 +24,8 @@ class Nth:
     """`[[a[i]]]` = { the i-th occurrence of a since activation }. A composite a counts once per
     instant. Simultaneous occurrences count in order of rank.
 
-    `index` is i. Carries per key how many there were, as the start of a bare interval. Bound: 1.
+    `index` is i. Carries per key the number of occurrences so far, as the start of a bare interval.
+    Bound: 1.
     Source: Hinze & Voisard, selection.
     """
 

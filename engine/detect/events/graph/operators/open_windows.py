@@ -1,4 +1,4 @@
-"""What `not`, `A`, `A*` and `P*` share: the openers that may still be paired with something."""
+"""What `not`, `A`, `A*` and `P*` share: the openers that a later terminator may find."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ from tidegate.engine.detect.events.occurrences.instances import (
 
 
 def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[Int64, Int64]:
-    """For each (key, time), in any order, the last of `first` of that key that ended before (-1 =
-    none); and the last of each key."""
+    """For each (key, time) the last instance of `first` of that key that ended before, -1 = none;
+    and the last instance of each key. The queries are in any order."""
     if (time[1:] >= time[:-1]).all():
         return joins.last_before(first.key, first.end, key, time, keys)  # type: ignore[no-any-return]
     order = np.argsort(time, kind="stable")
@@ -32,9 +32,9 @@ def last_before(first: Instances, key: Int32, time: Int64, keys: int) -> tuple[I
 def still_open(
     first: Instances, chain: Int64, low: Int64, pending: Pending, keys: int, *, same: bool = False
 ) -> Bools:
-    """Marks the openers that something still to come may be paired with. These are the last opener
-    of each key, the last one before each pending start, and every opener that is greater than one
-    of them. `same`: an opener may end with the start."""
+    """Marks the openers that a later terminator may find: the last opener of each key, the last one
+    before each pending start, and the greater ones on the chains of these, unless they ended before
+    `low` of their key. `same`: an opener may end at the pending start."""
     last = _last(first, pending, keys, same=same)
     mark: Bools = openers.marked(last, chain, first.key, first.end, low)
     return mark
@@ -43,8 +43,8 @@ def still_open(
 def greatest_open(
     first: Instances, chain: Int64, low: Int64, pending: Pending, taking: Pending, keys: int
 ) -> Bools:
-    """The same, but of what is greater only the greatest that has not ended before `low` of its
-    key, nor before a start that what is to take openers away may have (`taking`)."""
+    """Marks as `still_open` does, but of each chain only the greatest opener not yet cancelled
+    (`low`), and the greatest that each cancelling event still to come would leave (`taking`)."""
     last = _last(first, pending, keys)
     last = last[last >= 0]
     key, start = _of_each(taking, first)
@@ -69,7 +69,7 @@ def _last(first: Instances, pending: Pending, keys: int, *, same: bool = False) 
 
 
 def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:
-    """Pending starts with those of every key repeated for each key there is."""
+    """The pending starts, with those of every key repeated for each key that has an opener."""
     general = pending.start[pending.key == EVERY_KEY]
     present = np.unique(first.key)
     key = np.concatenate([pending.key, np.repeat(present, len(general))])
@@ -77,21 +77,21 @@ def _of_each(pending: Pending, first: Instances) -> tuple[Int32, Int64]:
 
 
 def since_first(kept: Instances, inside: Instances, keys: int) -> Bools:
-    """Marks what starts with the first open window of its key or later."""
+    """Marks the instances that start no earlier than the first open window of their key."""
     earliest = np.full(keys + 1, LAST)
     np.minimum.at(earliest, kept.key, kept.end)
     return np.asarray(inside.start >= earliest[inside.key])
 
 
 def in_closing_order(closers: Instances, moment: Moment) -> Instances:
-    """What closes windows, in order of end. Where several of one key end together, the lowest in
-    rank is first (S4). So each closes what those before it have left open."""
+    """Terminators in order of end. If several of one key end together, the lowest in rank comes
+    first (S4): it closes the windows, and those after it find them closed."""
     group, count = ties.groups(closers.key, closers.end, moment.keys)
     if count == len(closers):
         return closers
     tied = np.flatnonzero(np.bincount(group)[group] > 1)
     group = group[tied]
-    points = len(closers.row) == len(closers)  # mostly occurrences, in order of their own ranks
+    points = len(closers.row) == len(closers)  # sorted by rank here, the kernel has little to do
     inner = (closers.row[tied], moment.rank[closers.row[tied]]) if points else ()
     order = tied[np.lexsort((*inner, group))]
     sort_by_rank(order, np.sort(group), closers.columns, moment.ranks)

@@ -80,8 +80,8 @@ class Periodic:
 def closes(
     first: Instances, operands: Sequence[Flow], own: Duration | None, zone: str, moment: Moment
 ) -> Int64:
-    """When the window of each opener, whose instant is its start, closes; `LAST` if nothing
-    closes it in this step."""
+    """The instant at which the window of each opener closes; `LAST` if nothing closes it in this
+    step. The start of an opener in `first` is the instant at which its window opens."""
     if own is not None:
         return add_each(first.start, own, zone)
     c = operands[1].instances

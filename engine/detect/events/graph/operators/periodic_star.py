@@ -43,9 +43,10 @@ class PeriodicStar:
 
     Operands: a, and c unless there is an `own` terminator. `closer` is the first role of c, `role`
     that of the ticks, `ticks` their type. Months count in `zone` (S11). Carries per key the
-    greatest a whose window is open, and for each pending start of c the greatest that this c would
-    leave open; the same before each pending start of c. Bound: (1 + the pending starts of c)
-    squared. With an `own` terminator it carries every a whose window is open. Source: Snoop, `P*`.
+    greatest a whose window is open; for each pending start of c the greatest a whose window this c
+    would leave open; and the same as of each pending start of c. Bound: (1 + the pending starts of
+    c) squared. With an `own` terminator it carries every a whose window is open. Source: Snoop,
+    `P*`.
     """
 
     period: Duration

@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Plus:
-    """`[[a + [d]]]` = { the point e(a) + d }, with nothing of a. Months count in `zone` (S11).
+    """`[[a + [d]]]` = { the point e(a) + d }, without the occurrences of a. Months count in `zone`
+    (S11).
 
     Carries the points still to come, as bare intervals. Bound: the instants of a within d.
     Source: Snoop, relative temporal events.

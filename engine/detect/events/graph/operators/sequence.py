@@ -31,10 +31,10 @@ if TYPE_CHECKING:
 class Sequence:
     """`[[a ; b]]` = { a u b : e(a) < s(b) }.
 
-    `role` is the first role of b. `point`: b's instances have start = end. `mixed`: b has both
-    instances of one key and of every key. A longer instance than `span_micros` is of no use. An
-    as-of join: for each b the greatest a that ended before s(b). Carries per key the greatest a,
-    and for each pending start of b the greatest a before it. Bound: 1 + the pending starts of b.
+    An as-of join: for each b the greatest a that ended before s(b). `role` is the first role of b.
+    `point`: b's instances have start = end. `mixed`: b has instances of one key, and instances of
+    every key. Instances longer than `span_micros` are left out. Carries per key the greatest a, and
+    for each pending start of b the greatest a before it. Bound: 1 + the pending starts of b.
     Source: Carlson & Lisper, sequence; the bound is that of Carlson's thesis (bounded sequence
     without a `within`).
     """

@@ -1,4 +1,4 @@
-"""`cumulative` where every instance is one occurrence."""
+"""`cumulative` of expressions whose instances are single occurrences."""
 
 from __future__ import annotations
 
@@ -12,7 +12,8 @@ from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Ins
 
 @dataclass(frozen=True, slots=True)
 class AtOnce:
-    """The union of the instances of a key that end at the same instant. Carries nothing."""
+    """One union for each key and instant: of all instances of the key that end then. Carries
+    nothing."""
 
     slots: int = 0
 

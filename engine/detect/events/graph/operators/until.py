@@ -33,8 +33,8 @@ class Until:
     e(b) <= e(a) + d }; `[[a ; [d]]]` the same without any b.
 
     Operands: b, if `lacking`, and a. `role` is the first role of a. Months count in `zone` (S11).
-    `all_rows`: not only the greatest that ends at an instant. Carries the a's whose time has not
-    run out, but for those that a b has taken away. Bound: the a's within d. Source: Snoop, `NOT`
+    `all_rows`: every instance of an instant counts, not only the greatest. Carries the a's whose
+    time has not run out and that no b has cancelled. Bound: the a's within d. Source: Snoop, `NOT`
     and `;` with a relative event as terminator.
     """
 

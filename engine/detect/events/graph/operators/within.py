@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 class Within:
     """`[[a within d]]` = { a : e(a) - s(a) <= d }; months count in `zone` from the start (S11).
 
-    Carries nothing: bound 0; a's own nodes forget what is older than d, and no pending start is
-    older: so `b ; (a within d)` keeps what Carlson & Lisper's Figure 4 has in its queue, or less.
-    Source: Carlson & Lisper, temporal restriction.
+    Carries nothing: bound 0. The nodes of a forget instances older than d. Pending starts older
+    than d are left out, so `b ; (a within d)` keeps no more than the queue of Carlson & Lisper's
+    Figure 4. Source: Carlson & Lisper, temporal restriction.
     """
 
     duration: Duration
