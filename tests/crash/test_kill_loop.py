@@ -1,6 +1,8 @@
-"""Killed at any time, in whatever it does, while its tables grow: nothing lost, nothing done twice.
+"""Killed or asked to stop at any time, in whatever it does, while its tables grow: nothing lost,
+nothing done twice.
 
-`make test-kill` runs it on both databases, and shows the counters and the kills by stage.
+`make test-kill` runs it on both databases, and shows the counters, the ends by their kind and by
+the stage in which they came.
 """
 
 from __future__ import annotations
@@ -13,8 +15,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass, field
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -33,18 +36,31 @@ if TYPE_CHECKING:
 ROUNDS = int(os.environ.get("TIDEGATE_KILL_ROUNDS", "20"))
 PROGRESS_SECONDS_MAX = 180
 AIMED_SECONDS_MAX = 20
+STOP_SECONDS_MAX = 120
 SEED = random.randrange(2**32)
+
+
+class End(StrEnum):
+    """How a process of `tidegate run` ends; `ALONE` leaves its Spark, which may bring what it has
+    begun to an end while the next engine runs already."""
+
+    WHOLE = "SIGKILL for it and its Spark"
+    ALONE = "SIGKILL for it alone"
+    ASKED = "SIGTERM"
+    ASKED_THEN_KILLED = "SIGTERM, then SIGKILL within 3 s"
+    ASKED_TWICE = "SIGTERM twice within 3 s"
 
 
 @dataclass
 class Kills:
     """The engine and its end, again and again; `written` is what the writer has put into `moves`,
-    `stages` what the engine was doing when it was killed."""
+    `ends` how the engine ended, `stages` what it was doing then."""
 
     spark: SparkSession
     lake: Lake
     chance: random.Random
     written: Rows = field(default_factory=Counter)
+    ends: Counter[str] = field(default_factory=Counter)
     stages: Counter[str] = field(default_factory=Counter)
     rounds: int = 0
 
@@ -53,10 +69,11 @@ class Kills:
         return self.lake.folder / "stage"
 
     def round(self) -> None:
-        """An engine goes on where the one before it was killed, and reacts to what is new; then it
-        is killed: at a time of its own, or in a stage in which none was killed so far."""
+        """An engine goes on where the one before it ended, and reacts to what is new; then it is
+        ended: at a time of its own, or in a stage in which none was ended so far."""
+        end = list(End)[self.rounds % len(End)]
         self.rounds += 1
-        with self.engine(whole=self.chance.random() < 0.5):
+        with self.engine(end):
             moved = self.grow()
             wait_for(lambda: self.copied(moved))
             left = [stage for stage in NAMES if not self.stages[stage]]
@@ -65,7 +82,6 @@ class Kills:
                 self.aim(self.chance.choice(left))
             else:
                 time.sleep(self.chance.uniform(0, 4))
-        self.stages[stage_in(self.told)] += 1
 
     def aim(self, stage: str) -> None:
         """Return as soon as the engine is in a stage, or after a while."""
@@ -77,9 +93,8 @@ class Kills:
                     return
 
     @contextmanager
-    def engine(self, whole: bool) -> Iterator[None]:
-        """`tidegate run`, killed in the end: `whole` with its Spark, or Python alone, whose Spark
-        may bring what it has begun to an end while the next engine runs already."""
+    def engine(self, end: End) -> Iterator[None]:
+        """`tidegate run`, which reacts for as long as the block lasts and is ended then."""
         self.told.write_bytes(b"\0")
         run = ["run", str(self.lake.rulebook), "--store", self.lake.store, "--poll", "50ms"]
         command = [sys.executable, "-m", "tests.crash.staged", str(self.told), *run]
@@ -87,11 +102,29 @@ class Kills:
         try:
             yield
             assert process.poll() is None, "the engine ended by itself"
+            self.stages[stage_in(self.told)] += 1
+            self.ends[end] += 1
+            self.end(process, end)
         finally:
-            if whole:
-                os.killpg(process.pid, signal.SIGKILL)
-            process.kill()
+            if process.poll() is None or end is End.WHOLE:
+                with suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
             process.wait()
+
+    def end(self, process: subprocess.Popen[bytes], end: End) -> None:
+        match end:
+            case End.WHOLE:
+                os.killpg(process.pid, signal.SIGKILL)
+            case End.ALONE:
+                process.kill()
+            case End.ASKED:
+                process.terminate()
+                assert process.wait(STOP_SECONDS_MAX) == 0
+            case End.ASKED_THEN_KILLED | End.ASKED_TWICE:
+                process.terminate()
+                time.sleep(self.chance.uniform(0, 3))
+                (process.kill if end is End.ASKED_THEN_KILLED else process.terminate)()
+        process.wait(STOP_SECONDS_MAX)
 
     def grow(self) -> int:
         """Two commits: money comes in and goes out again. Returns the id of the second move."""
@@ -105,7 +138,7 @@ class Kills:
         return moved
 
     def copied(self, number: int) -> bool:
-        """Whether a running engine has reacted to a move: one that was killed before it cannot
+        """Whether a running engine has reacted to a move: one that ended before it cannot
         have."""
         return any(row[0] == "copied" and row[2] == number for row in self.lake.rows("effects"))
 
@@ -128,8 +161,8 @@ def test_g16b_kills_at_any_time(
         kills.round()
     finish(spark, lake)
     verdict = judge(lake)
-    print(f"\n{kind}, seed {SEED}, {kills.rounds} kills: {asdict(verdict)}")
-    print(f"kills by stage: {dict(kills.stages)}")
+    print(f"\n{kind}, seed {SEED}, {kills.rounds} ends: {asdict(verdict)}")
+    print(f"by kind: {dict(kills.ends)}\nby stage: {dict(kills.stages)}")
     assert lake.rows("moves") == kills.written
     assert verdict == Verdict()
     assert {stage: kills.stages[stage] for stage in NAMES if not kills.stages[stage]} == {}
