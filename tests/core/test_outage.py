@@ -65,9 +65,17 @@ def test_one_who_is_told_to_stop_does_not_wait() -> None:
     assert away.pauses == []
 
 
-@pytest.fixture
-def server() -> Iterator[postgres.Server]:
+@pytest.fixture(scope="module")
+def machine() -> Iterator[postgres.Server]:
+    """A server of these tests' own, which they kill."""
     yield from postgres.running()
+
+
+@pytest.fixture
+def server(machine: postgres.Server) -> postgres.Server:
+    if not machine.processes:  # a test that failed has not begun it again
+        machine.begin()
+    return machine
 
 
 @pytest.mark.parametrize("where", ["read", "commit", "run", "settle"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack
@@ -50,13 +51,13 @@ def until(true: Callable[[], bool]) -> None:
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'store.db'}"
+def url(tmp_path: Path, empty_store: Path) -> str:
+    return f"sqlite:///{shutil.copy(empty_store, tmp_path / 'store.db')}"
 
 
 @pytest.fixture
 def store(url: str) -> Iterator[SqlStore]:
-    with open_store(url, create=True) as opened:
+    with open_store(url, create=False) as opened:
         opened.of("shop").versions.register(BOOK, None)
         yield opened
 

@@ -14,6 +14,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, contextmanager
 from http.client import HTTPConnection, HTTPException
 from pathlib import Path
@@ -31,6 +32,7 @@ from tidegate.rules.errors import EngineError
 
 Live = Callable[..., Address]
 JSON = {"content-type": "application/json"}
+CUT = b"POST /signals/rung HTTP/1.1\r\nHost: lo"
 HEALTH = b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
@@ -78,7 +80,7 @@ def lock_of(file: Path) -> Iterator[None]:
 def test_what_is_no_request_is_answered_and_ended(live: Live, tmp_path: Path) -> None:
     address = live(inbox_bytes_max="1000", inbox_client_seconds_max="1")
     chunk = b"ffff\r\n" + b" " * 65_535 + b"\r\n"
-    for parts, status in (
+    refused = (
         ([b"nonsense\r\n\r\n"], 400),
         ([head("Content-Length: -1")], 400),
         ([head("Content-Length: 1", "Content-Length: 2")], 400),
@@ -93,16 +95,19 @@ def test_what_is_no_request_is_answered_and_ended(live: Live, tmp_path: Path) ->
         ([head("Transfer-Encoding: chunked"), b"0\r\nX: ", *[b"y" * 65_536] * 50], 431),
         ([b"GET /" + b"x" * 65_536, *[b"x" * 65_536] * 50], 431),
         ([b"PUT /healthz HTTP/1.1\r\nContent-Length: 9\r\n\r\n", b"{"], 405),  # and then nothing
-    ):
-        found = told(address, *parts)
+    )
+    with ThreadPoolExecutor(len(refused)) as clients:  # some of them wait for a second
+        answers = [clients.submit(told, address, *parts) for parts, _ in refused]
+        cut = [clients.submit(told, address, sent) for sent in (CUT, b"")]  # and then nothing
+    for (parts, status), answer in zip(refused, answers, strict=True):
+        found = answer.result()
         assert found.startswith(b"HTTP/1.1 %d " % status), (parts[0], found[:200])
         body = found.partition(b"\r\n\r\n")[2].partition(b"HTTP/1.1")[0]
         assert json.loads(body)["error"]["code"]
     with lock_of(tmp_path / "store.db"):
         begun = head("Content-Length: 2") + b"{}"
         assert told(address, begun, b"nonsense\r\n\r\n") == b""  # no answer to the first
-    assert told(address, b"POST /signals/rung HTTP/1.1\r\nHost: lo") == b""  # and then nothing
-    assert told(address, b"") == b""
+    assert [each.result() for each in cut] == [b"", b""]
 
 
 def test_a_refusal_reaches_a_client_that_is_still_sending(live: Live) -> None:
@@ -118,16 +123,15 @@ def test_a_refusal_reaches_a_client_that_is_still_sending(live: Live) -> None:
         while client.recv(65_536):
             pass
         with pytest.raises((BrokenPipeError, ConnectionResetError)):  # noqa: PT012 - the first fills
-            for _ in range(100):
+            for _ in range(1_000):
                 client.sendall(b" " * 1_000)
-                time.sleep(0.1)
+                time.sleep(0.01)
 
 
 def test_silent_connections_do_not_keep_others_out(live: Live, tmp_path: Path) -> None:
     """Those that have been silent for longest make room; a request in hand does not."""
     address = live(inbox_connections_max="8")
     place = (address.host, address.port)
-    begun = b"POST /signals/rung HTTP/1.1\r\nHost: lo"
     with ExitStack() as stack:
 
         def opened(sent: bytes = b"") -> socket.socket:
@@ -137,7 +141,7 @@ def test_silent_connections_do_not_keep_others_out(live: Live, tmp_path: Path) -
 
         idle = opened(HEALTH)
         assert b"200 OK" in idle.recv(65_536)
-        silent = [opened(begun if n % 2 else b"") for n in range(30)]
+        silent = [opened(CUT if n % 2 else b"") for n in range(30)]
         assert post(address, {"id": "a"})
         assert ended(idle)
         assert all(map(ended, silent[:20]))
