@@ -35,8 +35,10 @@ class Gate:
     of the two goes on for a minute, the third begins after five seconds.
     """
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock = clock
+    def __init__(
+        self, clock: Callable[[], float] = time.monotonic, look_seconds: float = LOOK_SECONDS
+    ) -> None:
+        self._clock, self._look_seconds = clock, look_seconds
         self._changed = threading.Condition()
         self._running = 0
         self._alone = False
@@ -59,7 +61,7 @@ class Gate:
                 while not self._free(ticket, alone=alone):
                     if stopped():
                         raise StoppedError("while a text waited for its turn in Spark")
-                    self._changed.wait(LOOK_SECONDS)
+                    self._changed.wait(self._look_seconds)
             self._running += 1
             self._alone = alone
             begun = self._replaced

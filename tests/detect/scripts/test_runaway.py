@@ -9,7 +9,7 @@ import pytest
 
 from tests.detect.scripts.compared import SECOND, emissions
 from tests.detect.scripts.test_reference import ALL_INTERPRETED
-from tests.reference.eventscript.compare import canonical, reference
+from tests.reference.eventscript.compare import STEPS_MAX, canonical, reference
 from tests.reference.eventscript.evaluate import Event
 from tests.reference.eventscript.scripts import Example
 from tidegate.engine.detect.scripts import run
@@ -58,7 +58,7 @@ def test_the_first_that_runs_away_parks(
     text = f"in {{long k;}} A group(A.k), {{}} C\nout long Z\n{body}"
     expected = canonical(reference(Example(text, history, [], None)))
     for cuts in ((), [event.time for event in history]):
-        found = emissions(text, history, cuts=cuts)
+        found = emissions(text, history, cuts=cuts, limits=Limits(steps=STEPS_MAX))
         said: Any = found[-1]
         assert said.value["kind"] == "runaway"
         assert (said.time // SECOND, said.key[0]) == parked

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, time, timedelta
-from functools import cache
+from functools import cache, lru_cache
 from itertools import product
 from zoneinfo import ZoneInfo
 
@@ -60,8 +60,13 @@ def _days(components: Components, today: date) -> Iterator[date]:
             yield fitting
 
 
-def _instants(day: date, clock: Components, zone: str) -> Iterator[int]:
+@lru_cache(64)  # of a clock that is any minute, each minute asks for its whole day
+def _instants(day: date, clock: Components, zone: str) -> tuple[int, ...]:
     """The instants of a local day that fit the clock."""
+    return (*_enumerated(day, clock, zone),)
+
+
+def _enumerated(day: date, clock: Components, zone: str) -> Iterator[int]:
     choices = [
         units if wanted is None else [wanted] if wanted in units else []
         for units, wanted in zip((range(24), range(60), range(60)), clock, strict=True)

@@ -15,6 +15,7 @@ The text of a script is never part of what is compiled: only operations and numb
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any
 
 from llvmlite import binding as llvm
@@ -28,6 +29,8 @@ from tidegate.engine.detect.scripts.compiled.layout import Layout
 from tidegate.engine.detect.scripts.compiled.registers import Registers
 
 _OPTIMISED = 2
+_KEPT = 500
+"""So many functions stay compiled for scripts that are made again, as after a reload."""
 
 
 class Native:
@@ -43,16 +46,23 @@ class Native:
         module = ir.Module()
         name = "transition"
         Function(ir.Function(module, KIND, name), *self._given).make(program)
-        machine = _machine()
-        built = llvm.parse_assembly(str(module))
-        passes = llvm.create_pass_builder(
-            machine, llvm.create_pipeline_tuning_options(speed_level=_OPTIMISED)
-        )
-        passes.getModulePassManager().run(built, passes)
-        engine = llvm.create_mcjit_compiler(built, machine)
-        engine.finalize_object()
+        engine = _compiled(str(module))
         self._made.append(engine)
         return int(engine.get_function_address(name))
+
+
+@lru_cache(_KEPT)
+def _compiled(text: str) -> Any:
+    """An engine for a module, by its text: a function knows nothing but numbers."""
+    machine = _machine()
+    built = llvm.parse_assembly(text)
+    passes = llvm.create_pass_builder(
+        machine, llvm.create_pipeline_tuning_options(speed_level=_OPTIMISED)
+    )
+    passes.getModulePassManager().run(built, passes)
+    engine = llvm.create_mcjit_compiler(built, machine)
+    engine.finalize_object()
+    return engine
 
 
 def _machine() -> Any:
