@@ -1,5 +1,5 @@
-"""Wakes the loop. APScheduler is no source of truth here: what is due is computed from the
-detector's state and the sources, so a wake-up that is lost or late changes nothing but latency."""
+"""Wakes the loop. APScheduler only rings the bell: what is due, the loop computes from the sources
+and the detector's state. A wake-up that is lost or late costs latency and nothing else."""
 
 from __future__ import annotations
 
@@ -13,22 +13,20 @@ from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 _LOG = logging.getLogger(__name__)
-_LOG.setLevel(logging.ERROR)  # that a wake-up was left out on a busy machine is no news
-
-
+_LOG.setLevel(logging.ERROR)  # a busy machine leaves wake-ups out: no news
 _DUE = "due"
 
 
 class Wakeup:
-    """A pause that ends at the next poll, when something is due between two polls, or at once when
-    `wake` or `stop` is called."""
+    """A pause between two looks at the sources. It ends at the next poll, earlier when a timer is
+    due, or at once when `wake` or `stop` is called."""
 
     def __init__(self, poll_seconds: float) -> None:
         self._event = threading.Event()
         self._stopped = False
         self._poll_seconds = poll_seconds
-        # In the scheduler's own thread: a pool takes nothing more once the main thread has ended,
-        # and the loop may run in another one.
+        # Jobs run in the scheduler's own thread. A pool refuses jobs once the main thread has
+        # ended, and the loop may run in another thread.
         executors = {"default": DebugExecutor()}
         self._scheduler = BackgroundScheduler(timezone="UTC", logger=_LOG, executors=executors)
         self._scheduler.add_job(
@@ -51,7 +49,7 @@ class Wakeup:
         return self._stopped
 
     def wait(self, seconds_max: float | None = None) -> None:
-        """Until the next poll, `wake`, `stop`, or what is due in `seconds_max`."""
+        """Wait for the next poll, `wake` or `stop`, but no longer than `seconds_max`."""
         if self._stopped:
             return
         if seconds_max is not None and seconds_max < self._poll_seconds:

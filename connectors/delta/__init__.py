@@ -1,1 +1,1 @@
-"""Delta tables: the Spark session, their logs and change feeds, marked statements."""
+"""Delta tables: the Spark session, table logs and change feeds, the SQL gate, marked statements."""

@@ -1,4 +1,5 @@
-"""What a statement reads, decided on the plan as resolved: the second verdict (G6, G27)."""
+"""The second verdict on a SQL text, on its analysed plan: whether it is let in, and which columns
+and tables it reads (G6, G27). The first verdict is `connectors.delta.gate`."""
 
 from __future__ import annotations
 
@@ -17,16 +18,16 @@ from tidegate.rules.errors import InputError, Problem
 
 _AUTO_MERGE = "spark.databricks.delta.schema.autoMerge.enabled"
 _ATTRIBUTE = "AttributeReference"
-_OF_FILES = "__file_source_metadata_col"  # in the metadata of a hidden column, whatever its name
-_WHOLE = words("Deduplicate Distinct Except Intersect Union")  # use all of their input
-_FIXED = words("LocalRelation OneRowRelation Range View")
-_NAMED = {  # the fields with a relation's name, by the nodes that read one
+_OF_FILES = "__file_source_metadata_col"  # the mark of `_metadata`, whatever name that column has
+_WHOLE = words("Deduplicate Distinct Except Intersect Union")  # they read every column below them
+_FIXED = words("LocalRelation OneRowRelation Range View")  # leaves that never change their rows
+_NAMED = {  # node that reads a relation -> its fields that hold the relation's name
     "DataSourceV2Relation": ("catalog", "identifier"),
     "HiveTableRelation": ("tableMeta",),
     "LogicalRelation": ("catalogTable",),
     "View": ("desc",),
 }
-# Checks of CHAR and VARCHAR, which Delta adds to what is written and read.
+# Delta adds these checks where a CHAR or VARCHAR column is written or read.
 _CHECKED_LENGTH = "org.apache.spark.sql.catalyst.util.CharVarcharCodegenUtils"
 
 _HINTS = {
@@ -39,9 +40,12 @@ _HINTS = {
 
 @dataclass(frozen=True, slots=True)
 class Resolved:
-    """What an analysed plan reads: columns of `event` (`old.x` for a field of the pre-image); and
-    for a MERGE whether its source is the same whenever it is evaluated: it reads nothing but
-    `event`. `output` are the names and types of a query's columns."""
+    """What an analysed plan reads and returns.
+
+    `columns`: the columns of `event` that it reads; `old.x` is the field x of the pre-image.
+    `fixed_source`: for a MERGE, its source gives the same rows each time it is evaluated, for it
+    reads nothing but `event`. `output`: name and type of each column that a query returns.
+    """
 
     columns: frozenset[str]
     fixed_source: bool
@@ -49,10 +53,10 @@ class Resolved:
 
 
 class Analysis:
-    """Resolves in one session, in which `event` and the declared tables exist.
+    """Analyses plans in one session, in which `event` and the declared tables exist.
 
-    `own` are the names of `event`; `known` the full names of the relations that may be read,
-    `functions` those that the operator's policy adds to the list.
+    `own`: the names under which `event` can be read. `known`: full names of the relations that may
+    be read. `functions`: those that the operator's policy adds to the list.
     """
 
     def __init__(
@@ -69,8 +73,8 @@ class Analysis:
         self._called = plans.classes(FUNCTIONS | TABLE_FUNCTIONS)
 
     def statement(self, verdict: Verdict, parsed: Any, locate: Locate, hint: str = "") -> Resolved:
-        """What an action or a query reads, `parsed` with its parameters. Raises InputError, with
-        the `hint` where a name stands for nothing."""
+        """What an action or a query reads. `parsed`: its plan, with its parameters bound. Raises
+        InputError; `hint` goes with a name that Spark cannot resolve."""
         try:
             plan = self._plans.resolve(parsed)
         except SPARK_ERRORS as error:
@@ -91,7 +95,7 @@ class Analysis:
         return Resolved(columns, fixed, tuple((name, kind) for _, name, kind in output))
 
     def _check_width(self, given: int, taken: int, locate: Locate) -> None:
-        """Delta says that there are too many columns only when it writes."""
+        """Refuse more columns than the target has: Delta would refuse them only at the write."""
         merged = self._plans.session.conf.get(_AUTO_MERGE, "false")
         if given > taken and str(merged).lower() != "true":
             message = f"the statement gives {given} columns, its target has {taken}"
@@ -101,7 +105,8 @@ class Analysis:
     def parts(
         self, plan: Any, locate: Locate, plans: Collection[str] = nodes.ANALYSED_PLANS
     ) -> Parts:
-        """All of an analysed plan, made of `plans`. Raises InputError for what is not let in."""
+        """All nodes of an analysed plan. Raises InputError for a plan node that is not in `plans`,
+        for a relation that is not known, and for an expression that is not let in."""
         parts = self._plans.walk(plan, leaves=self._own)
         in_views: set[int] = set()
         for part in parts:
@@ -131,7 +136,7 @@ class Analysis:
 
     def _check_expression(self, part: Part, locate: Locate) -> None:
         if part.kind == _ATTRIBUTE and _is_of_files(part):
-            hint = "where a row is kept is no part of it: OPTIMIZE changes that"
+            hint = "OPTIMIZE moves a row to another file: read the row's own columns"
             message = "_metadata, the column of file names, is refused"
             raise InputError([Problem("sql-column", message, locate(0), hint)])
         if part.class_name in nodes.ANALYSED_EXPRESSIONS or part.class_name in self._called:
@@ -147,8 +152,11 @@ class Analysis:
     def columns(
         self, parts: Parts, used: Iterable[Part], output: Collection[int] = ()
     ) -> frozenset[str]:
-        """Names of the columns of `event` that are read: any attribute above it in the plan, and
-        what passes through to the result or to a set operation without being named."""
+        """Names of the columns of `event` that the nodes in `used` read.
+
+        An attribute reads its column. A set operation and a subquery read all columns below them,
+        named or not. `output`: numbers of the columns that the text returns, which are read too.
+        """
         names = self._names(parts)
         read = Counter(output)
         fields: list[tuple[int, str]] = []  # of the pre-image
@@ -159,7 +167,7 @@ class Analysis:
                 for child in parts.held(part):
                     read.update(self._numbers(child))
             elif part.kind == "Project" and part.flag("hiddenOutput"):
-                # Spark's own, above JOIN .. USING: passes all columns on and names none
+                # Spark adds it above JOIN .. USING. It lists all columns, but reads none.
                 passed = parts.held(part, "projectList")
                 read.subtract(_number(p) for p in passed if p.kind == _ATTRIBUTE)
             elif part.plan and part.owner >= 0 and not parts.all[part.owner].plan:
@@ -177,11 +185,11 @@ class Analysis:
         )
 
     def _numbers(self, part: Part) -> list[int]:
-        """What Catalyst tells the columns of a plan apart by."""
+        """Catalyst's number of each column that a plan node gives."""
         return [number for number, _, _ in self._plans.output(part.java)] if part.plan else []
 
     def _names(self, parts: Parts) -> dict[int, str]:
-        """The columns of `event` by the number that each has in a plan."""
+        """Catalyst's number of each column of `event` in a plan -> its name."""
         return {
             number: name
             for part in parts
@@ -190,13 +198,14 @@ class Analysis:
         }
 
     def _is_own(self, part: Part) -> bool:
-        """Whether it is `event`: a view of this session."""
+        """Whether a node is `event`, which is a temporary view of this session."""
         if part.kind != "View" or not part.flag("isTempView"):
             return False
         *space, name = part.texts.get("desc", [""])
         return not any(space) and name.lower() in self._own
 
     def _fixed(self, parts: Parts, merge: Part) -> bool:
+        """Whether the source of a MERGE gives the same rows each time."""
         inside = parts.below(merge, "source")
         owners = {p.owner for p in inside if p.plan}
         leaves = {p.kind for p in inside if p.plan and p.number not in owners}
@@ -204,14 +213,14 @@ class Analysis:
 
 
 def _is_of_files(attribute: Part) -> bool:
-    """Whether it is the hidden column of a row's file: `_metadata`, with more underscores where a
-    column of the table has that name."""
+    """Whether an attribute is `_metadata`, the hidden column about a row's file. Spark puts more
+    underscores before the name where the table has a column called so."""
     named = attribute.said("name").lstrip("_") == "metadata"
     return named and bool(attribute.java.metadata().contains(_OF_FILES))
 
 
 def _called(part: Part) -> str:
-    """What a function is called by, else what its node is."""
+    """The name of a function; the kind of its node where it has no name."""
     try:
         return str(part.java.prettyName())
     except SPARK_ERRORS:
@@ -223,7 +232,7 @@ def _number(attribute: Part) -> int:
 
 
 def unresolved(error: BaseException, locate: Locate, hint: str = "") -> InputError:
-    """Spark's analysis error as a problem of the text."""
+    """Spark's analysis error as a problem at its place in the text."""
     found = fault(error)
     hint = hint or next((h for key, h in _HINTS.items() if found.condition.startswith(key)), "")
     place = locate(found.offset or 0)

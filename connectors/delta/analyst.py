@@ -1,4 +1,5 @@
-"""Says of every SQL text of a rulebook whether it is let in and what it reads (engine.ports)."""
+"""Judges every SQL text of a rulebook: whether it is let in, and what it reads. Implements
+`engine.core.ports.Analyst`."""
 
 from __future__ import annotations
 
@@ -42,10 +43,10 @@ _CLOCK_HINT = "evaluated again it must say the same; detected_at is the time to 
 
 
 class DeltaAnalyst:
-    """The verdicts for one rulebook; every text over every shape of `event` is analysed once.
+    """The verdicts for one rulebook. A text is analysed once for each schema of `event`.
 
-    Works in a session of its own, in which `event` is an empty view. `statement` and `target` may
-    be called from several threads.
+    It has a session of its own, in which `event` is an empty view. `statement` and `target` may be
+    called from several threads.
     """
 
     def __init__(
@@ -72,7 +73,7 @@ class DeltaAnalyst:
         self._events: dict[pa.Schema, DataFrame] = {}  # empty
 
     def of(self, rulebook: Rulebook) -> DeltaAnalyst:
-        """An analyst of another rulebook over the same tables: what was analysed is known."""
+        """An analyst of another rulebook over the same tables. It keeps the verdicts so far."""
         other = copy(self)
         other._texts = Texts(rulebook)
         other._known, other._actions = dict(self._known), {}
@@ -94,15 +95,9 @@ class DeltaAnalyst:
             verdict = self._gate.action(
                 action.text, locate, parameters, rule.name, names, at_least_once=rule.at_least_once
             )
-            return Reading(
-                frozenset(event.names),
-                verdict.target,
-                verdict.reads,
-                transitions=verdict.transitions,
-                unmarked=verdict.unmarked,
-            )
+            return _reading(verdict, event.names)
         key = rule.name, action.text, tuple(parameters), rule.at_least_once
-        self._actions.pop(key, None)  # what fitted another schema may not fit this one
+        self._actions.pop(key, None)  # it may have fitted another schema, and not this one
         found = self._statement(
             rule.name, action.text, action.place, event, parameters, rule.at_least_once
         )
@@ -120,8 +115,8 @@ class DeltaAnalyst:
         *,
         at_least_once: bool,
     ) -> Reading:
-        """`action`, for a text that may come from a store: its rule may be gone or be another.
-        Its target's owner may have written something else into the table by now."""
+        """The verdict on a text that an entry holds. The store kept it: its rule may be gone or
+        changed. The target is judged anew, for its owner may have changed it since."""
         with self._lock:
             known = self._actions.get((rule, text, tuple(parameters), at_least_once))
             found = known or self._statement(rule, text, place, event, parameters, at_least_once)
@@ -129,8 +124,8 @@ class DeltaAnalyst:
         return found
 
     def target(self, table: str | None, place: Place) -> None:
-        """Judge what a table's owner has written into it, before anything is written through it.
-        Raises InputError."""
+        """Judge the SQL that a table's owner has written into the table. A write to the table would
+        run it. Raises InputError."""
         with self._lock:
             self._owned.check(table, place)
 
@@ -156,15 +151,7 @@ class DeltaAnalyst:
             types = {name: frame.schema[name].dataType for name in parameters}
             plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
             found = self._analysis((*own, *verdict.transitions)).statement(verdict, plan, locate)
-            return Reading(
-                found.columns | made_of,
-                verdict.target,
-                verdict.reads,
-                found.fixed_source,
-                verdict.kind == "InsertIntoStatement" and not verdict.unmarked,
-                verdict.transitions,
-                verdict.unmarked,
-            )
+            return _reading(verdict, found.columns | made_of, fixed_source=found.fixed_source)
 
         key = ("action", text, own, tuple(parameters), event, at_least_once)
         return self._once(key, place, read)
@@ -176,30 +163,22 @@ class DeltaAnalyst:
         condition = rule.condition
         if condition is None:
             return Reading(frozenset())
-        locate = self._texts.locate(condition.place)
+        locate, names = self._texts.locate(condition.place), named_transitions(event)
+        if not resolve and condition.query:
+            return _reading(self._gate.query(condition.text, locate, rule.name, names), event.names)
         if not resolve:
-            if condition.query:
-                names = named_transitions(event)
-                verdict = self._gate.query(condition.text, locate, rule.name, names)
-                return Reading(
-                    frozenset(event.names),
-                    tables=verdict.reads,
-                    transitions=verdict.transitions,
-                )
             self._gate.expression(condition.text, locate)
             return Reading(frozenset(event.names))
         own = _own_names(rule.name, condition.text)
 
         def read_query() -> Reading:
-            names = named_transitions(event)
             verdict = self._gate.query(condition.text, locate, rule.name, names)
             made_of = self._transitions(verdict, event, locate)
             self._event(event, own)
             analysis = self._analysis((*own, *verdict.transitions))
             found = analysis.statement(verdict, verdict.plan, locate)
             _check_firing_id(found.output, locate)
-            columns = found.columns | made_of
-            return Reading(columns, tables=verdict.reads, transitions=verdict.transitions)
+            return _reading(verdict, found.columns | made_of)
 
         def read_expression() -> Reading:
             named = {"if": (condition.text, "boolean", locate)}
@@ -254,8 +233,11 @@ class DeltaAnalyst:
         *,
         cast: bool,
     ) -> Reading:
-        """Expressions over the rows of one firing, each with its Spark type, if it is to have one;
-        to be cast to it, or of it already."""
+        """What several expressions over the rows of one firing read.
+
+        `named`: name -> (text, Spark type or None, places). With `cast`, a value is cast to its
+        type; else it must be of that type. Raises InputError with the problems of all of them.
+        """
         frame = self._event(event, ("event",))
         columns: frozenset[str] = frozenset()
         problems: list[Problem] = []
@@ -305,7 +287,7 @@ class DeltaAnalyst:
         of_last = [last, *parts.below(last)]
         replaced = self._plans.replaced(plan)
         if clock := changing(of_last) or moment_cast(self._plans.walk(replaced)):
-            message = f"{clock} is refused: it is another value another time "
+            message = f"{clock} is refused: its value changes with time"
             raise InputError([Problem("sql-nondeterministic", message, locate(0), _CLOCK_HINT)])
         return analysis.columns(parts, of_last)
 
@@ -322,8 +304,8 @@ class DeltaAnalyst:
         return self._session.table("event")
 
     def _transitions(self, verdict: Verdict, event: pa.Schema, locate: Locate) -> frozenset[str]:
-        """The transition tables of a text as empty views; the columns of `event` that they are made
-        of. Raises InputError for those that there cannot be."""
+        """Make the transition tables that a text reads, as empty views. Returns the columns of
+        `event` that they are made of. Raises InputError for a table that the rule cannot have."""
         known = {name: of for of in transitions_of(event) for name in of.names}
         columns: frozenset[str] = frozenset()
         for name in sorted(verdict.transitions):
@@ -336,7 +318,8 @@ class DeltaAnalyst:
         return columns
 
     def _once(self, key: Hashable, place: Place, read: Callable[[], Read]) -> Read:
-        """Spark evaluates some constants while it resolves a text, those of VALUES among them."""
+        """What `read` answers, asked once for each key. It has a deadline, for Spark evaluates some
+        constants while it analyses a text, such as those in VALUES."""
         if key not in self._known:
             try:
                 self._known[key] = self._jobs.run(self._seconds_max, read)
@@ -349,13 +332,29 @@ class DeltaAnalyst:
 
 
 def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFrame:
-    """One row a firing: `columns`, which have one value a firing, and values over its rows."""
+    """One row a firing: `columns`, which are the same in all its rows, then aggregates `_0`, `_1`.
+
+    Example: columns (firing_id, account), value max(amount) -> rows (f1, 7, 500), (f2, 8, 20).
+    """
     named = [value.alias(f"_{n}") for n, value in enumerate(values)]
     return frame.groupBy(*(F.col(quoted(name)) for name in columns)).agg(*named)
 
 
+def _reading(verdict: Verdict, columns: Collection[str], *, fixed_source: bool = False) -> Reading:
+    """What the gate and the analysis have found, as the engine takes it."""
+    return Reading(
+        frozenset(columns),
+        verdict.target,
+        verdict.reads,
+        fixed_source,
+        verdict.kind == "InsertIntoStatement" and not verdict.unmarked,
+        verdict.transitions,
+        verdict.unmarked,
+    )
+
+
 def _check_firing_id(output: Sequence[tuple[str, str]], locate: Locate) -> None:
-    """A condition's query says which firings hold, by one text a row."""
+    """Refuse a condition's query unless it returns one column firing_id, of strings."""
     hint = "SELECT firing_id FROM event .. returns the firings that hold"
     kinds = [kind for name, kind in output if name.lower() == "firing_id"]
     if len(kinds) != 1:
@@ -368,6 +367,7 @@ def _check_firing_id(output: Sequence[tuple[str, str]], locate: Locate) -> None:
 
 
 def _own_names(rule: str, text: str) -> tuple[str, ...]:
-    """The names under which a text reads its parameter relation."""
+    """The names under which a text reads its parameter relation: `event`, and `p_<rule>` where the
+    text holds that name."""
     other = f"p_{rule}"
     return ("event", other) if other.lower() in text.lower() else ("event",)

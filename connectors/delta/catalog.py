@@ -20,8 +20,8 @@ from tidegate.connectors.delta.session import new_session
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rulebook, Table
 
-# Below it an Arrow table becomes a local relation, whose size the optimiser knows (a small MERGE
-# source is broadcast then); above it that is ten times slower than the alternative.
+# A smaller Arrow table becomes a local relation. The optimiser knows its size, and broadcasts a
+# small MERGE source. A larger table would be ten times slower as a local relation.
 LOCAL_RELATION_BYTES = 262_144
 
 log = logging.getLogger(__name__)
@@ -30,11 +30,11 @@ _UNRESOLVED = (
     "TABLE_OR_VIEW_NOT_FOUND",
     "SCHEMA_NOT_FOUND",
     "CATALOG_NOT_FOUND",
-    "REQUIRES_SINGLE_PART_NAMESPACE",  # so many names, and the first is no catalog's
+    "REQUIRES_SINGLE_PART_NAMESPACE",  # three names, and the first is no catalog
     "DELTA_TABLE_NOT_FOUND",
 )
 _IN_MEMORY = (
-    "Spark's catalog is in memory here, and empty at each start: say `path:`, or name a lasting "
+    "Spark's catalog is in memory here, and empty at each start: write `path:`, or name a lasting "
     "catalog, with `--spark-conf spark.sql.catalogImplementation=hive` (and spark.hadoop.hive."
     "metastore.uris) or `--spark-conf spark.sql.catalog.NAME=CLASS`"
 )
@@ -44,10 +44,10 @@ _CREATE = "create it before the engine starts, or correct its path or name"
 class Catalog:
     """The database `tidegate_<rulebook>_<store id>_<epoch>_<n>`, and sessions that use it.
 
-    It stands in the session catalog of `spark` (in memory unless the user's own session says
-    otherwise), holds no data, and is dropped by `close`. It is of one engine only: another one has
-    another epoch, and without a lease there is a random word in the epoch's place. An engine that
-    takes over a changed rulebook has a second one for a moment: they are counted.
+    It is in the session catalog of `spark`, which is in memory unless the user's own session sets
+    another. It holds no data. `close` drops it. Each engine has one of its own: the epoch differs,
+    and where there is no lease a random word takes the epoch's place. An engine that takes over a
+    changed rulebook has two for a moment: n differs.
     """
 
     def __init__(
@@ -62,11 +62,11 @@ class Catalog:
         self.database = f"{self._prefix}{whose}_{next(_COUNT)}"
         self.locations: Mapping[str, str] = {}
         self._tables = rulebook.tables
-        self._own = new_session(spark)  # a user's may put variables into texts
+        self._own = new_session(spark)  # a user's session may substitute variables in texts
 
     def open(self, spared: Collection[str] = ()) -> None:
-        """`create`, of all tables: raises InputError for every table that cannot be had; tables in
-        `spared` are left out then."""
+        """Create the database. Raises InputError with every table that is missing; a table in
+        `spared` is left out instead, with a warning in the log."""
         problems = self.create()
         for table in problems.keys() & {*spared}:
             log.warning("%s", problems[table].message)
@@ -75,8 +75,9 @@ class Catalog:
             raise InputError(wrong)
 
     def create(self) -> dict[str, Problem]:
-        """Create the database with the tables that can be had, and drop those that engines of
-        earlier epochs left in a lasting catalog. Returns what is wrong with the others, by name."""
+        """Create the database with the tables that are there. Returns the problem of each other
+        table, by name. Databases that engines of earlier epochs left in a lasting catalog are
+        dropped."""
         for name in (*self._outlived(), self.database):
             self._drop(name)
         self._sql(f"CREATE DATABASE {self._name()}")
@@ -95,17 +96,17 @@ class Catalog:
         return problems
 
     def close(self) -> None:
-        """Drop the database; the tables' data is not its own and stays."""
+        """Drop the database. Its tables are external: their data stays."""
         self.jobs.close()
         try:
             self._drop(self.database)
-        except SPARK_ERRORS as error:  # it is gone with its session
+        except SPARK_ERRORS as error:  # where Spark has ended, so has the database
             if not is_lost(error):
                 raise
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
-        """A session of its own that uses the database; the caller's active session comes back."""
+        """A new session that uses the database. The caller's active session is put back after."""
         with active_session_kept(self.spark):
             session = new_session(self.spark)
             session.conf.set(
@@ -117,6 +118,10 @@ class Catalog:
     def use(self, session: SparkSession) -> None:
         """Make unqualified names of `session` those of the rulebook."""
         session.sql(f"USE {self._name()}")
+
+    def snapshot(self, table: str) -> Any:
+        """Delta's own snapshot of a table's latest version, see `latest_snapshot`."""
+        return latest_snapshot(self.spark, self.locations[table])
 
     def _outlived(self) -> list[str]:
         """The databases of the same rulebook and store whose epoch is over."""
@@ -139,7 +144,7 @@ class Catalog:
                 raise InputError([Problem("table-missing", message, table.place, _CREATE)])
             return table.path
         if "${" in str(table.catalog):
-            message = f"{table.catalog}: ${{..}} is refused in a name"
+            message = f"{table.catalog}: a name with ${{..}} is refused"
             raise InputError([Problem("table-missing", message, table.place, "write the name")])
         parser: Any = self.spark._jsparkSession.sessionState().sqlParser()
         parts = parser.parseMultipartIdentifier(table.catalog)
@@ -170,9 +175,17 @@ class Catalog:
         self._own.sql(text)
 
 
+def latest_snapshot(spark: SparkSession, location: str) -> Any:
+    """Delta's snapshot of a table's latest version. Delta keeps it: only new commits are read."""
+    jvm: Any = spark._jvm
+    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
+    none = jvm.scala.Option.empty()
+    return log.update(False, none, none)
+
+
 @contextmanager
 def active_session_kept(spark: SparkSession) -> Iterator[None]:
-    """PySpark makes a session active that is given data; put back what was active before."""
+    """Put back the active session afterwards: PySpark activates a session that is given data."""
     jvm: Any = spark._jvm
     sessions = jvm.org.apache.spark.sql.SparkSession
     python, java = SparkSession._activeSession, sessions.getActiveSession()
@@ -187,7 +200,7 @@ def active_session_kept(spark: SparkSession) -> Iterator[None]:
 
 
 def spark_schema(schema: pa.Schema) -> StructType:
-    """The Spark schema of an Arrow schema; a timestamp without a zone is a TIMESTAMP_NTZ."""
+    """An Arrow schema as a Spark schema. A timestamp without a zone becomes TIMESTAMP_NTZ."""
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
@@ -200,22 +213,22 @@ def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
 
 
 def collected(frame: DataFrame) -> pa.Table:
-    """The rows of a frame.
+    """The rows of a frame, which is planned first.
 
-    The frame is planned first. PySpark collects in a thread of Java's, and waits for ever where
-    that thread ends by an error of Java's own, such as the stack overflow of a constant pattern.
+    PySpark collects in a Java thread. It would wait for ever where that thread dies of a Java error
+    while it plans, such as a stack overflow in a constant regular expression.
     """
     planned(frame)
     return frame.toArrow()
 
 
 def planned(frame: DataFrame) -> DataFrame:
-    """The frame, with its plan made. Raises what Spark says of it."""
+    """The frame, once Spark has planned it. Raises what Spark raises."""
     java: Any = frame._jdf
     java.queryExecution().executedPlan()
     return frame
 
 
 def quoted(name: str) -> str:
-    """A name as SQL has it, whatever characters are in it."""
+    """A name as SQL writes it, whatever its characters: a`b is `a``b`."""
     return "`" + name.replace("`", "``") + "`"

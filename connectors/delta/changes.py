@@ -1,4 +1,4 @@
-"""The one Spark job that reads a table's changes for all rules, into Arrow."""
+"""Reads the changes of a table, for all rules in one Spark job, into an Arrow table."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ _MARKS = (_CHANGE, VERSION, "_commit_timestamp")
 def changes(
     session: SparkSession, location: str, span: TableRange, request: ReadRequest
 ) -> DataFrame:
-    """The rows of `span`, not yet read."""
+    """The changed rows of `span`, as a frame: no job has run yet."""
     rows = _snapshot(session, location, span) if span.snapshot else _feed(session, location, span)
     columns = [name for name in rows.columns if name not in _MARKS]
     rows = rows.where(F.col(_CHANGE).isin(*sorted(request.changes)))
@@ -48,7 +48,8 @@ def changes(
 
 
 def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -> pa.Table:
-    """Predicates over rows at hand, a boolean column for each, in the order of the rows."""
+    """Evaluates predicates over rows in memory. Gives a boolean column for each, one value a row,
+    in the order of the rows."""
     number = pa.array(range(rows.num_rows), pa.int64())
     numbered = rows.append_column(_ROW, number)
     frame = session.createDataFrame(numbered, schema=spark_schema(numbered.schema))
@@ -57,7 +58,8 @@ def decisions(session: SparkSession, rows: pa.Table, where: Mapping[str, str]) -
 
 
 def to_arrow(frame: DataFrame, spool: bool) -> pa.Table:
-    """Run the job. With `spool`, batches go to a file as they arrive, and the table is mapped."""
+    """Run the job. With `spool`, each batch is written to a file when it arrives, and the table is
+    mapped from that file: it need not fit in memory."""
     return _spooled(planned(frame)) if spool else collected(frame)
 
 
@@ -90,17 +92,19 @@ def _wanted(session: SparkSession, text: str) -> Column:
 
 
 def _hashes(schema: StructType, columns: list[str]) -> tuple[Column, Column]:
-    """Two hashes of different families over all columns. Both pass over nulls, so that each column
-    comes with whether it is null; nested values come as JSON, which names what is there."""
+    """Two hashes of different families over all columns, to tell whether two rows are the same.
+
+    Spark's hashes skip nulls: each column is hashed with its `IS NULL` before it. A nested value is
+    hashed as JSON, which names the fields that are not null.
+    """
     parts: list[Column] = []
     for name in columns:
         nested = isinstance(schema[name].dataType, ArrayType | MapType | StructType)
-        parts += [_column(name).isNull(), _text(name) if nested else _column(name)]
+        parts += [
+            _column(name).isNull(),
+            F.to_json(F.struct(_column(name))) if nested else _column(name),
+        ]
     return F.xxhash64(*parts).alias(SAME_1), F.hash(*parts).alias(SAME_2)
-
-
-def _text(name: str) -> Column:
-    return F.to_json(F.struct(_column(name)))
 
 
 def _spooled(frame: DataFrame) -> pa.Table:
@@ -119,12 +123,13 @@ def _spooled(frame: DataFrame) -> pa.Table:
         writer.close()
         file.flush()
         stored = pa.ipc.open_file(pa.memory_map(file.name))
-        # The mapping outlives the name.
+        # The file has no name from here on: the mapping keeps its content.
         return pa.Table.from_batches([stored.get_batch(at) for at in order], stored.schema)
 
 
 def _arriving(frame: DataFrame) -> Iterator[Any]:
-    """The record batches as the job's partitions end, then a list of their proper order."""
+    """The record batches, in the order in which partitions end; last, a list of their numbers in
+    the order of the rows."""
     port, secret, server = frame._jdf.collectAsArrowToPython()
     serializer: Serializer = ArrowCollectSerializer()  # type: ignore[no-untyped-call]
     try:

@@ -1,7 +1,7 @@
 """One commit of a Delta log, read from its JSON (no Spark).
 
-Anybody may have written it: what is needed and has another shape than Delta's is refused, what is
-only an estimate or a note is passed over.
+Anybody may have written it. A needed field of another shape than Delta writes raises DamagedCommit;
+an odd estimate or note is ignored.
 """
 
 from __future__ import annotations
@@ -19,12 +19,14 @@ from tidegate.engine.core.markers import parse_marker
 
 _ROWS_OF_ADD = re.compile(r'\\"numRecords\\":([0-9]{1,15})(?![0-9])')
 _COUNT = re.compile(r"[0-9]{1,15}")
-# Other writers than Spark may put blanks between the signs.
+# Writers other than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
 _DATA_MARKS = (re.compile(r'"dataChange"\s*:\s*true'), re.compile(r'\{\s*"cdc"\s*:'))
 _SEAL_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|txn)"')
-_MERGED = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
-_IMAGES = 2  # rows of the feed for one updated row
+_OF_MERGE = ("numTargetRowsInserted", "numTargetRowsUpdated", "numTargetRowsDeleted")
+_OF_OTHERS = ("numUpdatedRows", "numDeletedRows", "numOutputRows")
+# An updated row is two rows of the feed: its images before and after.
+_IMAGES = {"numTargetRowsUpdated": 2, "numUpdatedRows": 2}
 MILLISECOND = 1_000
 INSTANT_MS_MAX = 1 << 53
 DEPTH_MAX = 1_000_000  # no cascade is deeper: `max_cascade_depth` is far below
@@ -48,7 +50,7 @@ class Metadata:
 
     @property
     def coordinated(self) -> bool:
-        """Whether commits are in a catalog's hands, so that the log alone does not show them."""
+        """Whether a catalog manages the commits: then the log alone does not show them all."""
         coordinator = "delta.coordinatedCommits.commitCoordinator-preview"
         return bool(self.configuration.get(coordinator))
 
@@ -60,15 +62,17 @@ class Metadata:
 class LoggedCommit:
     """What the engine needs to know of one commit.
 
-    `instant`: microseconds, the in-commit timestamp if the commit has one, else `modified` of its
-    file (G1). `rows`: an estimate of its rows in the feed, 0 = unknown. `depth`: cascade depth of
-    the action that wrote it (G16), 0 for anybody else's; `writer`: its rulebook and rule.
-    `metadata`: its metadata action, if any.
-    `note`: what an entry's commit says of it in its userMetadata; empty for anybody else's.
-    `shown`: its columns as an `on: commit` has them (`engine.core.parameters.COMMITS`).
-    `seal`: it is nothing but an engine's seal of an entry (G18), of whatever store.
-    `written`: how many rows it inserted, changed or deleted, if it says so. `digest`: of its file's
-    text, by which a version that was written anew shows.
+    instant: microseconds; its in-commit timestamp, else the time at which its file was modified
+    (G1). rows: an estimate of its rows in the feed; 0: unknown. changes_data: whether it changes
+    any row. metadata: its metadata action, if it has one. features: table features that its
+    protocol action names.
+    note: what an action of an engine writes of its entry into userMetadata; empty for other
+    commits. depth: cascade depth that the note gives (G16), else 0. writer: rulebook and rule that
+    the note gives. Depth and writer are believed only where one of our own stores is named.
+    seal: the commit is an engine's seal of an entry and holds nothing else (G18).
+    shown: its columns for `on: commit` (`engine.core.parameters.COMMITS`).
+    written: how many rows it inserted, changed or deleted, where it says so. digest: of its file's
+    text; it changes where somebody writes the same version anew.
     """
 
     version: int
@@ -88,7 +92,7 @@ class LoggedCommit:
 
 
 class DamagedCommit(ValueError):
-    """A commit file that is not what Delta writes."""
+    """A commit file of another shape than Delta writes."""
 
     def __init__(self, version: int, reason: str) -> None:
         self.version = version
@@ -98,7 +102,8 @@ class DamagedCommit(ValueError):
 def parse_commit(
     version: int, text: str, modified_ms: int, own_stores: Collection[str] = ()
 ) -> LoggedCommit:
-    """`own_stores`: ids of the stores whose actions' notes count. Raises DamagedCommit."""
+    """One commit from the text of its file. `own_stores`: ids of the stores whose notes of depth
+    and writer are believed. Raises DamagedCommit."""
     try:
         return _parsed(version, text, modified_ms, own_stores)
     except RecursionError:
@@ -109,18 +114,18 @@ def parse_commit(
 
 def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[str]) -> LoggedCommit:
     actions: dict[str, Any] = {}
-    for line in text.split("\n"):  # JSON may hold other ends of lines, such as U+2028
+    for line in text.split("\n"):  # not splitlines(): a JSON text may hold U+2028
         if _HEAD_ACTION.match(line):
             actions.update(_json(line))
     info = _fields(actions, "commitInfo")
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     operation = info.get("operation")
-    note = _note(info.get("userMetadata"))
+    note, metrics = _note(info.get("userMetadata")), _metrics(info)
     return LoggedCommit(
         version=version,
         instant=_instant_ms(info, modified_ms) * MILLISECOND,
         operation=operation if isinstance(operation, str) else "",
-        rows=_rows(info, text) if changes_data else 0,
+        rows=_rows(metrics, text) if changes_data else 0,
         depth=_depth(note, own_stores),
         changes_data=changes_data,
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
@@ -128,15 +133,16 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         note=note,
         shown=_shown(version, info, changes_rows=changes_data),
         seal=note.get("sealed") is True and _is_marker(text, note),
-        written=_written(_metrics(info)),
+        written=sum(metrics.values()) if metrics else None,
         writer=_writer(note, own_stores),
         digest=_digest(text),
     )
 
 
 def _is_marker(text: str, note: Mapping[str, Any]) -> bool:
-    """Whether a commit is a note and the marker of the entry that it names, as a seal is: nobody
-    hides anything else by a seal's note, be it a marker of another program."""
+    """Whether a commit consists of a note and the marker of the entry that the note names, and of
+    nothing else. Only such a commit is a seal: a note alone must not hide rows, or the marker of
+    another program."""
     markers = []
     for line in text.split("\n"):
         if not line.strip():
@@ -159,7 +165,7 @@ def _digest(text: str) -> str:
 
 
 def parse_metadata(action: Mapping[str, Any]) -> Metadata:
-    """Raises ValueError for what is no metadata action."""
+    """A metadata action. Raises ValueError where it has no id or no schema."""
     table_id, schema = action.get("id"), action.get("schemaString")
     if not isinstance(table_id, str) or not table_id:
         raise ValueError("its metaData has no id")
@@ -185,11 +191,11 @@ def _json(text: str) -> Any:
     try:
         return orjson.loads(text)
     except ValueError:
-        return json.loads(text)  # takes halves of surrogate pairs, as Delta does
+        return json.loads(text)  # it takes half a surrogate pair, as Delta does
 
 
 def _fields(action: Mapping[str, Any], name: str) -> Mapping[str, Any]:
-    """A part of an action that is an object, empty where it is missing or null."""
+    """A field of an action that holds an object; empty where it is missing or null."""
     found = action.get(name)
     if found is None:
         return {}
@@ -199,7 +205,7 @@ def _fields(action: Mapping[str, Any], name: str) -> Mapping[str, Any]:
 
 
 def _is_schema(text: str) -> bool:
-    """Whether a schema's columns have names and types: all that the engine looks at."""
+    """Whether each column of a schema has a name and a type. The engine looks at nothing else."""
     try:
         columns = _json(text)["fields"]
         return isinstance(columns, list) and all(
@@ -221,33 +227,24 @@ def _instant_ms(info: Mapping[str, Any], modified_ms: int) -> int:
     return found or modified_ms
 
 
-def _rows(info: Mapping[str, Any], text: str) -> int:
-    metrics = _metrics(info)
-    if "numTargetRowsInserted" in metrics:
-        updated = metrics.get("numTargetRowsUpdated", 0) * _IMAGES
-        return metrics["numTargetRowsInserted"] + updated + metrics.get("numTargetRowsDeleted", 0)
-    if "numUpdatedRows" in metrics:
-        return metrics["numUpdatedRows"] * _IMAGES
-    if "numDeletedRows" in metrics:
-        return metrics["numDeletedRows"]
-    if "numOutputRows" in metrics:
-        return metrics["numOutputRows"]
+def _rows(metrics: Mapping[str, int], text: str) -> int:
+    """An estimate of the rows of the feed: from the metrics, else from the files added."""
+    if metrics:
+        return sum(count * _IMAGES.get(name, 1) for name, count in metrics.items())
     return sum(int(rows) for rows in _ROWS_OF_ADD.findall(text))
 
 
 def _metrics(info: Mapping[str, Any]) -> Mapping[str, int]:
+    """How many rows the commit says it has written: those of a MERGE by kind, else one number."""
     told = info.get("operationMetrics")
-    return {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
-
-
-def _written(metrics: Mapping[str, int]) -> int | None:
-    merged = [metrics[name] for name in _MERGED if name in metrics]
-    others = (metrics.get(name) for name in ("numUpdatedRows", "numDeletedRows", "numOutputRows"))
-    return sum(merged) if merged else next((n for n in others if n is not None), None)
+    counts = {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
+    merged = [name for name in _OF_MERGE if name in counts]
+    others = [name for name in _OF_OTHERS if name in counts]
+    return {name: counts[name] for name in merged or others[:1]}
 
 
 def _shown(version: int, info: Mapping[str, Any], *, changes_rows: bool) -> Mapping[str, Any]:
-    """What a commit tells of itself; null where it says nothing, or something of another type."""
+    """The columns of `on: commit`; null where the commit has no such field, or of another type."""
     read = info.get("readVersion")
     return {
         "operation": _text(info.get("operation")),
@@ -261,12 +258,12 @@ def _shown(version: int, info: Mapping[str, Any], *, changes_rows: bool) -> Mapp
 
 
 def _text(value: Any) -> str | None:
-    """A text that a column can hold: half of a surrogate pair is no character."""
+    """A text that a column can hold: half a surrogate pair becomes `?`."""
     return value.encode(errors="replace").decode() if isinstance(value, str) else None
 
 
 def _texts(value: Any) -> list[tuple[str, str | None]] | None:
-    """A map of texts; a value that is none is its JSON."""
+    """A map as pairs of texts; a value that is no text becomes its JSON."""
     if not isinstance(value, dict):
         return None
     return [
@@ -280,7 +277,7 @@ def _is_count(value: Any) -> bool:
 
 
 def _note(user_metadata: Any) -> Mapping[str, Any]:
-    """What a commit says of an entry; anybody may write such a note."""
+    """What a commit says of an entry in its userMetadata; empty where that is no such note."""
     if not isinstance(user_metadata, str):
         return {}
     try:
@@ -291,7 +288,7 @@ def _note(user_metadata: Any) -> Mapping[str, Any]:
 
 
 def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
-    """The depth that one of our own stores noted."""
+    """The cascade depth in a note of one of our own stores, else 0."""
     depth = note.get("depth")
     if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
         return 0
@@ -299,7 +296,7 @@ def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
 
 
 def _writer(note: Mapping[str, Any], own_stores: Collection[str]) -> tuple[str, str] | None:
-    """The rulebook and the rule that one of our own stores noted."""
+    """Rulebook and rule in a note of one of our own stores, else None."""
     rulebook, rule = note.get("rulebook"), note.get("rule")
     if not isinstance(rulebook, str) or not isinstance(rule, str):
         return None

@@ -1,4 +1,4 @@
-"""Asks conditions: expressions of many rules in one job, queries over pinned versions (G14)."""
+"""Evaluates conditions: expressions of many rules in one job; queries of pinned versions (G14)."""
 
 from __future__ import annotations
 
@@ -25,9 +25,12 @@ EXPRESSIONS_PER_JOB = 50
 
 
 class DeltaConditions:
-    """The conditions of one rulebook, asked in a session in which temporary views over the pinned
-    versions hide the declared tables. A job that takes longer than `seconds_max` is ended; where
-    the engine was asked to stop, none is begun: StoppedError."""
+    """The conditions of one rulebook, in a session of its own. Temporary views over the pinned
+    versions hide the declared tables there.
+
+    A job that takes longer than `seconds_max` is cancelled. Once the engine was asked to stop, no
+    job begins: StoppedError.
+    """
 
     def __init__(
         self, catalog: Catalog, seconds_max: int, stopped: Callable[[], bool] = lambda: False
@@ -72,8 +75,8 @@ class DeltaConditions:
         return found.column(0)[0] if len(found) else None
 
     def _expressions(self, asked: Sequence[Sequence[Question]]) -> Answers:
-        """One job for all; where it fails, one for each, to know whose fault it is. A job that
-        outlasts its deadline is not made again here: each of its rules may be the cause."""
+        """One job for all; where it fails, one for each question, to find the one that fails. After
+        a missed deadline none is tried again: all of them fail, for each may be the cause."""
         check_going_on(self._stopped)
         try:
             return self._jobs.run(self._seconds_max, lambda: self._said(asked))
@@ -85,7 +88,7 @@ class DeltaConditions:
         return _together(self._expressions([[q]]) for alike in asked for q in alike)
 
     def _expression(self, alike: Sequence[Question]) -> DataFrame:
-        """The firings that hold: GROUP BY firing_id HAVING."""
+        """The firings for which an expression holds: SELECT firing_id .. GROUP BY .. HAVING."""
         first = alike[0]
         frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
         columns = dict.fromkeys(("firing_id", *first.group))
@@ -108,7 +111,7 @@ class DeltaConditions:
             return past or self._failed(question, error)
 
     def _said(self, asked: Sequence[Sequence[Question]]) -> Answers:
-        """What holds, by what was asked."""
+        """The firings that hold, by what is asked of them: `if`, `fire` or `rearm`."""
         rows = collected(reduce(DataFrame.unionAll, map(self._expression, asked)))
 
         def ids(asks: str) -> frozenset[str]:
@@ -119,7 +122,7 @@ class DeltaConditions:
     def _held(self, question: Question) -> frozenset[str]:
         found = self._session.sql(question.condition.text).select("firing_id")
         ids = collected(found)["firing_id"]
-        return frozenset(ids.drop_null().to_pylist())  # null says of no firing that it holds
+        return frozenset(ids.drop_null().to_pylist())  # null names no firing
 
     def _failed(self, question: Question, error: BaseException) -> Answers:
         said = f"the condition at {question.condition.place} failed:"
@@ -141,7 +144,7 @@ class DeltaConditions:
 
 
 def _alike(questions: Iterable[Question]) -> list[list[Question]]:
-    """Questions of the same text over relations of the same shape, together."""
+    """Questions grouped by text and schema: one plan serves a group."""
     found: dict[object, list[Question]] = {}
     for question in questions:
         text = question.condition.text
@@ -153,8 +156,8 @@ def _alike(questions: Iterable[Question]) -> list[list[Question]]:
 def _past(question: Question, error: BaseException) -> Answers:
     seen = ", ".join(f"{table} version {v}" for table, v in sorted(question.versions.items()))
     why = Failure(
-        f"the condition at {question.condition.place} sees what is there no more (VACUUM, or the "
-        f"table's retention): {seen}; a redrive asks of the tables as they are by then",
+        f"the condition at {question.condition.place} needs versions that are gone (VACUUM, or the "
+        f"table's retention): {seen}; a redrive reads the tables as they are by then",
         fault(error).details,
         lasting=True,
     )

@@ -1,4 +1,4 @@
-"""What the logs of targets say of entries (G16b)."""
+"""What became of entries, from the logs of their targets (G16b)."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ _LOG = logging.getLogger(__name__)
 
 
 class Effects:
-    """Reads each target's log from the version on that its entries were stored with, a commit
-    once; never the whole history. May be asked from several threads, one after the other."""
+    """Reads the log of a target from the version at which an entry was stored, never the whole
+    history. A commit is read once. It may be called from several threads: a lock orders them."""
 
     def __init__(self, spark: SparkSession, locations: Mapping[str, str]) -> None:
         self._spark = spark
@@ -25,22 +25,24 @@ class Effects:
         self._lock = threading.Lock()
 
     def told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
-        """`effect` or `sealed`, if a commit says so; None if none does. `ids`: the first of its
-        `firings`, which a commit of this entry names; another history may have cut its buckets
-        elsewhere, so that they are the first of more or of fewer. Raises what Spark does, and
-        ValueError for a damaged commit."""
+        """`effect` or `sealed` if a commit names the entry; else None.
+
+        A commit of the entry notes how many `firings` it is for, and the `ids` of the first of
+        them. Both must be equal: another history may have cut its buckets elsewhere, and given the
+        same number to other firings. Raises what Spark raises, and ValueError for a damaged commit.
+        """
         with self._lock:
             return self._told(entry, ids, firings)
 
     def last(self, entry: Entry) -> int:
-        """The last version of the entry's target that its log shows, or that was seen before."""
+        """The last version of the entry's target: in its log, or seen when the entry was stored."""
         before = _before(entry)
         with self._lock:
             return max([before, *self._log(entry).listing(max(before, 0)).commits])
 
     def passed(self, entry: Entry, latest: int) -> Fate:
-        """Of an entry whose marker has been reached though no commit tells of it: `passed` if all
-        commits up to the `latest` version are there to be read, else `unknown`."""
+        """The fate of an entry whose marker has been reached, though no commit names it: `passed`
+        if all commits up to the `latest` version can be read, else `unknown`."""
         versions = range(_before(entry) + 1, latest + 1)
         with self._lock:
             log = self._log(entry)
@@ -52,7 +54,7 @@ class Effects:
         log.forget(version)
         known = log.parsed_ms(version)
         if known is not None and known != log.files.modified_ms(version):
-            log.forget()  # another table stands there by now
+            log.forget()  # another table is there by now
         while (commit := log.commit(version)) is not None:
             note = commit.note
             if note.get("app_id") == entry.app_id and note.get("entry") == entry.number:
@@ -80,7 +82,8 @@ def store_of(app_id: str) -> str:
 
 
 def _before(entry: Entry) -> int:
-    """The version after which the entry's effect can stand. Raises ValueError if it has none."""
+    """The target's version when the entry was stored: its effect can only come later. Raises
+    ValueError where that is not known."""
     if entry.target_version is None:
         raise ValueError(f"entry {entry.number} was stored without its target's version")
     return entry.target_version

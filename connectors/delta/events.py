@@ -1,4 +1,4 @@
-"""What event types say of their tables, checked against the tables before anything runs."""
+"""Checks event types against their tables before anything runs: columns, types, `where`."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
 
 _CLOCK_HINT = "read again, a commit must raise the same events; compare with the table's columns"
 _NODES = nodes.ANALYSED_PLANS | {"org.apache.spark.sql.execution.LogicalRDD"}
-_ONE_PASS = (["Project", "LogicalRDD"], ["Project", "LocalRelation"])  # each row by itself
+_ONE_PASS = (["Project", "LogicalRDD"], ["Project", "LocalRelation"])  # plans that see one row
 _ROW_HINT = "`where` sees one row: its event's columns; on updates also old.x and new.x"
 
 
@@ -43,10 +43,10 @@ def check_events(
     locations: Mapping[str, str],
     functions: Collection[str] = (),
 ) -> None:
-    """Columns that tables and event types name, and every `where` (G25, G27): let in, resolved,
-    boolean, deterministic. What Arrow decides needs no more than its columns (G30).
+    """Checks the columns that tables and event types name. Checks every `where`: let in, analysed,
+    boolean, deterministic (G25, G27). Spark is not asked of a `where` that Arrow evaluates (G30).
 
-    `locations` of the tables by name; `functions` that the operator's policy adds. Raises
+    `locations`: of the tables, by name. `functions`: those that the operator's policy adds. Raises
     InputError with all problems.
     """
     session = new_session(spark)
@@ -91,7 +91,7 @@ class _Checker:
             yield from self._predicates(asked, schema, images)
 
     def _other_types(self, event: TableEvent, schema: StructType) -> Iterator[Problem]:
-        """A table that raises a signal has the signal's fields, of their types."""
+        """A table that raises a signal must have its fields, with the declared types."""
         signal = self._book.events.get(event.name)
         if not isinstance(signal, SignalEvent):
             return
@@ -108,7 +108,7 @@ class _Checker:
     def at_hand(
         self, event: TableEvent | SignalEvent, columns: Mapping[str, str]
     ) -> Iterator[Problem]:
-        """The problems of a predicate over columns of declared types."""
+        """The problems of an event type's `where`, over columns whose types are declared."""
         if event.where is None:
             return
         if compile_filter(event.where, {n: arrow_type(ddl) for n, ddl in columns.items()}) is None:
@@ -118,7 +118,8 @@ class _Checker:
     def _predicates(
         self, events: Sequence[TableEvent], schema: StructType, images: bool
     ) -> Iterator[Problem]:
-        """The problems of predicates over the same columns; equal texts are judged once."""
+        """The problems of all `where` over the columns of one table. Equal texts are checked once.
+        `images`: whether they may name old.x and new.x."""
         types = filter_types(schema.json(), images)
         events = [e for e in events if compile_filter(e.where or "", types) is None]
         fields = list(schema.fields)
@@ -153,13 +154,13 @@ class _Checker:
             message = f"`where` is {kind.simpleString()}, not boolean"
             return (Problem("where-type", message, locate(0), "write a comparison"),)
         if clock := changing(parts) or moment_cast(replaced):
-            message = f"{clock} is another value another time"
+            message = f"the value of {clock} changes with time"
             return (Problem("where-nondeterministic", message, locate(0), _CLOCK_HINT),)
         return ()
 
 
 def _no_time(event: TableEvent, path: str, schema: StructType) -> Iterator[Problem]:
-    """An event time is a timestamp: text and numbers have no one meaning."""
+    """An event time must be a timestamp: a text or a number can mean several times."""
     if event.time in schema.names:
         kind = schema[event.time].dataType
         if not isinstance(kind, TimestampType | TimestampNTZType):

@@ -1,7 +1,7 @@
-"""Spark's and Delta's errors, read from the JVM.
+"""Errors of Spark and Delta, read from the JVM.
 
-PySpark's own conversion asks Spark for the message of Delta's error classes, which Spark does not
-know, and then raises about that instead; so the first error of the chain is looked at.
+PySpark converts an error by asking Spark for the message of its class. Spark does not know Delta's
+classes, and raises another error about that. Hence the first error of the chain is read here.
 """
 
 from __future__ import annotations
@@ -20,15 +20,14 @@ from pyspark.sql import SparkSession
 from tidegate.engine.core.text.printable import shortened
 from tidegate.rules.errors import EngineError
 
-# A call of a JVM that has ended is refused by the machine, in no class of py4j's.
+# ConnectionError: a call of a JVM that has ended. The machine refuses it before py4j sees it.
 SPARK_ERRORS = (PySparkException, Py4JError, ConnectionError)
 
-# Spark would log every refused text as JSON on stderr; whoever catches the error says it.
+# Spark would log every refused text as JSON on stderr. Whoever catches the error reports it.
 PySparkLogger.getLogger("SQLQueryContextLogger").setLevel("CRITICAL")
 PySparkLogger.getLogger("DataFrameQueryContextLogger").setLevel("CRITICAL")
 
-
-# Parameters of error classes that are names, types or versions, never a table's values.
+# Parameters of error classes that hold names, types or versions, never a table's values.
 _NAMES = frozenset(
     re.findall(
         r"\w+",
@@ -39,21 +38,21 @@ _NAMES = frozenset(
         tableIdentifier tableName targetType version versionList walkedTypePath""",
     )
 )
-_NAMES_OF = {  # the same, of single classes: in others they are values
+_NAMES_OF = {  # error class -> parameters that hold names there, but values in other classes
     "CHECK_CONSTRAINT_VIOLATION": {"expression"},
     "DELTA_VIOLATE_CONSTRAINT_WITH_VALUES": {"expression"},
     "SPARK_JOB_CANCELLED": {"jobId", "reason"},
 }
-# Errors of analysis that look at data; all others only know the text and the schemas.
+# Classes of analysis errors that look at data. All others know the text and the schemas only.
 _LOOK_AT_DATA = ("DELTA_REPLACE_WHERE_MISMATCH", "DELTA_CONSTRAINT_DATA", "DELTA_CONCURRENT")
 _ANALYSIS = "org.apache.spark.sql.AnalysisException"
 _ABOUT_PLACES = ("java.io.", "java.net.", "java.nio.file.", "org.apache.hadoop.")
-# What a machine says of its disks and files: why a task failed that only says that it did.
+# What a machine says of its disks and files. A failed task may name no other reason.
 _OF_MACHINES = [
     os.strerror(getattr(errno, name))
     for name in ["ENOSPC", "EDQUOT", "EROFS", "EIO", "EACCES", "EMFILE", "ENFILE", "ESTALE"]
 ]
-# The names of `connectors.delta.catalog` for the rulebook's tables.
+# A table's name in the database of `connectors.delta.catalog`: `tidegate_bank_..`.accounts
 _INTERNAL = re.compile(r"(?:`?spark_catalog`?\.)?(?<![/\w])`?tidegate_\w+`?\.(?=`?\w)")
 _VALUES_FOLLOW = re.compile(r" by row with values:.*")
 FRAGMENT_MAX = 100  # characters of a SQL text in a message
@@ -61,12 +60,13 @@ FRAGMENT_MAX = 100  # characters of a SQL text in a message
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """One error of the JVM: its error class (`DELTA_..`, `UNRESOLVED_COLUMN.WITH_SUGGESTION`, or
-    the Java class), and the offset in the SQL text it is about, if known.
+    """One error of the JVM.
 
-    `message`: one line without a value of any table, for logs: data in it are named, as in `The
-    value <expression> cannot be cast`, and the part of the statement follows. `details`: all that
-    Spark said, values and all, for whoever may see them.
+    condition: its error class, such as `UNRESOLVED_COLUMN.WITH_SUGGESTION`, or its Java class.
+    message: one line for logs, without any value of a table: it names the value instead, as in `The
+    value <expression> cannot be cast`. The failing part of the statement follows.
+    details: all that Spark said, with values, for those who may see them.
+    offset: the place in the SQL text, if known.
     """
 
     condition: str
@@ -76,12 +76,12 @@ class Fault:
 
     @property
     def line(self) -> str:
-        """The first line of the details: for errors that come before any data is read."""
+        """The first line of the details, for errors that are raised before any data is read."""
         return _line(self.details).removeprefix(f"[{self.condition}] ")
 
 
 def fault(error: BaseException) -> Fault:
-    """What an error out of Spark says: of its causes, the innermost that has an error class."""
+    """What Spark says of an error: the innermost cause that has an error class."""
     java = _origin(error)
     if java is None:
         return Fault(type(error).__name__, _line(str(error)), str(error))
@@ -101,8 +101,8 @@ def fault(error: BaseException) -> Fault:
 
 
 def _without_values(java: Any, condition: str, details: str) -> str:
-    """The first line of a message; parameters that may be data are named in place of their values,
-    and the part of the SQL text that failed is told."""
+    """The first line of a message, with the failing part of the SQL text. A parameter that may be
+    data is replaced by its name: `The value <expression> cannot be cast`."""
     if _is_analysis(java) and not condition.startswith(_LOOK_AT_DATA):
         return _line(details).removeprefix(f"[{condition}] ")
     known = _NAMES | _NAMES_OF.get(condition, frozenset())
@@ -120,8 +120,8 @@ def _without_values(java: Any, condition: str, details: str) -> str:
 
 
 def _of_machine(java: Any) -> str:
-    """What the machine has said below an error that has not: `: No space left on device`. The rest
-    of that message may be a path with values of partitions in it."""
+    """The machine's own reason below an error: `: No space left on device`. The rest of its message
+    is left out: a path may hold values of partitions."""
     if not java.getClass().getName().startswith(_ABOUT_PLACES):
         return ""
     said = str(java.getMessage() or "")
@@ -142,21 +142,21 @@ def _is_analysis(java: Any) -> bool:
 
 
 def is_lost(error: BaseException) -> bool:
-    """Whether an error says that the JVM, or its context, is gone."""
+    """Whether an error says that the JVM or its Spark context is gone."""
     gone = isinstance(error, Py4JNetworkError | ConnectionError)
     return gone or "stopped SparkContext" in str(error)
 
 
 def check_alive(error: BaseException) -> None:
-    """Raises EngineError `spark-lost` if an error says that the JVM, or its context, is gone: then
-    nothing is known of what was asked of it."""
+    """Raises EngineError `spark-lost` if the JVM or its Spark context is gone: what became of the
+    call is not known then."""
     if is_lost(error):
         raise _spark_lost(error) from error
 
 
 def why_lost(spark: SparkSession, error: BaseException | None = None) -> EngineError | None:
-    """`spark-lost` where an error, or Spark when asked, says that its JVM or context has ended: no
-    wait brings them back. None where it runs, or answers at all."""
+    """`spark-lost` if the JVM or its context has ended, by the error or by Spark's own answer:
+    waiting does not bring it back. None where Spark answers."""
     if isinstance(error, EngineError) and error.code == "spark-lost":
         return error
     try:
@@ -172,12 +172,12 @@ def _spark_lost(why: BaseException | str) -> EngineError:
     return EngineError(
         "spark-lost",
         f"Spark is gone: {reason}",
-        "nothing is lost: run again; see to the machine's memory, and to who stopped it",
+        "nothing is lost: run again; look at the machine's memory, and at what stopped it",
     )
 
 
 def _origin(error: BaseException | None) -> Any:
-    """The Java exception that came first: errors raised while it was converted hang before it."""
+    """The first Java exception of a chain. Errors raised while it was converted come before it."""
     found = None
     while error is not None:
         if isinstance(error, Py4JJavaError):
@@ -197,7 +197,7 @@ def _call(java: Any, method: str) -> str | None:
 
 
 def parse_error(error: ParseException, text: str) -> tuple[str, int]:
-    """What Spark says of a text that it cannot parse: one line, and the offset that it names."""
+    """What Spark says of a text that it cannot parse: one line, and the offset in the text."""
     said = str(error).strip()
     head, _, position = said.split("== SQL")[0].strip().removesuffix(")").rpartition("(line ")
     line, _, column = position.partition(", pos ")
@@ -211,21 +211,20 @@ def parse_error(error: ParseException, text: str) -> tuple[str, int]:
 
 def _fragment(java: Any) -> str:
     """The part of the SQL text that an error is about."""
-    try:
-        contexts = list(java.getQueryContext())
-        text = " ".join(str(contexts[0].fragment()).split()) if contexts else ""
-    except SPARK_ERRORS:  # a column made in Python has no text
-        return ""
-    return shortened(text, FRAGMENT_MAX)
+    return shortened(" ".join(str(_context(java, "fragment") or "").split()), FRAGMENT_MAX)
 
 
 def _offset(java: Any) -> int | None:
+    start = _context(java, "startIndex")
+    return start if start is not None and start >= 0 else None
+
+
+def _context(java: Any, name: str) -> Any:
+    """A property of the place in the SQL text that an error is about, None where there is none."""
     try:
-        contexts = list(java.getQueryContext())
-        start = contexts[0].startIndex() if contexts else -1
+        return next((getattr(context, name)() for context in java.getQueryContext()), None)
     except SPARK_ERRORS:  # a column made in Python has no text
         return None
-    return start if start >= 0 else None
 
 
 def _line(text: str) -> str:

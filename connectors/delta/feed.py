@@ -1,4 +1,4 @@
-"""Delta tables as the engine's feed: `engine.core.ports.Feed`."""
+"""Reads the changes of Delta tables. Implements `engine.core.ports.Feed`."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Change, Table
 
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
-_COMMITS_MAX = 1_000  # of one table in one listing; the others come in the next
-_LOOK_SECONDS = 10.0  # an idle log is looked through for gaps, and identified, this often
+_COMMITS_MAX = 1_000  # of one table in one look; the next look takes further ones
+_LOOK_SECONDS = 10.0  # how often an idle log is searched for gaps, and its table identified
 _WHOLE_SECOND_SCHEMES = frozenset(
     {"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs", "abfs", "abfss"}
 )
@@ -43,17 +43,17 @@ class _Source:
 
     log: TableLog
     listing: LogListing = field(default_factory=lambda: LogListing((), frozenset()))
-    looked_at: float = float("-inf")  # when it was last looked through entirely
+    looked_at: float = float("-inf")  # when the whole log was searched last
     in_commit_timestamps: bool = True
-    version: int = -1  # the latest known of
+    version: int = -1  # the latest that is known
 
 
 class DeltaFeed:
-    """Reads tables in a session of its own. `locations`: of tables declared by a catalog's name.
+    """Reads tables in a session of its own.
 
-    A range estimated above `spool_rows` goes through a memory-mapped file (G8). `own_stores`: ids
-    of the stores whose notes of a cascade's depth in commits are believed (G16, G22). A read that
-    takes longer than `seconds_max` is ended.
+    `locations`: where the tables are that a catalog's name declares. `spool_rows`: a read with a
+    larger estimate goes through a memory-mapped file (G8). `own_stores`: ids of the stores whose
+    notes of cascade depth are believed (G16, G22). `seconds_max`: a longer read is cancelled.
     """
 
     def __init__(
@@ -85,7 +85,7 @@ class DeltaFeed:
         source = self._source(table)
         begun, looked_at = time.monotonic(), source.looked_at
         whole = after is None or begun - looked_at > _LOOK_SECONDS
-        source.looked_at = float("-inf")  # what raises is looked at again
+        source.looked_at = float("-inf")  # if this look raises, the next one is whole again
         if after is None:
             source.log.forget()
             with _undamaged(table):
@@ -144,14 +144,15 @@ class DeltaFeed:
         return found
 
     def version_at(self, table: Table, instant: int) -> int | None:
-        """See `engine.core.ports.Feed.version_at`. The commits of a log are in order of time."""
+        """See `engine.core.ports.Feed.version_at`. The commits of a log are in order of time: steps
+        that double lead down from the head, then a binary search follows."""
         with self._looking:
             return self._version_at(table, instant)
 
     def _version_at(self, table: Table, instant: int) -> int | None:
         source, last = self._source(table), self.version(table)
         step = 1
-        low, high = last, last + 1  # at `high` and later it is after the instant
+        low, high = last, last + 1  # `high` and later ones are after the instant
         while low >= 0 and (at := self._instant(table, source, low)) is not None and at > instant:
             low, high, step = low - step, low, 2 * step
         low = max(low, -1)
@@ -162,7 +163,7 @@ class DeltaFeed:
         return low if self._instant(table, source, low) is not None else None
 
     def _instant(self, table: Table, source: _Source, version: int) -> int | None:
-        """A commit's instant by its log; None where it is not there."""
+        """A commit's instant by its log; None where its file is gone."""
         logged = self._commit(table, source, version) if version >= 0 else None
         return logged.instant if logged else None
 
@@ -214,7 +215,8 @@ class DeltaFeed:
         return self._sources[table.name]
 
     def _snapshot(self, table: Table, source: _Source, source_of_events: bool = True) -> Snapshot:
-        """The table as it is now, checked to be there and, as a source, to show its commits."""
+        """The table as it is now. Raises EngineError `table-missing`, and for a source of events
+        `catalog-managed`: its log does not show all commits."""
         try:
             snapshot = source.log.snapshot(trusting=not source_of_events)
         except Py4JJavaError as error:
@@ -228,11 +230,11 @@ class DeltaFeed:
         return snapshot
 
     def _identify(self, table: Table, source: _Source, cursor: Cursor) -> None:
-        """Whether the table is still the one that the cursor is about (G10).
+        """Check that the table is still the one that the cursor was read from (G10).
 
-        The cursor's own commit file tells, as long as it is the one that was seen in this run; else
-        the metadata id as of the cursor's version does, and what that file holds: a copy that was
-        put back has the same id. A file that was cleaned up tells nothing.
+        Where the cursor's commit file is as it was seen in this run, the table is the same. Else
+        the metadata id as of the cursor's version is compared, then the digest of that file: a copy
+        that somebody put back has the same id. A file that was cleaned up proves nothing.
         """
         log = source.log
         modified = log.files.modified_ms(cursor.version)
@@ -261,8 +263,8 @@ class DeltaFeed:
             return None
 
     def _is_new(self, table: Table, source: _Source, cursor: Cursor) -> bool:
-        """Whether a commit is there that is not known yet: one call of the file system, none where
-        more are known than one listing holds."""
+        """Whether there is a commit that is not known yet. It takes one call of the file system,
+        and none where more commits are known than one look takes."""
         version = cursor.version + 1
         while source.log.known(version) is not None:
             version += 1
@@ -274,9 +276,11 @@ class DeltaFeed:
     def _follow(
         self, table: Table, source: _Source, cursor: Cursor, new: bool, whole: bool
     ) -> tuple[list[Commit], Commit | None]:
-        """The commits after the cursor up to the first obstacle; that one is left out, and raised
-        when it comes first. Those that are not known are looked for if some are `new`; gaps, if
-        the `whole` log is to be looked through."""
+        """The commits after the cursor, and the first one that is left out, if any.
+
+        A commit that is an obstacle is left out, and so are all after it; where it comes first, it
+        is raised. `new`: read commits that are not known yet. `whole`: search the log for gaps too.
+        """
         commits: list[Commit] = []
         schema, version = cursor.schema, cursor.version + 1
         while True:
@@ -308,7 +312,7 @@ class DeltaFeed:
     def _gap(
         self, table: Table, source: _Source, cursor: Cursor, version: int, whole: bool
     ) -> EngineError | None:
-        """What is wrong if a version is missing: nothing, if the log ends there."""
+        """What is wrong where a version is missing: None if the log ends there."""
         files = source.log.files
         if whole:
             source.listing = source.log.listing(version)
@@ -325,7 +329,7 @@ class DeltaFeed:
 
 @contextmanager
 def _undamaged(table: Table) -> Iterator[None]:
-    """Turns a commit that cannot be understood into an EngineError."""
+    """Turns DamagedCommit into an EngineError."""
     try:
         yield
     except DamagedCommit as error:
@@ -333,7 +337,7 @@ def _undamaged(table: Table) -> Iterator[None]:
 
 
 def _unbuilt(table: Table, log: TableLog, error: Py4JJavaError) -> EngineError:
-    """Why Delta cannot build the table's latest state: a gap in the log, if there is one."""
+    """Why Delta cannot build the table's latest state: the first gap in the log, else its error."""
     commits = log.listing().commits
     for version, following in pairwise(commits):
         if following != version + 1:
@@ -342,7 +346,7 @@ def _unbuilt(table: Table, log: TableLog, error: Py4JJavaError) -> EngineError:
 
 
 def _obstacle(table: Table, cursor: Cursor, logged: LoggedCommit) -> EngineError | None:
-    """Why a commit cannot be taken."""
+    """Why the engine must stop before a commit; None where it can take it."""
     found = logged.metadata
     if found is not None and found.id != cursor.table_id:
         return stops.table_replaced(table.name, logged.version, found.id, cursor.table_id)

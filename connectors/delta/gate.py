@@ -1,8 +1,8 @@
-"""What SQL is let in, decided on the plan as parsed (G19, G25, G27).
+"""The first verdict on a SQL text, on its parsed plan: whether it is let in (G19, G25, G27).
 
-Deny by default: a statement is of a listed kind, made of listed nodes and functions, writes one
-declared table, and reads declared relations by name. The verdict on the analysed plan is
-`connectors.delta.analysis`.
+What is not listed is refused. A statement is let in if it is of a listed kind, consists of listed
+nodes and functions, writes one declared table, and reads declared relations by name. The second
+verdict, on the analysed plan, is `connectors.delta.analysis`.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ _SOURCES = words(  # short names under which Spark reads a path as a relation
     "avro binaryfile csv delta image jdbc json kafka libsvm orc parquet rate socket statestore "
     "text xml"
 )
-_PRIVILEGES = "__required_write_privileges__"  # Spark's own note on the target
+_PRIVILEGES = "__required_write_privileges__"  # an option that Spark itself sets on the target
 _KINDS_HINT = "an action is one INSERT INTO, MERGE or UPDATE of a declared table"
 _KIND_HINTS = {"NamePlaceholder": "name the columns: struct(account_id, amount)"}
 _TABLE_HINT = "use the names under `tables:`"
-_CALLED = {  # the field with the name, by the nodes that call a function
+_CALLED = {  # node that calls a function -> its field that holds the function's name
     "UnresolvedFunction": "nameParts",
     "UnresolvedGenerator": "name",
     "UnresolvedTableValuedFunction": "name",
@@ -42,10 +42,12 @@ _CALLED = {  # the field with the name, by the nodes that call a function
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What a statement is: its parsed plan and kind, the declared table it writes (None for a
-    query), the unqualified names that it reads, as written, whether it names all columns of
-    something but some (`* EXCEPT`), the transition tables that it reads, and whether it leaves no
-    marker."""
+    """What a statement is.
+
+    plan, kind: its parsed plan, and the class of its root. target: the declared table that it
+    writes, None for a query. reads: the declared tables that it names. all_but_some: it holds `*
+    EXCEPT`. transitions: the transition tables that it reads. unmarked: its commit has no marker.
+    """
 
     plan: Any
     kind: str
@@ -57,9 +59,12 @@ class Verdict:
 
 
 class Gate:
-    """The verdicts for one rulebook: `tables` are its declared names, `reads` the full names of
-    others that its actions may read. The operator's policy adds `functions` to the list, and
-    the `unmarked` statements, of `engine.core.policy.UNMARKED`, that rules may run."""
+    """The verdicts for one rulebook.
+
+    `tables`: its declared tables. `reads`: full names of further tables that its actions may read.
+    `functions`: those that the operator's policy adds to the list. `unmarked`: the kinds of
+    `engine.core.policy.UNMARKED` that the policy lets rules run.
+    """
 
     def __init__(
         self,
@@ -85,10 +90,12 @@ class Gate:
         *,
         at_least_once: bool = False,
     ) -> Verdict:
-        """An action: INSERT INTO, MERGE or UPDATE of a declared table; `at_least_once` also those
-        that the policy lets in although they leave no marker. `parameters` are the named
-        ones it may use, `transitions` the transition tables of its rule: a declared table of such a
-        name is that table."""
+        """The verdict on an action: INSERT INTO, MERGE or UPDATE of a declared table.
+
+        `parameters`: the named parameters that it may use. `transitions`: the transition tables of
+        its rule; a declared table of the same name comes first. `at_least_once`: statements without
+        a marker are let in, too, as far as the policy lists them.
+        """
         plan, parts = self._parse(text, locate, self._plans.statement)
         statement = parts.all[0]
         while statement.kind == "UnresolvedWith":
@@ -124,7 +131,8 @@ class Gate:
     def query(
         self, text: str, locate: Locate, rule: str = "", transitions: Collection[str] = ()
     ) -> Verdict:
-        """A condition's query: reads declared tables and `event`, by unqualified names (G31)."""
+        """The verdict on a condition's query: it reads declared tables and `event`, by unqualified
+        names (G31)."""
         plan, parts = self._parse(text, locate, self._plans.statement)
         first = parts.all[0]
         if first.class_name not in nodes.PARSED_PLANS or first.kind == "UnresolvedRelation":
@@ -137,9 +145,12 @@ class Gate:
         return Verdict(plan, first.kind, None, reads, _all_but_some(parts), read)
 
     def expression(self, text: str, locate: Locate, *, steady: bool = True) -> Any:
-        """`where`, `if`, fields, and what a table's owner has written into a table: one expression
-        without subqueries and parameters (G25, G27). `steady` refuses texts that mean a moment of
-        now; functions that do are found once it is analysed. Returns it as parsed."""
+        """One expression without subqueries and parameters (G25, G27), as parsed: a `where`, an
+        `if`, a field, or what a table's owner has written into the table.
+
+        `steady`: refuse literals such as TIMESTAMP'today'. Functions such as now() are found later,
+        in the analysed plan.
+        """
         expression, parts = self._parse(text, locate, self._plans.expression)
         for part in parts:
             if part.plan or part.kind in nodes.SUBQUERIES:
@@ -151,7 +162,7 @@ class Gate:
             self._check_expression(part, locate, ())
         self._check_values(parts, locate)
         if steady and (found := moment_written(parts, text)):
-            message = f"{found[0]} is refused: it is another value another time"
+            message = f"{found[0]} is refused: its value changes with time"
             hint = "write a date or time in digits; detected_at is the detecting instant"
             raise _refused("sql-nondeterministic", message, hint, locate(found[1]))
         return expression
@@ -164,7 +175,7 @@ class Gate:
             message, at = parse_error(error, text)
             several, hint = ";" in text[: at + 1], ""
             if several and parse == self._plans.statement:
-                hint = "one statement an sql item"
+                hint = "write one statement in each sql item"
             elif several:
                 hint = "leave the ; out"
             raise _refused("sql-syntax", message, hint, locate(at)) from None
@@ -196,7 +207,7 @@ class Gate:
         return self._tables[names[0].lower()], relation
 
     def _check_extras(self, statement: Part, parts: Parts, locate: Locate) -> None:
-        """What else a listed kind of statement can be told to do."""
+        """Refuse clauses that make a listed kind of statement do something else."""
         replaced = "replaceCriteriaOpt"
         if replaced in statement.texts or parts.held(statement, replaced):
             raise _refused("sql-kind", "INSERT .. REPLACE is no action", _KINDS_HINT, locate(0))
@@ -206,14 +217,15 @@ class Gate:
             raise _refused("sql-kind", message, hint, locate(0))
 
     def _own(self, rule: str, transitions: Collection[str]) -> set[str]:
-        """The names that a rule's relations have, and no declared table."""
+        """The names of a rule's own relations, without those that a declared table has."""
         return {"event", f"p_{rule}".lower()} | ({*transitions} - self._tables.keys())
 
     def _walk(
         self, parts: Parts, walk: _Walk, written: Collection[int]
     ) -> tuple[frozenset[str], frozenset[str]]:
-        """Refuses what is not let in; the declared tables that are read, and the rule's own
-        relations. `written` are the numbers of the statement and its target."""
+        """The declared tables that a text reads, and the rule's own relations that it reads. Every
+        node must be let in. `written`: numbers of the nodes that are the statement and its target.
+        """
         named = self._named(parts, walk)
         reads: set[str] = set()
         own: set[str] = set()
@@ -236,8 +248,8 @@ class Gate:
         return frozenset(reads), frozenset(own & {*walk.own})
 
     def _named(self, parts: Parts, walk: _Walk) -> frozenset[str]:
-        """The names that WITH gives. Spark compares them letter by letter in both cases, in which
-        some letters outside ASCII are equal to letters within."""
+        """The names that WITH gives. They must be ASCII: Spark ignores case, and then some other
+        letters equal an ASCII letter (the Kelvin sign equals k)."""
         written = [
             name
             for part in parts
@@ -277,7 +289,7 @@ class Gate:
             raise _refused("sql-path", message, "declare it under `tables:` with its path", at)
         if walk.declared_only:
             message = f"a condition names declared tables only, unqualified; {text} is qualified"
-            hint = "declare it under `tables:`; the bucket pins its version then"
+            hint = "declare it under `tables:`; then the bucket pins its version"
             raise _refused("sql-table", message, hint, at)
         if full_name(names) not in self._reads:
             message = f"{text} is neither a declared table nor listed under `reads:`"
@@ -286,7 +298,8 @@ class Gate:
         return set()
 
     def _check_time_travel(self, part: Part, parts: Parts, walk: _Walk) -> None:
-        """Analysis runs what a time travel's instant consists of."""
+        """Refuse VERSION AS OF in conditions, and subqueries in TIMESTAMP AS OF: the analysis would
+        run them."""
         at = _at(part, walk.locate)
         if walk.declared_only:  # the bucket says which version is seen
             raise _refused("sql-kind", "VERSION AS OF is refused", _TABLE_HINT, at)
@@ -341,7 +354,8 @@ class Gate:
 
 @dataclass(frozen=True, slots=True)
 class _Walk:
-    """What holds all over one text: names of `event` are `own`."""
+    """What is the same for a whole text. `own`: names of the rule's own relations.
+    `declared_only`: it may read declared tables only, as a condition."""
 
     locate: Locate
     parameters: Collection[str]
@@ -350,8 +364,8 @@ class _Walk:
 
 
 def _of_function(names: Sequence[str]) -> tuple[str, str]:
-    """What is said of a function that is not let in: there is none of its name, or it is one of
-    Spark's, or one of a catalog's, that depends on more than its arguments."""
+    """Message and hint for a function that is not let in: it does not exist, or it depends on more
+    than its arguments."""
     name = ".".join(names)
     if len(names) > 1 or name in functions():
         hint = "let in are Spark's functions of their arguments; others by the operator's "
@@ -362,13 +376,13 @@ def _of_function(names: Sequence[str]) -> tuple[str, str]:
 
 
 def full_name(parts: Iterable[str]) -> tuple[str, ...]:
-    """A qualified name with its catalog, as names are compared."""
+    """A name with its catalog, in small letters: names are compared so."""
     names = tuple(part.lower() for part in parts)
     return names if len(names) > 2 else (CATALOG, *names)
 
 
 def _is_function_of(name: str) -> bool:
-    """Whether a class is a function that a node of Catalyst keeps to itself."""
+    """Whether a class is a lambda that a node of Catalyst keeps in a field."""
     inner = name.partition("$$")[2].startswith(("Lambda", "anonfun"))
     return inner and name.startswith("org.apache.spark.sql.catalyst.expressions.")
 

@@ -1,5 +1,5 @@
-"""What starts Spark jobs, run in threads of our own: with a limit on how long, and cancelled
-without touching anybody else's jobs in the same Spark."""
+"""Calls that start Spark jobs, each in a thread of ours with a deadline. Cancelling them touches no
+other job of the same Spark."""
 
 from __future__ import annotations
 
@@ -23,10 +23,10 @@ _AGAIN_SECONDS = 0.5  # a call may be between two jobs when they are cancelled
 
 
 class OverrunError(Exception):
-    """A call took longer than its limit. Its jobs are cancelled, and those that it still starts.
+    """A call took longer than its deadline. Its jobs are cancelled, and those that it still starts.
 
-    Java cannot stop a thread that takes no notice, such as one in a regular expression that
-    backtracks: then tasks are `left` running, and each keeps a slot until it ends by itself.
+    Java cannot stop a thread that ignores the cancellation, such as one in a regular expression
+    that backtracks. Such tasks are `left` running: each holds a slot until it ends by itself.
     """
 
     def __init__(self, seconds: float, *, left: bool) -> None:
@@ -35,9 +35,9 @@ class OverrunError(Exception):
 
 
 class Jobs:
-    """Runs calls one after another or at the same time, each in a thread that carries a job group
-    of its own and the job `tag` that all of them share. What the threads of others have set for
-    their jobs is neither used nor changed."""
+    """Runs calls, several at the same time if asked to. Each runs in a thread with a job group of
+    its own; all of them share the job `tag`. Job groups that a user's own threads have set are
+    neither used nor changed."""
 
     def __init__(self, spark: SparkSession) -> None:
         self._context = spark.sparkContext
@@ -49,9 +49,9 @@ class Jobs:
         self._made = 0
 
     def run(self, seconds: float, call: Callable[[], T]) -> T:
-        """What the call returns or raises. Raises OverrunError after `seconds`.
+        """Returns or raises what the call does. Raises OverrunError after `seconds`.
 
-        Time counts while the call plans, and while tasks of it run. It does not count while its
+        The clock runs while the call plans and while its tasks run. It stands still while the
         first task waits for a slot that others hold.
         """
         worker = self._worker()
@@ -73,20 +73,21 @@ class Jobs:
         return task.result()
 
     def cancel(self) -> None:
-        """Cancel whatever runs, for as long as it starts jobs. Returns at once; from any thread."""
+        """Cancel all calls that run, and the jobs that they still start. Returns at once. May be
+        called from any thread."""
         with self._lock:
             running = list(self._running)
         threading.Thread(target=self._cancel_tag, args=(running,), daemon=True).start()
 
     def close(self) -> None:
-        """End the threads that have nothing to do."""
+        """End the idle threads."""
         with self._lock:
             idle, self._idle = self._idle, []
         for worker in idle:
             worker.tasks.put(None)
 
     def _ends(self, worker: _Worker, task: _Task[Any], seconds: float) -> bool:
-        """Whether a call ends within its time."""
+        """Whether a call ends before its deadline."""
         left, begun = seconds, time.monotonic()
         while not task.ended.wait(min(left, QUEUE_LOOK_SECONDS)):
             now = time.monotonic()
@@ -115,7 +116,7 @@ class Jobs:
                 self._context.cancelJobGroup(worker.group)
                 task.ended.wait(_AGAIN_SECONDS)
         task.ended.wait()
-        with self._lock:  # tasks of its group may run on: the next call gets another
+        with self._lock:  # its tasks may run on: the next call gets another worker and job group
             self._running.discard(task)
         worker.tasks.put(None)
 
@@ -127,7 +128,7 @@ class Jobs:
 
 
 class _Task(Generic[T]):
-    """One call, and what became of it."""
+    """One call, and its value or error once it has ended."""
 
     def __init__(self, call: Callable[[], T]) -> None:
         self._call = call
@@ -150,7 +151,7 @@ class _Task(Generic[T]):
 
 
 class _Worker:
-    """A thread, with its own in the JVM, that runs task after task."""
+    """A thread that runs task after task. py4j gives it a JVM thread of its own."""
 
     def __init__(self, context: Any, tag: str, group: str) -> None:
         self.group = group

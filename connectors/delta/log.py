@@ -1,4 +1,4 @@
-"""A table's Delta log: its commits, and what Delta makes of them."""
+"""A table's Delta log: its commit files, and the snapshots that Delta builds from them."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Snapshot:
 
     @property
     def catalog_managed(self) -> bool:
-        """Whether commits are in a catalog's hands, so that the log alone does not show them."""
+        """Whether a catalog manages the commits: then the log alone does not show them all."""
         return bool(self.features & CATALOG_FEATURES) or self.metadata.coordinated
 
 
@@ -64,7 +64,7 @@ class TableLog:
         self._parsed: dict[int, tuple[int, LoggedCommit]] = {}
 
     def commit(self, version: int) -> LoggedCommit | None:
-        """A version's commit; None if it is not known and its file is not there. Raises
+        """A version's commit, read if it is not known; None if its file is not there. Raises
         DamagedCommit."""
         if version not in self._parsed:
             modified = self.files.modified_ms(version) if self.files.exists(version) else None
@@ -75,11 +75,11 @@ class TableLog:
         return self._parsed[version][1]
 
     def known(self, version: int) -> LoggedCommit | None:
-        """A version's commit, if it is known."""
+        """A version's commit, if it was read before; no file is read."""
         return self._parsed[version][1] if version in self._parsed else None
 
     def parsed_ms(self, version: int) -> int | None:
-        """When a version's commit file was last modified as it was parsed."""
+        """The modification time that a version's commit file had when it was parsed."""
         return self._parsed[version][0] if version in self._parsed else None
 
     def forget(self, version: int | None = None) -> None:
@@ -97,10 +97,11 @@ class TableLog:
         return LogListing(tuple(sorted(commits)), frozenset(checkpoints))
 
     def snapshot(self, version: int | None = None, *, trusting: bool = False) -> Snapshot:
-        """The table as of a version, or as it is now. Nothing that Delta has cached is used unless
-        `trusting`: a table that was replaced may look like the one before.
+        """The table as of a version, or as it is now. Raises Py4JJavaError if the log begins after
+        `version`.
 
-        Raises Py4JJavaError if the log does not reach back to `version`.
+        Delta's cache is used only if `trusting`: after a table was replaced, the cache may still
+        hold the former one.
         """
         java = self._session._jsparkSession
         if version is None:
@@ -118,9 +119,8 @@ class TableLog:
 
 
 class LogFiles:
-    """Commit files by version, through Hadoop's FileSystem: one path for every scheme. Each method
-    is one call of it; nothing else in the feed asks the file system. Raises Py4JJavaError where it
-    fails."""
+    """Commit files by version, through Hadoop's FileSystem, which serves every scheme. Each method
+    makes one call to it; the feed makes no other. Raises Py4JJavaError where the call fails."""
 
     def __init__(self, session: SparkSession, delta_log: Any) -> None:
         jvm: Any = session._jvm
@@ -166,7 +166,8 @@ class LogFiles:
                 raise
 
     def _path(self, version: int) -> Any:
-        """An idle engine asks for the same path again and again: it is made once."""
+        """The path of a version's commit file. The last one is kept: an idle engine asks for it
+        again and again."""
         if self._last_path is None or self._last_path[0] != version:
             path = self._path_class(self._folder, f"{version:020d}.json")
             self._last_path = version, path

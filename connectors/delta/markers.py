@@ -1,4 +1,4 @@
-"""Markers of Delta tables: `engine.core.markers.Markers`."""
+"""Reads the markers in Delta tables. Implements `engine.core.markers.Markers`."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
+from tidegate.connectors.delta.catalog import latest_snapshot
 from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.log import TableLog
@@ -22,15 +23,15 @@ _MS_PER_DAY = 86_400_000
 
 
 class DeltaMarkers:
-    """Reads through the snapshots that Delta keeps: what is looked up here, the first write to
-    a table need not look up again. `locations`: by table."""
+    """Reads markers from the snapshots that Delta caches: the first write to a table finds them
+    there. `locations`: by table."""
 
     def __init__(self, spark: SparkSession, locations: Mapping[str, str]) -> None:
         self._session = new_session(spark)
         self._locations = locations
 
     def latest(self, tables: Collection[str]) -> tuple[Marked, ...]:
-        """See `engine.core.markers.Markers`. Tables are read beside each other."""
+        """See `engine.core.markers.Markers`. Several tables are read at the same time."""
         if not tables:
             return ()
         with ThreadPool(min(len(tables), _TABLES_AT_ONCE)) as threads:
@@ -49,10 +50,9 @@ class DeltaMarkers:
     def _latest(self, table: str) -> Marked:
         location = self._locations[table]
         jvm: Any = self._session._jvm
-        delta, none = jvm.org.apache.spark.sql.delta, jvm.scala.Option.empty()
+        delta = jvm.org.apache.spark.sql.delta
         with _readable(table), self._active():
-            log = delta.DeltaLog.forTable(self._session._jsparkSession, location)
-            snapshot = log.update(False, none, none)
+            snapshot = latest_snapshot(self._session, location)
             mapper = delta.util.JsonUtils.mapper()
             found = orjson.loads(mapper.writeValueAsString(_transactions(snapshot)))
             configured = delta.DeltaConfigs.TRANSACTION_ID_RETENTION_DURATION()
@@ -65,7 +65,8 @@ class DeltaMarkers:
 
     @contextmanager
     def _active(self) -> Iterator[None]:
-        """The settings of small jobs for what Delta runs in this thread."""
+        """Makes our session the active one of this thread: Delta's jobs then have the settings of
+        small jobs."""
         jvm: Any = self._session._jvm
         sessions = jvm.org.apache.spark.sql.SparkSession
         sessions.setActiveSession(self._session._jsparkSession)
@@ -76,8 +77,8 @@ class DeltaMarkers:
 
 
 def _transactions(snapshot: Any) -> Any:
-    """All that set a transaction: from the checksum file of the version, which has them unless they
-    are too many, or it was not written; else Spark has to run a job over the table's state."""
+    """All transactions (markers) of a snapshot. The version's checksum file holds them. Where it is
+    missing, or they are too many for it, Spark runs a job over the table's state."""
     checksum = snapshot.checksumOpt()
     kept = checksum.get().setTransactions() if checksum.isDefined() else checksum
     return kept.get() if kept.isDefined() else snapshot.setTransactions()
@@ -92,7 +93,7 @@ def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
 
 
 def _noted(commit: LoggedCommit) -> Noted | None:
-    """What a commit says of its entry; others may have written what they like."""
+    """The note of a commit about its entry; None for any other note, which anybody may write."""
     note = commit.note
     app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
     if not (isinstance(app_id, str) and type(number) is type(firings) is int):
@@ -116,6 +117,6 @@ def _readable(table: str) -> Iterator[None]:
         raise EngineError(
             "table-unreadable",
             f"table `{table}`: its markers cannot be read: [{found.condition}] {found.message}",
-            "nothing was run: what was done before is not known without them; repair the table, "
-            "then start again",
+            "nothing was run: without its markers it is not known what was done before; repair the "
+            "table, then start again",
         ) from error

@@ -1,10 +1,13 @@
-"""The classes of nodes that SQL of a rulebook may consist of, as parsed and as analysed (G27).
+"""The classes of plan nodes that SQL of a rulebook may consist of, parsed and analysed (G27).
 
-Everything else is refused by name. What a function call becomes in an analysed plan follows from
-the names in `connectors.delta.functions`; the classes are Spark's and Delta's own.
+They are Spark's and Delta's own classes. A node of any other class is refused, and named in the
+message. The classes that function calls become in an analysed plan are not listed here: they follow
+from the names in `connectors.delta.functions`.
 """
 
 from __future__ import annotations
+
+import re
 
 from tidegate.connectors.delta.plans import Part, words
 
@@ -73,7 +76,7 @@ PARSED_EXPRESSIONS = (
         "Assignment DeleteAction InsertAction InsertStarAction UpdateAction UpdateStarAction",
     )
 )
-PARSED_VALUES = words(  # what fields of parsed nodes hold besides nodes, collections and constants
+PARSED_VALUES = words(  # classes of other objects in the fields of parsed nodes
     "java.util.regex.Pattern org.apache.spark.sql.types.Decimal "
     "org.apache.spark.sql.types.Metadata org.apache.spark.util.BestEffortLazyVal "
     "org.apache.spark.util.TransientBestEffortLazyVal"
@@ -95,7 +98,7 @@ ANALYSED_PLANS = (
 ANALYSED_EXPRESSIONS = (
     _OPERATORS
     | _COMMON
-    | _of(  # what Spark makes of operators, for the types that they get
+    | _of(  # what operators become in the analysis, by the types of their operands
         f"{_CATALYST}expressions",
         "AssertNotNull CheckOverflow CheckOverflowInTableInsert CommonExpressionDef "
         "CommonExpressionRef DateAdd DateAddInterval DateAddYMInterval DateSub DatetimeSub "
@@ -110,7 +113,7 @@ ANALYSED_EXPRESSIONS = (
     )
     | _of(f"{_CATALYST}expressions.objects", "AssertNotNull")
     | _of(f"{_CATALYST}analysis", "SQLScalarFunction")
-    | _of(  # what Spark makes of functions, where that has not the class of its registry
+    | _of(  # what functions become in the analysis, where Spark's registry has another class
         f"{_CATALYST}expressions",
         "BinaryPad BinaryPredicate Ceil Contains CurrentTimeZone EndsWith Explode Floor "
         "GeneratorOuter Hour Inline MakeTimestamp MakeTimestampFromDateTime MakeTimestampNTZ "
@@ -132,9 +135,10 @@ ANALYSED_EXPRESSIONS = (
     )
 )
 
+_WORD_BEGINS = re.compile(r"(?<=[^A-Z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")  # in camel case
 SUBQUERIES = words("Exists InSubquery LateralSubquery ListQuery ScalarSubquery")
 
-_SAID = {  # how a refused node is called in a message
+_SAID = {  # refused node -> its name in a message
     "CompoundBody": "SQL scripting",
     "ScriptTransformation": "TRANSFORM .. USING",
     "UnresolvedExecuteImmediate": "EXECUTE IMMEDIATE",
@@ -149,8 +153,9 @@ _SAID = {  # how a refused node is called in a message
 
 
 def unmarked(statement: Part) -> str | None:
-    """Which of `engine.core.policy.UNMARKED` a parsed statement is, if any: DELETE leaves no commit
-    where it deletes nothing, and what overwrites is repeated over newer rows."""
+    """Which of `engine.core.policy.UNMARKED` a parsed statement is, if any. A DELETE that deletes
+    nothing leaves no commit, hence no marker; an INSERT OVERWRITE that runs again would overwrite
+    newer rows."""
     if statement.class_name in _DELETE:
         return "delete"
     overwrites = statement.class_name in STATEMENTS and statement.flag("overwrite")
@@ -164,15 +169,4 @@ def said(kind: str) -> str:
     name = kind.removeprefix("Unresolved").removeprefix("Resolved")
     for ending in ("Command", "Statement", "Exec"):
         name = name.removesuffix(ending) or name
-    return " ".join(_split(name)).upper()
-
-
-def _split(name: str) -> list[str]:
-    """The words of a name in camel case; capitals in a row are one word."""
-    found = [""]
-    for at, letter in enumerate(name):
-        before, after = name[at - 1 : at], name[at + 1 : at + 2]
-        if letter.isupper() and before and (not before.isupper() or after.islower()):
-            found.append("")
-        found[-1] += letter
-    return found
+    return _WORD_BEGINS.sub(" ", name).upper()

@@ -1,4 +1,4 @@
-"""SQL that a table's owner has written into the table, and that a write through it would run."""
+"""SQL that a table's owner has written into the table. Every write to the table runs it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from tidegate.connectors.delta.gate import Gate
 from tidegate.rules.errors import InputError, Place, Problem
 
 _CHECK = "delta.constraints."
-_OF_COLUMNS = {  # by the key in a column's metadata
+_OF_COLUMNS = {  # key in a column's metadata -> what it defines
     "delta.generationExpression": "generated column",
     "CURRENT_DEFAULT": "default of column",
     "EXISTS_DEFAULT": "default of column",
@@ -20,16 +20,16 @@ _OF_COLUMNS = {  # by the key in a column's metadata
 
 
 class Owned:
-    """The verdicts on targets: CHECK constraints, generated columns and defaults are judged as the
-    rulebook's own SQL is."""
+    """The verdicts on targets: their CHECK constraints, generated columns and defaults are judged
+    like the rulebook's own SQL."""
 
     def __init__(self, catalog: Catalog, gate: Gate) -> None:
         self._catalog = catalog
         self._gate = gate
-        self._judged: dict[str, str] = {}  # the metadata let in last, by table
+        self._judged: dict[str, str] = {}  # table -> its metadata that was let in last
 
     def check_once(self, table: str | None, place: Place) -> None:
-        """Judge a target unless it was before. Raises InputError."""
+        """Judge a target unless it was judged before. Raises InputError."""
         if table not in self._judged:
             self.check(table, place)
 
@@ -37,7 +37,7 @@ class Owned:
         """Judge a target as it is now. Raises InputError."""
         if table is None:
             return
-        metadata = self._metadata(table)
+        metadata = self._catalog.snapshot(table).metadata()
         said = str(metadata.schemaString()) + str(metadata.configuration())
         if self._judged.get(table) == said:
             return
@@ -50,17 +50,8 @@ class Owned:
                 raise InputError([Problem("sql-target", message, place, hint)]) from None
         self._judged[table] = said
 
-    def _metadata(self, table: str) -> Any:
-        spark = self._catalog.spark
-        jvm: Any = spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            spark._jsparkSession, self._catalog.locations[table]
-        )
-        none = jvm.scala.Option.empty()
-        return log.update(False, none, none).metadata()
-
     def _texts(self, metadata: Any) -> Iterator[tuple[str, str]]:
-        """What each is called, and its text."""
+        """Each SQL text of a table, behind its name in a message."""
         settings = metadata.configuration()
         for key in _keys(settings):
             if key.lower().startswith(_CHECK):
@@ -69,7 +60,7 @@ class Owned:
 
 
 def _of_fields(schema: Any, path: str) -> Iterator[tuple[str, str]]:
-    """The texts in the metadata of columns, also of nested ones."""
+    """The SQL texts in the metadata of columns, nested ones among them."""
     if not isinstance(schema, Mapping):
         return
     for field in schema.get("fields", ()):

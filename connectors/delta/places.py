@@ -1,4 +1,4 @@
-"""From an offset in a SQL text to the place in the YAML file where it stands."""
+"""From an offset in a SQL text to its place (line, column) in the rulebook's YAML file."""
 
 from __future__ import annotations
 
@@ -10,18 +10,19 @@ from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar, read_yaml
 
 
 class Texts:
-    """Reads the rulebook's YAML again, but only once a place in it is asked for."""
+    """The SQL texts of a rulebook's YAML. The YAML is read again when the first place is asked
+    for."""
 
     def __init__(self, rulebook: Rulebook) -> None:
         self._rulebook = rulebook
         self._scalars: Mapping[tuple[int, int], Scalar] | None = None
 
     def locate(self, place: Place) -> Callable[[int], Place]:
-        """The places of the characters of the text that begins at `place`."""
+        """From an offset in the text that begins at `place` to the place of that character."""
 
         def at(offset: int) -> Place:
             if place.file != (self._rulebook.file or "<text>"):
-                return place  # of a rule that stands beside the text
+                return place  # the rule was put beside the rulebook's text
             scalar = self._known().get((place.line, place.column))
             if scalar is None or offset > len(scalar.text):
                 return place
@@ -36,8 +37,8 @@ class Texts:
                 top, _ = read_yaml(text, self._rulebook.file or "<text>", len(text) * 4)
                 found = _scalars(top)
             except InputError:
-                found = iter(())  # not made from YAML: the text's own place has to do
-            begins = ((s.locate(0), s) for s in found)  # of the content, not of quotes or header
+                found = iter(())  # the rulebook was not made from YAML
+            begins = ((s.locate(0), s) for s in found)  # behind a quote or a block's header
             self._scalars = {(begin.line, begin.column): s for begin, s in begins}
         return self._scalars
 

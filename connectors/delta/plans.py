@@ -1,4 +1,4 @@
-"""Catalyst plans through py4j: what a text is made of, as Spark understood it."""
+"""Catalyst plans through py4j: parse a text, analyse it, list the nodes of its plan."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.types import DataType
 
 _WALKER = Path(__file__).with_name("Walker.java")
-_LITERALS = {  # by type name: how SQL says a value of it
+_LITERALS = {  # type name -> how SQL writes a value of that type
     "byte": "{}Y",
     "short": "{}S",
     "long": "{}L",
@@ -33,11 +33,11 @@ _classes: WeakKeyDictionary[Any, dict[frozenset[str], frozenset[str]]] = WeakKey
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Part:
-    """One node: of a plan (`plan`), or of an expression in it.
+    """One node of a plan, or of an expression in a plan.
 
-    `owner` is the number of the node whose `field` holds it, -1 for the root; `start` and `stop`
-    are its first and last character in the text, where Spark has kept them; `texts` are the plain
-    values in each of its own fields.
+    plan: whether it is a plan node. owner: number of the node whose `field` holds it; -1: it is the
+    root. start, stop: offsets of its first and last character in the text, where Spark keeps them.
+    texts: the plain values in its own fields, by field.
     """
 
     number: int
@@ -60,7 +60,7 @@ class Part:
         return self._nodes.node(self.number)
 
     def said(self, name: str) -> str:
-        """The first plain value in a field, "" where there is none."""
+        """The first plain value in a field; "" where there is none."""
         return next(iter(self.texts.get(name, ())), "")
 
     def flag(self, name: str) -> bool:
@@ -69,8 +69,8 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """All nodes of a plan, each before what it holds; `opaque` are the classes of the objects in
-    their fields that are neither nodes nor values nor collections of these."""
+    """All nodes of a plan; each comes before the nodes that it holds. `opaque`: the classes of
+    objects in their fields that are neither nodes, nor values, nor collections of these."""
 
     all: Sequence[Part]
     opaque: frozenset[str]
@@ -79,11 +79,11 @@ class Parts:
         return iter(self.all)
 
     def held(self, part: Part, name: str = "") -> list[Part]:
-        """The nodes that a node holds, in all its fields or in one."""
+        """The nodes that a node holds, in one field or in all."""
         return [p for p in self.all if p.owner == part.number and name in ("", p.field)]
 
     def below(self, part: Part, name: str = "") -> list[Part]:
-        """All nodes below one, in all its fields or in one."""
+        """All nodes below a node, in one field or in all."""
         inside: set[int] = set()
         for other in self.all[part.number + 1 :]:
             mine = other.owner == part.number and name in ("", other.field)
@@ -93,7 +93,7 @@ class Parts:
 
 
 class Plans:
-    """Parses, resolves and walks in one session."""
+    """Parses texts, analyses plans and lists their nodes, in one session."""
 
     def __init__(self, session: SparkSession) -> None:
         self.session = session
@@ -109,7 +109,7 @@ class Plans:
         return self._walker.parse(self._java, text, True)
 
     def column(self, expression: Any) -> Column:
-        """An expression as a column: exactly what was parsed, not its text again."""
+        """A parsed expression as a column. Its text is not parsed again."""
         jvm: Any = self.session._jvm
         return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
 
@@ -120,8 +120,8 @@ class Plans:
         return self._java.sessionState().executePlan(plan, skip).analyzed()
 
     def bind(self, plan: Any, types: Mapping[str, DataType], values: Mapping[str, Any]) -> Any:
-        """The parsed plan with constants of these types for its named parameters, null where
-        `values` has none."""
+        """The parsed plan with constants of these types in place of its named parameters. One that
+        `values` lacks is null."""
         jvm: Any = self.session._jvm
         context = self.session.sparkContext
         constants = [self._constant(kind, values.get(name)) for name, kind in types.items()]
@@ -130,7 +130,7 @@ class Plans:
         )
 
     def _constant(self, kind: DataType, value: Any) -> Any:
-        """A literal of exactly this type: a number's would follow from its size otherwise."""
+        """A literal of exactly this type. Plain digits would get a type by their size."""
         jvm: Any = self.session._jvm
         sql = jvm.org.apache.spark.sql
         form = _LITERALS.get(kind.typeName())
@@ -141,8 +141,8 @@ class Plans:
         return self.expression(form.format(value))
 
     def walk(self, root: Any, *, leaves: Collection[str] = ()) -> Parts:
-        """Every node in any field of any node. Views are entered, but for the session's own that
-        are called as in `leaves`."""
+        """Every node in any field of any node. Views are entered, except the session's own views
+        with a name in `leaves`."""
         nodes = self._walker.walk(root, " ".join(leaves))
         text = ""
         while more := nodes.json(len(text)):
@@ -156,18 +156,18 @@ class Plans:
         return Parts(parts, frozenset(found["others"]))
 
     def output(self, plan: Any) -> list[tuple[int, str, str]]:
-        """The columns of a resolved plan: what Catalyst tells each apart by, its name, its type."""
+        """The columns of an analysed plan: Catalyst's number, name and type of each."""
         said = json.loads(self._walker.output(plan))
         return [(int(n), name, kind) for n, name, kind in zip(*[iter(said)] * 3, strict=True)]
 
     def replaced(self, plan: Any) -> Any:
-        """An analysed plan with what Spark puts in the place of functions that are made of others,
-        before it looks at texts that are cast to times."""
+        """An analysed plan in which Spark has replaced functions that are made of others. Example:
+        to_date(x) becomes a cast of x."""
         jvm: Any = self.session._jvm
         return jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(plan)
 
     def classes(self, functions: frozenset[str]) -> frozenset[str]:
-        """The classes that Spark's own registries have for functions of these names."""
+        """The classes of functions with these names, by Spark's own registries."""
         known = _classes.setdefault(self.session._jvm, {})
         if functions not in known:
             known[functions] = frozenset(json.loads(self._walker.classes(" ".join(functions))))
@@ -175,12 +175,12 @@ class Plans:
 
 
 def _walker(session: SparkSession) -> Any:
-    """Walker.java, compiled by the compiler that Spark has for its own generated code."""
+    """Walker.java, compiled by Janino, which Spark ships for its own generated code."""
     jvm: Any = session._jvm
     if jvm not in _walkers:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        # py4j remembers methods by the name of their class, so that no other may have the same.
+        # py4j caches methods by class name, so that each compiled class needs its own name.
         package = f"tidegate.w{uuid.uuid4().hex}"
         source = _WALKER.read_text(encoding="utf-8")
         compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
@@ -189,29 +189,21 @@ def _walker(session: SparkSession) -> Any:
     return _walkers[jvm]
 
 
-def items(sequence: Any) -> list[Any]:
-    """A Scala sequence as a list."""
-    return [sequence.apply(n) for n in range(sequence.length())]
-
-
 def words(text: str) -> frozenset[str]:
     """A set of names, written as one text."""
     return frozenset(text.split())
 
 
 def expression(session: SparkSession, text: str) -> Column:
-    """`text` as one expression, never pasted, under the session's own settings: what was judged.
-
-    Raises `pyspark.errors.ParseException`.
-    """
+    """A text as a column, parsed as one expression under the session's own settings, as the gate
+    parses it. Raises `pyspark.errors.ParseException`."""
     plans = Plans(session)
     return plans.column(plans.expression(text))
 
 
 def tried(session: SparkSession, text: str) -> Column:
-    """The predicate as a boolean column: true; false, also where it is null; null where it raises.
-
-    `text` is parsed as one expression, never pasted. Raises `pyspark.errors.ParseException`.
+    """A predicate as a boolean column: true where it holds, false where it does not or is null,
+    null where it raises. It is parsed as one expression. Raises `pyspark.errors.ParseException`.
     """
     jvm: Any = session._jvm
     sql = jvm.org.apache.spark.sql

@@ -1,4 +1,4 @@
-"""The one long-lived Spark session: classic, with Delta, tuned for many small jobs."""
+"""The long-lived Spark session: classic, with Delta, tuned for many small jobs."""
 
 from __future__ import annotations
 
@@ -32,16 +32,16 @@ CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 LOCAL = "local[*]"
 SUBSTITUTE = "spark.sql.variable.substitute"
 
-# Settings of a session, not of the process: `new_session` sets them beside a user's own session.
+# Settings of a session, not of the process: `new_session` sets them also over a user's Spark.
 SMALL_JOBS: Mapping[str, str] = {
     "spark.sql.session.timeZone": "UTC",
     "spark.sql.shuffle.partitions": "1",
     "spark.sql.adaptive.enabled": "false",
     "spark.sql.leafNodeDefaultParallelism": "1",
     "spark.databricks.delta.snapshotPartitions": "1",
-    # Texts of a rulebook are run as they were judged: `${env:..}` stays what it is.
+    # A text runs as it was judged: Spark must not replace `${env:..}` in it.
     SUBSTITUTE: "false",
-    # Named parameters beside Delta's extension are unbound without it.
+    # Without it, named parameters stay unbound where Delta's extension is there.
     "spark.sql.legacy.parameterSubstitution.constantsOnly": "true",
     "spark.sql.execution.arrow.pyspark.enabled": "true",
     # The default makes a slow local relation of an Arrow table below 48 MB.
@@ -51,10 +51,10 @@ SMALL_JOBS: Mapping[str, str] = {
 
 
 def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) -> SparkSession:
-    """The active classic session if there is one, else a new one. Never prints to stdout.
+    """The active classic session if there is one, else a new one. It never prints to stdout.
 
-    `conf` are Spark configuration entries; they win over ours, and are ignored by a session that
-    runs already. Raises EngineError `spark-connect`, `session-without-delta`, `java-missing`,
+    `conf`: Spark configuration entries. They win over ours. A session that runs already ignores
+    them. Raises EngineError `spark-connect`, `session-without-delta`, `java-missing`,
     `jars-unresolved`, `session-failed`.
     """
     if active := SparkSession.getActiveSession():
@@ -72,7 +72,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
         raise EngineError(
             "session-failed",
             f"Spark does not start: {fault(error).line}",
-            "Java's own words, if any, stand above; see to --spark-conf, SPARK_HOME's "
+            "Java's own message, if any, is above; check --spark-conf, SPARK_HOME's "
             "conf/spark-defaults.conf, and the machine's memory",
         ) from error
     check_session(spark)
@@ -82,8 +82,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
 
 
 def stop_session(spark: SparkSession) -> None:
-    """End a session that was started here. What its jobs say while they are cut off is of no use:
-    nothing depends on them any more."""
+    """End a session that was started here, without the log lines of jobs that are cut off."""
     try:
         spark.sparkContext.setLogLevel("OFF")
         spark.stop()
@@ -93,9 +92,9 @@ def stop_session(spark: SparkSession) -> None:
 
 
 def discard_session(spark: SparkSession, *, with_java: bool = False) -> None:
-    """Forget a session whose Java or context has ended, so that another can be started. PySpark
-    keeps the connection to a Java that is gone, and would go on asking it. `with_java`: end a Java
-    that goes on, too, for tasks that nobody can cancel end only with it."""
+    """Forget a session whose Java or context has ended, so that another can be started. Otherwise
+    PySpark would keep using the dead connection. `with_java`: kill a Java that still runs, for
+    tasks that nobody can cancel end only with it."""
     if not with_java:
         with suppress(*SPARK_ERRORS, EOFError):
             spark.stop()
@@ -114,7 +113,7 @@ def discard_session(spark: SparkSession, *, with_java: bool = False) -> None:
 
 
 def _answers(gateway: Any) -> bool:
-    """Whether Java is there."""
+    """Whether Java answers."""
     try:
         gateway.jvm.System.nanoTime()
     except SPARK_ERRORS:
@@ -123,8 +122,8 @@ def _answers(gateway: Any) -> bool:
 
 
 def check_session(spark: SparkSession) -> None:
-    """Raises EngineError unless `spark` is a classic session with Delta, and sessions made from it
-    run texts as they are written."""
+    """Raises EngineError unless `spark` is a classic session with Delta, and our sessions over it
+    run texts as they are written, without substitution of variables."""
     _refuse_connect(".connect." in type(spark).__module__)
     if EXTENSION not in (spark.conf.get("spark.sql.extensions", "") or ""):
         raise EngineError(
@@ -138,10 +137,8 @@ def check_session(spark: SparkSession) -> None:
 
 
 def new_session(spark: SparkSession) -> SparkSession:
-    """A session of its own over the same tables, with the settings of small jobs.
-
-    Temporary views and settings made in it are seen by no other session.
-    """
+    """A new session over the same tables, with the settings of small jobs. No other session sees
+    its temporary views and settings."""
     session = spark.newSession()
     for key, value in SMALL_JOBS.items():
         session.conf.set(key, value)
@@ -149,7 +146,8 @@ def new_session(spark: SparkSession) -> SparkSession:
 
 
 def _quieten(spark: SparkSession) -> None:
-    """Delta logs as an error that a filter is not for Parquet, which is then applied elsewhere."""
+    """Silences an error line of Delta that reports no error: a filter that Parquet cannot apply is
+    applied later."""
     jvm: Any = spark._jvm
     log4j = jvm.org.apache.logging.log4j
     name = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
@@ -158,7 +156,8 @@ def _quieten(spark: SparkSession) -> None:
 
 
 def _check_substitution(spark: SparkSession) -> None:
-    """Whether a text in a session of ours stays what it is, seen on one."""
+    """Raises EngineError `substitution-on` where a session of ours replaces variables in a text. A
+    probe shows it."""
     probe = "${spark.sql.session.timeZone}"
     if str(Plans(new_session(spark)).expression(f"'{probe}'").value()) != probe:
         raise EngineError(
@@ -180,25 +179,27 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.catalog.spark_catalog": CATALOG,
         "spark.sql.catalogImplementation": "in-memory",
         "spark.sql.warehouse.dir": scratch,
-        "spark.local.dir": scratch,  # what it spills holds rows
+        "spark.local.dir": scratch,  # rows are spilled there
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.memory": "2g",
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
-        # Without counters for jstat, Java's clock thread need not wake twenty times a second.
-        # Java that has run out of memory is in no known state: it ends, and is started again.
+        # UsePerfData is for jstat: it would wake a Java thread twenty times a second.
+        # ExitOnOutOfMemoryError: Java's state is unknown then; it ends and is started again.
         "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:+ExitOnOutOfMemoryError "
         f"-Dlog4j2.configurationFile={logging}",
-        # An expression that overflows its stack fails its task, and leaves Java as it was.
+        # An expression that overflows the stack fails its task; it must not end Java.
         "spark.executor.killOnFatalError.depth": "0",
     }
 
 
 def _port_conf(master: str) -> dict[str, str]:
-    """Spark's ports take serialised Java objects: only from who has its secret, if Spark makes one
-    itself. It does in one process, and keeps it there; nothing is sent between processes then, so
-    that encryption costs nothing. Other masters need a secret of their own."""
+    """Settings that close Spark's ports to others: they take serialised Java objects.
+
+    In local mode Spark makes a secret that never leaves its process. Callers must have it.
+    Encryption costs nothing there, for no data goes between processes. Other masters need a secret
+    that the user sets."""
     if master != "local" and not master.startswith("local["):
         return {}
     return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
@@ -214,7 +215,7 @@ def _refuse_connect(connect: bool) -> None:
 
 
 def quieten_deaths(context: SparkContext) -> None:
-    """No stack trace of a connection to the context's Java that is cut."""
+    """Suppress stack traces about a connection to Java that was cut."""
     logging.getLogger().addFilter(_tells_news)
     server: Any = context._accumulatorServer
     tell = server.handle_error
@@ -227,7 +228,7 @@ def quieten_deaths(context: SparkContext) -> None:
 
 
 def _tells_news(record: logging.LogRecord) -> bool:
-    """False for what py4j, on the root logger, logs of a call that Java has not answered: the call
-    raises it, too."""
+    """False for py4j's log line about a call that Java has not answered: the call raises the
+    same."""
     error = record.exc_info[1] if record.exc_info else None
     return not (isinstance(error, Py4JNetworkError) and Path(record.pathname).parent.name == "py4j")

@@ -1,18 +1,18 @@
-"""Actions on Delta tables, each under a marker of its own (G16, G31)."""
+"""Runs actions on Delta tables, each commit with a marker of its own (G16, G31)."""
 
 from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Collection, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
 import pyarrow as pa
 from pyspark.sql import Column, SparkSession
 
 from tidegate.connectors.delta.analyst import DeltaAnalyst, group
-from tidegate.connectors.delta.catalog import Catalog, collected, show
+from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.effects import Effects, store_of
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
@@ -28,14 +28,15 @@ from tidegate.rules.model import Rulebook
 
 T = TypeVar("T")
 
-CONFLICTS_MAX = 20  # with other writers of the target, each time tried again at once
+CONFLICTS_MAX = 20  # attempts of one statement that other writers of its target get ahead of
 FIRING_IDS_NOTED = 100  # in a commit's userMetadata
 SMALL_SOURCE_ROWS = 50_000
 SMALL_TARGET_BYTES = 256 * 1024 * 1024
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
-# A marked commit makes the table's state from its log, which is planned anew each time: compiling
-# the plan takes longer than running it. Over few rows a statement is faster interpreted, too.
+# A marked commit runs Spark jobs that build the table's state from its log. Their plans are new
+# each time, and take longer to compile than to run. A statement over few rows is faster
+# interpreted, too.
 INTERPRETED_BYTES = 16 * 1024 * 1024
 _INTERPRETED = {
     "spark.sql.codegen.wholeStage": "false",
@@ -44,9 +45,9 @@ _INTERPRETED = {
 
 
 class DeltaSink:
-    """Runs the entries of one rulebook. Every statement gets a session of its own, so that neither
-    its marker nor its `event` is seen by another. `app_ids`: those of the store's entries, by their
-    numbers (see `engine.core.ports.Store`)."""
+    """Runs the entries of one rulebook. Every statement has a session of its own: no other
+    statement sees its marker or its `event`. `app_ids`: asks the store for the app ids of entries,
+    by their numbers (`engine.core.ports.Store`)."""
 
     def __init__(
         self, catalog: Catalog, rulebook: Rulebook, analyst: DeltaAnalyst, app_ids: AppIds
@@ -59,36 +60,35 @@ class DeltaSink:
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """See `engine.core.ports.Sink`."""
-        for conflict in range(CONFLICTS_MAX):
-            try:
-                return self._run(entry, firings)
-            except OverrunError as error:
-                raise self._overrun(error) from error
-            except SPARK_ERRORS as error:
-                check_alive(error)
-                found = fault(error)
-            if not found.condition.startswith(_CONFLICTS):
-                break
-            time.sleep(0.05 * min(conflict + 1, 10))
-        raise SinkError(f"[{found.condition}] {found.message}", found.details)
+        with self._failing():
+            for attempt in range(1, CONFLICTS_MAX):
+                try:
+                    self._run(entry, firings)
+                    return
+                except SPARK_ERRORS as error:
+                    check_alive(error)
+                    if not fault(error).condition.startswith(_CONFLICTS):
+                        raise
+                time.sleep(0.05 * min(attempt, 10))
+            self._run(entry, firings)
 
     def ready(self, targets: Collection[str]) -> None:
-        """See `engine.core.ports.Sink`. A marked commit reads the markers there are, which Delta
-        has to make from the log: two Spark jobs."""
+        """See `engine.core.ports.Sink`. A marked commit looks at the markers there are. Delta
+        builds them from the log with two Spark jobs, and keeps them: that is done here."""
         for target in targets:
             with suppress(Exception):
-                self._snapshot(target).transactions().size()
+                self._catalog.snapshot(target).transactions().size()
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """See `engine.core.ports.Sink`. The log is read first: a marker is known only from the
-        table's whole state, which costs Spark jobs after each commit."""
+        """See `engine.core.ports.Sink`. The log is read first, for it is cheap: markers are part of
+        the table's state, which costs Spark jobs after each commit."""
         try:
             told = self._effects.told(entry, _first(firings, FIRING_IDS_NOTED), len(firings))
             if told is not None:
                 return told
             snapshot = self._target(entry)
             if int(snapshot.version()) < self._effects.last(entry):
-                return Fate.UNKNOWN  # a hole in the log hides what came after it
+                return Fate.UNKNOWN  # Delta sees less than the log shows: there is a gap
             if _marker(entry, snapshot) < entry.number:
                 return Fate.PASSED if self._is_moved(entry, snapshot) else Fate.ABSENT
             return self._effects.passed(entry, int(snapshot.version()))
@@ -98,56 +98,61 @@ class DeltaSink:
 
     def seal(self, entry: Entry) -> None:
         """See `engine.core.ports.Sink`."""
-        target = "`" + (entry.target or "").replace("`", "``") + "`"
+        target = quoted(entry.target or "")
         text = f"INSERT INTO {target} SELECT * FROM {target} WHERE false"  # noqa: S608
-        try:
+        with self._failing():
             self._analyst.target(entry.target, self._place(entry))
             with self._catalog.session() as session:
                 for key, value in _marked(entry, {**self._noted(entry), "sealed": True}).items():
                     session.conf.set(key, value)
                 self._within(lambda: session.sql(text))
-        except InputError as error:
-            raise _refused(error) from None
-        except OverrunError as error:
-            raise self._overrun(error) from error
-        except SPARK_ERRORS as error:
-            check_alive(error)
-            found = fault(error)
-            raise SinkError(f"[{found.condition}] {found.message}", found.details) from None
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """See `engine.core.ports.Sink`."""
         statement = entry.stating(FieldsStatement)
         names = list(statement.fields)
         columns = dict.fromkeys(("firing_id", *statement.group))
+        with self._failing(), self._catalog.session() as session:
+            values = [
+                _typed(expression(session, text), statement.types.get(name))
+                for name, text in statement.fields.items()
+            ]
+            grouped = group(show(session, firings.relation), tuple(columns), *values)
+            found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
+            return self._within(lambda: collected(found.toDF("firing_id", *names)))
+
+    @contextmanager
+    def _failing(self) -> Iterator[None]:
+        """Turns what a statement raises into a SinkError."""
         try:
-            with self._catalog.session() as session:
-                values = [
-                    _typed(expression(session, text), statement.types.get(name))
-                    for name, text in statement.fields.items()
-                ]
-                grouped = group(show(session, firings.relation), tuple(columns), *values)
-                found = grouped.select("firing_id", *(f"_{n}" for n in range(len(names))))
-                return self._within(lambda: collected(found.toDF("firing_id", *names)))
+            yield
+        except InputError as error:
+            problem = error.problems[0]
+            raise SinkError(f"[{problem.code}] {problem.message}") from None
         except OverrunError as error:
-            raise self._overrun(error) from error
+            seconds = self._rulebook.settings.statement_seconds_max
+            said = f"[OVERRUN] {error} (statement_seconds_max = {seconds})"
+            raise SinkError(said, overrun=True) from error
         except SPARK_ERRORS as error:
             check_alive(error)
-            said = fault(error)
-            raise SinkError(f"[{said.condition}] {said.message}", said.details) from None
+            found = fault(error)
+            raise SinkError(f"[{found.condition}] {found.message}", found.details) from None
 
     def _is_moved(self, entry: Entry, snapshot: Any) -> bool:
-        """Whether another history moved the marker of an entry, up to its number: to that of an
-        entry that the store has under another app id, or knows to be passed. An engine on a copy of
-        the store did, and may have done what the entry says under a number of its own."""
+        """Whether an engine on a copy of the store has moved the marker of an entry's app id, while
+        the marker is still below the entry's number.
+
+        The marker then has the number of an entry that this store keeps under another app id, or
+        has passed. That engine may have done the entry's work under a number of its own.
+        """
         marker = _marker(entry, snapshot)
         if not 0 < marker < entry.number:
             return False
         return self._app_ids([marker]).get(marker, entry.app_id) != entry.app_id
 
     def _run(self, entry: Entry, firings: Firings) -> None:
-        """One attempt. The marker is looked at last: what another engine commits under it while the
-        statement runs is a conflict, after which it is looked at again."""
+        """One attempt. The marker is checked last: if another engine commits under it while the
+        statement runs, Delta reports a conflict, and the next attempt checks it again."""
         reading = self._reading(entry, firings)
         with self._catalog.session() as session:
             for key, value in self._settings(entry, firings, reading).items():
@@ -168,26 +173,17 @@ class DeltaSink:
     def _within(self, call: Callable[[], T]) -> T:
         return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)
 
-    def _overrun(self, error: OverrunError) -> SinkError:
-        seconds = self._rulebook.settings.statement_seconds_max
-        said = f"[OVERRUN] {error} (statement_seconds_max = {seconds})"
-        return SinkError(said, overrun=True)
-
     def _reading(self, entry: Entry, firings: Firings) -> Reading:
-        """The statement decided again: it may come from a store, and from another rulebook."""
-        names = _parameters(entry, firings)
-        try:
-            schema, place = firings.relation.schema, self._place(entry)
-            return self._analyst.statement(
-                entry.rule,
-                encode(entry.statement),
-                place,
-                schema,
-                names,
-                at_least_once=entry.kind == "unmarked",
-            )
-        except InputError as error:
-            raise _refused(error) from None
+        """The verdict on the entry's statement, which is judged again: the store may have kept it
+        from another version of the rulebook."""
+        return self._analyst.statement(
+            entry.rule,
+            encode(entry.statement),
+            self._place(entry),
+            firings.relation.schema,
+            _parameters(entry, firings),
+            at_least_once=entry.kind == "unmarked",
+        )
 
     def _place(self, entry: Entry) -> Place:
         return word_place(self._rulebook.file or "<text>", f"rules.{entry.rule}.do")
@@ -206,29 +202,19 @@ class DeltaSink:
         return settings
 
     def _bytes_read(self, entry: Entry, reading: Reading) -> int:
-        """The size of the tables that the statement goes through. An INSERT does not go through its
-        target. The size of what `reads:` allows is not known."""
+        """The size of the tables that a statement reads. A MERGE or UPDATE reads its target, an
+        INSERT does not. Tables under `reads:` have an unknown size, which counts as medium."""
         tables = set(reading.tables)
         if entry.target is not None and not reading.appends:
             tables.add(entry.target)
         unknown = INTERPRETED_BYTES + 1 if self._rulebook.reads else 0
-        return unknown + sum(int(self._snapshot(table).sizeInBytes()) for table in tables)
+        return unknown + sum(int(self._catalog.snapshot(table).sizeInBytes()) for table in tables)
 
     def _target(self, entry: Entry) -> Any:
-        return self._snapshot(entry.target or "")
-
-    def _snapshot(self, table: str) -> Any:
-        """The table's latest snapshot, from Delta's own cache."""
-        spark = self._catalog.spark
-        jvm: Any = spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            spark._jsparkSession, self._catalog.locations[table]
-        )
-        none = jvm.scala.Option.empty()
-        return log.update(False, none, none)
+        return self._catalog.snapshot(entry.target or "")
 
     def _noted(self, entry: Entry) -> dict[str, Any]:
-        """What every commit of an entry says of it."""
+        """What the note of every commit says of its entry."""
         return {
             "store": store_of(entry.app_id),
             "rulebook": self._rulebook.name,
@@ -241,8 +227,8 @@ class DeltaSink:
 
 
 def _marker(entry: Entry, snapshot: Any) -> int:
-    """Where the marker of an entry's app id stands, 0 where there is none. A marked commit asks
-    Delta for the same, which keeps what it has found."""
+    """The number in the marker of an entry's app id, 0 where there is none. Delta caches it for the
+    marked commit that follows."""
     found = snapshot.transactions().get(entry.app_id)
     return int(found.get()) if found.isDefined() else 0
 
@@ -251,14 +237,9 @@ def _typed(value: Column, kind: str | None) -> Column:
     return value if kind is None else value.cast(kind)
 
 
-def _refused(error: InputError) -> SinkError:
-    problem = error.problems[0]
-    return SinkError(f"[{problem.code}] {problem.message}")
-
-
 def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
-    """The settings under which a statement's commit carries its marker, if its kind has one, and
-    what is noted."""
+    """Session settings that put a note into a statement's commit, and a marker unless its kind has
+    none."""
     settings = {"spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted})}
     if entry.kind == "unmarked":
         return settings
@@ -269,7 +250,7 @@ def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:
-    """Run a statement with the values of the one firing that it is for."""
+    """Run a statement for one firing, with the firing's values as parameters."""
     first = firings.firings.select([name for name in names if name != "firing_id"]).slice(0, 1)
     row = python_rows(first)[0]
     row["firing_id"] = _first(firings, 1)[0]
@@ -282,7 +263,8 @@ def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[
 
 
 def _parameters(entry: Entry, firings: Firings) -> tuple[str, ...]:
-    """The named parameters of a statement for one firing."""
+    """The names of the parameters of a statement for one firing; a statement for several has
+    none."""
     if entry.firing_ids is None or len(entry.firing_ids) != 1:
         return ()
     return ("firing_id", "started_at", "detected_at", *firings.key_names)

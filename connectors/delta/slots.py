@@ -1,4 +1,5 @@
-"""The slots in which Spark runs tasks: who waits for one, and which are lost (G13)."""
+"""The slots in which Spark runs tasks: which job groups wait for one, and how many are lost
+(G13)."""
 
 from __future__ import annotations
 
@@ -13,11 +14,11 @@ from pyspark.sql import SparkSession
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.rules.errors import EngineError
 
-SETTLE_SECONDS = 5.0  # for cancelled tasks that do take notice
+SETTLE_SECONDS = 5.0  # cancelled tasks get so long to end
 
 
 def slots_of(spark: SparkSession) -> Slots:
-    """The slots of a session's context: all who use it share them."""
+    """The slots of a session's context, one object for all its sessions."""
     return _known(spark.sparkContext.applicationId or "", spark.sparkContext)
 
 
@@ -27,7 +28,7 @@ def _known(_: str, context: Any) -> Slots:
 
 
 class Slots:
-    """What Spark's own listener knows of tasks.
+    """Tasks and slots, as Spark's own status tracker counts them.
 
     Example, `local[2]`: a task in a regular expression that backtracks is cancelled and goes on.
     Its job is over, its stage still has an active task: `lost` is 1 of 2.
@@ -37,27 +38,28 @@ class Slots:
         self._context = context
         self.count = int(context.defaultParallelism)
         self._lock = threading.Lock()
-        self._left: dict[str, threading.Event | None] = {}  # job groups; a call that goes on
-        self.condemned: EngineError | None = (
-            None  # why Spark is to be ended: nothing more may start in it
-        )
+        self._left: dict[
+            str, threading.Event | None
+        ] = {}  # job group -> end of a call that goes on
+        self.condemned: EngineError | None = None
+        """Why this Spark will be ended; nothing more may start in it then."""
 
     def queues(self, group: str) -> bool:
-        """Whether the jobs of a group wait for their first slot: some job runs, no task of it
-        does, and others hold every slot."""
+        """Whether the jobs of a group wait for their first slot: a job has begun, none of its tasks
+        has, and other groups hold every slot."""
         try:
             running = [*self._stages(group, only="RUNNING")]
             if not running or any(active for active, _ in running):
                 return False
             if any(ended for _, ended in running) or self._busy() < self.count:
                 return False
-            return self.lost < self.count  # else no slot will ever be free
+            return self.lost < self.count  # if all are lost, none will ever be free
         except SPARK_ERRORS:  # Spark has ended, and the call with it
             return False
 
     def left(self, group: str, call: threading.Event | None = None) -> bool:
-        """Note a group whose jobs were cancelled; whether tasks of it run on. `call`: set when the
-        call that made them has ended, which goes on, too."""
+        """Remember a group whose jobs were cancelled. Returns whether tasks of it still run.
+        `call`: for a call that still runs itself, the event that it has ended."""
         with self._lock:
             self._left[group] = call
         end = time.monotonic() + SETTLE_SECONDS
@@ -69,8 +71,8 @@ class Slots:
 
     @property
     def lost(self) -> int:
-        """How many slots tasks hold that nobody can end. A call that goes on without a task, such
-        as one that plans, holds a core and counts as one."""
+        """How many slots are held by tasks that nobody can end. A cancelled call that still runs
+        without a task, such as one that plans, keeps a core busy: it counts as one slot."""
         with self._lock:
             known = dict(self._left)
         held = {group: self._active(group) for group in known}

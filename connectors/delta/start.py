@@ -1,4 +1,4 @@
-"""Where the reading of a table begins (G9)."""
+"""At which version a table is first read: its `start` (G9)."""
 
 from __future__ import annotations
 
@@ -13,8 +13,8 @@ from tidegate.rules.model import Table
 
 
 def start_cursor(table: Table, log: TableLog, head: Snapshot) -> Cursor:
-    """The cursor before the first version that `table.start` reads; at the head where it reads
-    none. Raises EngineError `feed-off`, `version-gone`, `start-version`."""
+    """The cursor just before the first version that `table.start` names; at the head where it names
+    a later one. Raises EngineError `feed-off`, `version-gone`, `start-version`."""
     kind, value = table.start.kind, table.start.value
     if kind in ("now", "snapshot"):
         first = head.version + 1
@@ -56,7 +56,7 @@ def _checked(table: Table, log: TableLog, head: int, version: int) -> int:
 
 
 def _since(table: Table, log: TableLog, head: int, instant: int) -> int:
-    """The first version with an instant at or after a time, looked for from the head down."""
+    """The first version with an instant at or after a time. The search goes from the head down."""
     for version in range(head, -1, -1):
         commit = log.commit(version)
         if commit is None:
@@ -67,8 +67,8 @@ def _since(table: Table, log: TableLog, head: int, instant: int) -> int:
 
 
 def _earliest(table: Table, log: TableLog, head: Snapshot) -> int:
-    """The first version of the unbroken end of the log that Spark can rebuild and whose feed, and
-    that of all after it, is on."""
+    """The first version that can be read: from it on the log has no gap, Spark can rebuild the
+    table, and the feed is on."""
     listing = log.listing()
     unbroken = set(listing.commits)
     first = head.version
@@ -87,7 +87,8 @@ def _earliest(table: Table, log: TableLog, head: Snapshot) -> int:
 
 
 def _metadata_before(table: Table, log: TableLog, version: int) -> Metadata:
-    """The metadata in force when a version was written; its own, where none can be rebuilt."""
+    """The metadata before a version was written; its own, where the version before cannot be
+    rebuilt."""
     for at in (version - 1, version):
         if at < 0:
             continue

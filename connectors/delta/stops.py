@@ -1,4 +1,4 @@
-"""Why a table stops the rulebook (G7, G10), as errors with a place, a reason and a remedy."""
+"""The errors of a table that stop its rulebook (G7, G10): each with its reason and a remedy."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from tidegate.rules.errors import EngineError
 
 
 def reset_hint(table: str, version: int | None = None) -> str:
-    """The way on: from the head, or from a version on."""
-    now = f"`tidegate reset {table} --from now` (rules never see the commits that it passes over)"
+    """The command that goes on: from the head, or from a version."""
+    now = f"`tidegate reset {table} --from now` (rules never see the commits that this skips)"
     if version is None:
         return f"go on from its head with {now}"
     return (
-        f"go on with {now}, or with `tidegate reset {table} --from {version}` (the same of those "
-        "before it; commits read again are new occurrences)"
+        f"go on with {now}, or with `tidegate reset {table} --from {version}` (commits before that "
+        "version are skipped; commits that are read again are new occurrences)"
     )
 
 
@@ -50,23 +50,23 @@ def table_truncated(table: str, head: int, version: int) -> EngineError:
 
 
 def log_rewritten(table: str, found: LoggedCommit, instant: int) -> EngineError:
-    """`instant`: of the commit that was read."""
+    """`instant`: of the commit that was read under this version before."""
     return EngineError(
         "log-rewritten",
         f"table `{table}`: its log was written anew, as after a copy of the table was put back: "
         f"version {found.version} was read as a commit of {json_text.instant(instant)}, and is "
         f"another one ({found.operation or 'unknown'} of {json_text.instant(found.instant)})",
-        "from which version on it differs cannot be seen: "
+        "the first version that differs is not known: "
         f"`tidegate reset {table} --from VERSION` reads that version and all after it (rows that "
         f"were read before come again, as new occurrences), `tidegate reset {table} --from now` "
-        "goes on from its head (rows that were written since the copy was put back are lost)",
+        "goes on from its head (rows written since the copy was put back are lost)",
     )
 
 
 def log_gap(table: str, version: int, next_version: int) -> EngineError:
     return EngineError(
         "log-gap",
-        f"table `{table}`: the log has no version {version}, but version {next_version}",
+        f"table `{table}`: the log has version {next_version}, but not version {version}",
         f"put the commit file back, or {reset_hint(table, next_version)}",
     )
 
@@ -101,8 +101,8 @@ def table_restored(table: str, version: int) -> EngineError:
     return EngineError(
         "table-restored",
         f"table `{table}`: version {version} is a RESTORE",
-        "say what it means by `on_restore: changes` (every row deleted and inserted) or "
-        f"`on_restore: skip` in the rulebook, or {reset_hint(table, version + 1)}",
+        "write `on_restore: changes` (every row is deleted and inserted) or `on_restore: skip` "
+        f"into the rulebook, or {reset_hint(table, version + 1)}",
     )
 
 
@@ -116,7 +116,7 @@ def catalog_managed(table: str) -> EngineError:
 
 @contextmanager
 def reading(table: str, first: int, last: int) -> Iterator[None]:
-    """Turns what Spark raises about versions [first, last] of a table into an EngineError."""
+    """Turns Spark's error about versions [first, last] of a table into an EngineError."""
     try:
         yield
     except SPARK_ERRORS as error:
@@ -125,7 +125,7 @@ def reading(table: str, first: int, last: int) -> Iterator[None]:
 
 @contextmanager
 def deciding(source: str) -> Iterator[None]:
-    """Turns what Spark raises about predicates over rows at hand into an EngineError."""
+    """Turns Spark's error about predicates over rows in memory into an EngineError."""
     try:
         yield
     except SPARK_ERRORS as error:
@@ -139,7 +139,7 @@ def deciding(source: str) -> Iterator[None]:
 
 @contextmanager
 def limited(what: str, where: Iterable[str]) -> Iterator[None]:
-    """Turns a read that took too long into an EngineError that names the predicates in it."""
+    """Turns a missed deadline into an EngineError that names the predicates of the read."""
     try:
         yield
     except OverrunError as error:
@@ -154,7 +154,7 @@ def limited(what: str, where: Iterable[str]) -> Iterator[None]:
 
 
 def is_gone(error: BaseException) -> bool:
-    """Whether it says that a version cannot be read any more, whoever asks."""
+    """Whether an error says that a version cannot be read any more."""
     condition = fault(error).condition
     return condition in ("DELTA_VERSION_NOT_FOUND", "FAILED_READ_FILE.FILE_NOT_EXIST") or (
         "BEYOND_DELETED_FILE_RETENTION" in condition
@@ -162,7 +162,7 @@ def is_gone(error: BaseException) -> bool:
 
 
 def translated(table: str, first: int, last: int, error: BaseException) -> EngineError:
-    """What Spark raised about versions [first, last] of a table."""
+    """Spark's error about versions [first, last] of a table as an EngineError."""
     found, text = fault(error), str(error)
     condition = found.condition
     if "BEYOND_DELETED_FILE_RETENTION" in condition:
@@ -176,7 +176,7 @@ def translated(table: str, first: int, last: int, error: BaseException) -> Engin
             "schema-incompatible",
             f"table `{table}`: a column was dropped, renamed or retyped since version {first}, and "
             "its feed cannot be read across that",
-            "where a RESTORE took a column away, add it again (ALTER TABLE .. ADD COLUMNS): then "
+            "if a RESTORE took the column away, add it again (ALTER TABLE .. ADD COLUMNS): then "
             f"all commits can be read; else {reset_hint(table, last + 1)}",
         )
     if condition in ("DELTA_LOG_FILE_NOT_FOUND", "DELTA_VERSIONS_NOT_CONTIGUOUS"):

@@ -1,4 +1,4 @@
-"""Ends a Java that answers no more: whoever waits for it would wait for ever (G7)."""
+"""Kills a Java that no longer answers: all who wait for it would wait for ever (G7)."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ LOOK_SECONDS = 10.0
 
 
 class Watchdog:
-    """Asks a Java something, every `look_seconds`. One that does not answer for `silent_seconds` is
-    killed: all who wait for it go on then, and learn that Spark is gone.
+    """Asks Java a question every `look_seconds`. A Java that does not answer for `silent_seconds`
+    is killed: then those who wait for it learn that Spark is gone.
 
-    Example: Java is stopped by a signal, or waits for a disk that is gone. No deadline of a
-    statement ends that, for the deadline asks Java to cancel the statement.
+    Example: a signal has stopped Java, or Java waits for a disk that is gone. The deadline of a
+    statement does not help there, for it asks Java to cancel the statement.
     """
 
     def __init__(
@@ -44,7 +44,7 @@ class Watchdog:
         threading.Thread(target=self._watch, name="tidegate-watchdog", daemon=True).start()
 
     def close(self) -> None:
-        """Watch no more."""
+        """End the watch."""
         self._ended.set()
 
     def _watch(self) -> None:
@@ -63,7 +63,7 @@ class Watchdog:
 
 
 def watched(spark: SparkSession) -> Watchdog | None:
-    """A watchdog over the Java of a session; None where PySpark has not started it."""
+    """A watchdog over the Java of a session; None where PySpark did not start that Java."""
     process = getattr(SparkContext._gateway, "proc", None)
     java: Any = spark._jvm
     return None if process is None else Watchdog(lambda: java.System.nanoTime(), process)
@@ -71,18 +71,18 @@ def watched(spark: SparkSession) -> Watchdog | None:
 
 @dataclass(frozen=True, slots=True)
 class DeltaHealth:
-    """Of one session. `own`: the engine has started it, and may start it again."""
+    """The health of one session. `own`: the engine has started it, and may start it again."""
 
     spark: SparkSession
     slots: Slots
     own: bool
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        """See `Health.lost`. A Spark that is about to be ended is lost, whoever ends it."""
+        """See `Health.lost`. A Spark that will be ended counts as lost already."""
         return self.slots.condemned or why_lost(self.spark, error)
 
     def overrun(self) -> tuple[bool, EngineError | None]:
-        """See `Health.overrun`. One slot must be left for others."""
+        """See `Health.overrun`. Of several slots, one must be left for other jobs."""
         lost, slots = self.slots.lost, self.slots.count
         if not self.own and lost >= slots:
             held = f"tasks that nobody can end hold all {slots} slots of your Spark session"
@@ -92,6 +92,6 @@ class DeltaHealth:
         if lost < max(1, slots - 1):
             return False, None
         held = f"tasks that nobody can end hold {lost} of Spark's {slots} slots"
-        hint = "a text that is named above ran in them: correct it, or raise statement_seconds_max"
+        hint = "correct the text named above, which ran in them, or raise statement_seconds_max"
         self.slots.condemned = EngineError("spark-lost", held, hint)
         return False, self.slots.condemned

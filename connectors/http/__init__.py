@@ -1,4 +1,4 @@
-"""The HTTP inbox: programs raise signals, and wait for what rules detect (G4, G28)."""
+"""The HTTP inbox: programs raise signals, and listen for what rules detect (G4, G28)."""
 
 from tidegate.connectors.http.app import Beside
 from tidegate.connectors.http.inbox_limits import strictest

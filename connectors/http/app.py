@@ -1,4 +1,4 @@
-"""The inbox as an ASGI application: what each address answers."""
+"""The inbox as an ASGI application: its paths and what each answers."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ from tidegate.engine.store.posts import Posted, Taken
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 from tidegate.rules.model import Rulebook, Settings, SignalEvent
 
-BYTES_IN_LOOP = 16_384  # larger bodies are read in a thread, for others not to wait
+BYTES_IN_LOOP = 16_384  # larger bodies are read in a thread, so that other requests go on
 READERS = 2
 
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -40,9 +40,9 @@ Endpoint = Callable[[Request], Awaitable[Response]]
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """The engines of the process, as its inbox tells of them. `waits`: whether all of them wait for
-    others; `activities`: what each of them does, by rulebook; `checking`: rulebooks that are yet to
-    be registered, for their tables and SQL are not checked."""
+    """The engines in the inbox's own process. `waits`: whether all of them are standbys that wait.
+    `activities`: what each of them does, by rulebook. `checking`: rulebooks whose tables and SQL
+    are being checked; they are not registered yet."""
 
     waits: Callable[[], bool] = lambda: False
     activities: Callable[[], Mapping[str, Activity]] = dict
@@ -53,7 +53,7 @@ ALONE = Beside()
 
 
 class App:
-    """Requests in, answers out."""
+    """Answers the requests of the inbox."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class App:
         return answer({"ids": posted.ids, "rulebooks": sorted(posted.texts)}, 202)
 
     def _admit(self, request: Request, body: bytes | None = None) -> Key | None:
-        """Who sends it; None: to be asked again with the body. Raises Refusal."""
+        """The key of the sender; None: it is signed, so that the body is needed. Raises Refusal."""
         address = request.client.host if request.client else ""
         try:
             key = self._guard.admit(request, body)
@@ -154,7 +154,7 @@ class App:
         return bool(self._guard.keys) and SIGNATURE in request.headers
 
     async def _declared(self, key: Key | None, event: str) -> Declared:
-        """The signal of that name, which the key may raise."""
+        """The declarations of a signal. Raises Refusal where the key may not raise it."""
         books = await self._source.books()
         allowed = None if key is None else key.raises
         if key is not None and (allowed is None or event in allowed):
@@ -171,8 +171,8 @@ class App:
         return declared
 
     def _check_known(self, books: Mapping[str, Rulebook], event: str) -> None:
-        """Raises Refusal for a signal of which a rulebook says something else than the store, while
-        it is being checked: nobody knows yet which of the two will run."""
+        """Raises Refusal where a rulebook that is being checked declares a signal otherwise than
+        the store does: which of the two will run is not known yet."""
         for book in self._beside.checking():
             if _fields(book, event) != _fields(books.get(book.name), event):
                 message = f"rulebook {book.name} is being checked, and declares `{event}` anew"
@@ -187,7 +187,7 @@ class App:
         return await anyio.to_thread.run_sync(read, limiter=self._readers)
 
     async def _write(self, posted: Posted) -> None:
-        """Once this returns, the signals are in the store."""
+        """Write the signals. They are in the store when this returns."""
         try:
             written = await self._writer.submit(posted)
         except FullError:
@@ -206,7 +206,7 @@ class App:
         return await self.streams.open(request, key)
 
     def _known(self, request: Request) -> Key:
-        """Who asks, of what has no body to sign."""
+        """The key of a request without a body."""
         key = self._admit(request, b"")
         assert key is not None  # noqa: S101, with a body it is known
         return key
@@ -224,7 +224,7 @@ class App:
         return Response(text, media_type=CONTENT_TYPE)
 
     async def _healthy(self, _: Request) -> Response:
-        """That the process answers, and what its engines do."""
+        """GET /healthz: the process answers; what its engines do."""
         found = {name: _shown(one) for name, one in self._beside.activities().items()}
         return answer({"status": "ok", **({"rulebooks": found} if found else {})})
 
@@ -245,7 +245,7 @@ class App:
         return answer({"status": "ready"})
 
     async def _asked(self) -> dict[str, dict[str, Any]] | None:
-        """The rulebooks' status, None while it cannot be had."""
+        """The status of the rulebooks; None while the store cannot be asked."""
         try:
             await self._source.books()  # one may be new
             return await self._source.status.get()
@@ -254,18 +254,18 @@ class App:
 
 
 def _fields(book: Rulebook | None, event: str) -> Mapping[str, str] | None:
-    """What a rulebook says of a signal; None where it has none of that name."""
+    """The fields that a rulebook declares for a signal; None where it has no such signal."""
     declared = None if book is None else book.events.get(event)
     return declared.fields if isinstance(declared, SignalEvent) else None
 
 
 def _shown(activity: Activity) -> dict[str, str]:
-    """An activity without what may hold a path or an address: anybody may ask."""
+    """An activity for anybody to see: without a text that may hold a path or an address."""
     safe = activity.doing if activity.state in (STARTING, STOPPING) else ""
     return {"state": activity.state, **({"doing": safe} if safe else {})}
 
 
 def _telling(activities: Mapping[str, Activity], state: str) -> str:
-    """Whose engines are in a state, and what they do: `bank (starting Spark), stock`."""
+    """The rulebooks whose engines are in a state, with what they do: `bank (starting Spark)`."""
     found = {name: one.doing for name, one in activities.items() if one.state == state}
     return ", ".join(f"{name} ({doing})" if doing else name for name, doing in found.items())

@@ -1,4 +1,4 @@
-"""A posted body, as anybody may have written it -> the signals of one request."""
+"""Reads the signals of one request from its body, which anybody may have written."""
 
 from __future__ import annotations
 
@@ -20,20 +20,19 @@ from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.model import SignalEvent
 
 _SERIAL_BITS = 46
-_random = random.Random()  # noqa: S311, seeded by the system: ids are unlike, and no secret
-
+_random = random.Random()  # noqa: S311, seeded by the system: ids are unique, not secret
 
 Declared = Mapping[str, SignalEvent]
-"""One signal's declarations, by rulebook."""
+"""The declarations of one signal, by rulebook."""
 
 
 def id_name(declared: Iterable[SignalEvent]) -> str:
-    """What a signal's id is called in its object: `id`, unless that is one of its fields."""
+    """The name of a signal's id in its JSON object: `id`, or `$id` where `id` is a field."""
     return "$id" if any("id" in event.fields for event in declared) else "id"
 
 
 def read_signals(declared: Declared, body: bytes, batch_max: int, *, ids_needed: bool) -> Posted:
-    """The signals of a body: one object, or an array of them, in its order; each fits all of its
+    """The signals of a body, in its order: one JSON object, or an array of them. Each must fit all
     declarations. Raises Refusal with every field that is wrong, up to PROBLEMS_MAX."""
     items, single = _items(_parse(body), batch_max)
     name = id_name(declared.values())
@@ -67,7 +66,7 @@ def read_signals(declared: Declared, body: bytes, batch_max: int, *, ids_needed:
 
 
 def new_ids(count: int) -> Iterator[str]:
-    """Ids of their own (UUID, version 7), ascending: one behind the other in the store's index."""
+    """New ids (UUID, version 7), ascending: they are neighbours in the store's index."""
     millis = f"{time.time_ns() // 1_000_000:012x}"
     head = f"{millis[:8]}-{millis[8:]}-7{_random.getrandbits(12):03x}"
     low, serial = _random.getrandbits(14) | 0x8000, _random.getrandbits(_SERIAL_BITS)
@@ -118,7 +117,7 @@ def _bad_json(said: str) -> Refusal:
 
 
 def _items(value: Any, batch_max: int) -> tuple[list[Any], bool]:
-    """The objects of a body, and whether it is one alone."""
+    """The objects of a body, and whether it is a single object."""
     if isinstance(value, dict):
         return [value], True
     if not isinstance(value, list):
@@ -135,7 +134,7 @@ def _items(value: Any, batch_max: int) -> tuple[list[Any], bool]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    """A declaration, and the rulebooks that have it alike; `whose`: to be told with a problem."""
+    """A declaration, and the rulebooks that share it. `whose`: whether a problem names them."""
 
     event: SignalEvent
     books: list[str]
@@ -143,7 +142,7 @@ class _Form:
 
 
 def _forms(declared: Declared) -> list[_Form]:
-    """The declarations that differ: a body is judged once by each."""
+    """The different declarations among those given: a body is checked once against each."""
     found: list[_Form] = []
     for book, event in declared.items():
         same = next((form for form in found if form.event.fields == event.fields), None)
@@ -156,7 +155,7 @@ def _forms(declared: Declared) -> list[_Form]:
 
 
 def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> str | None:
-    """The id that a client gives, taken out of the item. Raises InputError."""
+    """The id that the client gives; it is removed from the item. Raises InputError."""
     if not isinstance(item, dict):
         raise _wrong(event, "", "signal-object", "a signal is an object of fields")
     signal_id: str | None = item.pop(id_name, None)
@@ -170,7 +169,7 @@ def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> 
 
 
 def _fitted(forms: Sequence[_Form], item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields as they are stored, by form. Raises InputError with all that is wrong."""
+    """The fields as the store takes them, for each form. Raises InputError with all problems."""
     fitted: list[dict[str, Any]] = []
     problems: list[Problem] = []
     for form in forms:
@@ -188,7 +187,7 @@ def _wrong(event: SignalEvent, path: str, code: str, message: str, hint: str = "
 
 
 def _placed(error: InputError, event: SignalEvent, number: int | None) -> Iterator[Problem]:
-    """Problems with their paths in the body."""
+    """The problems with their paths in the body: `[2].amount`."""
     for problem in error.problems:
         path = problem.place.path.removeprefix(event.name).removeprefix(".")
         if number is not None:

@@ -1,4 +1,4 @@
-"""Who a request comes from: bearer tokens, and signatures of requests (G28, G29)."""
+"""Authenticates requests: by a bearer token, or by a signature over the request (G28, G29)."""
 
 from __future__ import annotations
 
@@ -25,8 +25,8 @@ _HOST = re.compile(r"\A\[?([^\]]*?)\]?(:[0-9]*)?\Z")
 
 @dataclass(frozen=True, slots=True)
 class Key:
-    """A client by its name in the policy. `raises`, `hears`: the names that it may raise, and wait
-    for; None: all of them. `token` is a digest of its secret."""
+    """A client of the policy. `raises`: signals that it may raise. `hears`: rules and signals that
+    it may listen to. None: all of them. `token`: a digest of its secret."""
 
     name: str
     raises: frozenset[str] | None = None
@@ -36,7 +36,7 @@ class Key:
 
     @property
     def only_monitors(self) -> bool:
-        """Whether it may do nothing but read figures."""
+        """Whether it may only read figures."""
         return self.raises == self.hears == frozenset()
 
 
@@ -71,16 +71,17 @@ def load_keys(policy: Policy, environment: Mapping[str, str] = os.environ) -> tu
 
 @dataclass(frozen=True, slots=True)
 class Guard:
-    """Lets in who has one of the `keys`. Without any, everybody on this machine: a browser too, so
-    a request has to name the machine as its host, which a page from elsewhere cannot make it do."""
+    """Lets in requests that prove one of the `keys`. Without keys, every program on this machine is
+    let in. A browser is such a program: the request must name this machine as its host, which a web
+    page from elsewhere cannot forge."""
 
     keys: Sequence[Key]
     window_seconds: int
     clock: Callable[[], float] = time.time
 
     def admit(self, request: Request, body: bytes | None = None) -> Key | None:
-        """Who a request comes from. None: its signature has to be looked at with its body. Raises
-        Refusal 401, or 403 for a foreign host."""
+        """The key of the client. None: the request is signed, and `body` is needed to check that.
+        Raises Refusal 401, or 403 for a foreign host."""
         if not self.keys:
             if not _is_loopback(_HOST.sub(r"\1", request.headers.get("host", ""))):
                 hint = "call it by 127.0.0.1 or localhost"
@@ -119,7 +120,7 @@ class Guard:
         raise _unknown()
 
     def _first(self, fits: Callable[[Key], bool]) -> Key | None:
-        """All keys are compared, so that the time says nothing."""
+        """The first key that fits. All are compared, so that the time taken tells nothing."""
         found = [key for key in self.keys if fits(key)]
         return found[0] if found else None
 
@@ -133,7 +134,7 @@ def _unknown(
 
 
 def _target(request: Request) -> bytes:
-    """The path of a request, not decoded, and its query."""
+    """The path of a request, not decoded, with its query."""
     path, query = request.scope["raw_path"], request.scope["query_string"]
     return b"%s?%s" % (path, query) if query else bytes(path)
 

@@ -10,18 +10,18 @@ from dataclasses import fields, replace
 from tidegate.rules.model import Settings
 
 _NAMES = [f.name for f in fields(Settings) if f.name.startswith("inbox_")]
-CLIENTS_MAX = 10_000  # that are remembered
+CLIENTS_MAX = 10_000  # so many are remembered
 
 
 def strictest(of_books: Iterable[Settings]) -> Settings:
-    """Of each setting of the inbox the smallest, and the shortest history (G28)."""
+    """The smallest value of each inbox setting, and the shortest history, among rulebooks (G28)."""
     known = list(of_books)
     names = [*_NAMES, "history_retention_days"]
     return replace(known[0], **{n: min(getattr(one, n) for one in known) for n in names})
 
 
 class Rates:
-    """A bucket of tokens for each client, which holds a second's worth and fills evenly."""
+    """A token bucket for each client. It holds the tokens of one second and fills evenly."""
 
     def __init__(self, per_second: int, clock: Callable[[], float] = time.monotonic) -> None:
         self._per_second = per_second

@@ -1,9 +1,10 @@
-"""What a monitor reads: the rulebooks' status, and the inbox's own counts."""
+"""Figures for monitors: the status of the rulebooks, and the inbox's own counts."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
+from functools import partial
 from typing import Any
 
 from prometheus_client import CollectorRegistry, Counter, generate_latest
@@ -43,12 +44,16 @@ _CARRIED = {
     "carried_instances": "Instances that are carried; one that rules share counts for each",
     "carried_keys": "Keys of which instances are carried",
 }
+_PARKED = {
+    "rule": "Whether a limit has parked the rule",
+    "script": "Whether the script has run away and is parked",
+}
 ENTRY_STATES = ("pending", "failed", "held", "dead")
 __all__ = ["CONTENT_TYPE", "Metrics"]
 
 
 class Metrics:
-    """Counts of this inbox, and the status of its rulebooks as figures."""
+    """The counts of this inbox, and the status of its rulebooks as figures."""
 
     def __init__(self, source: Source) -> None:
         self._source = source
@@ -71,20 +76,23 @@ class Metrics:
 
     def text(self, of_books: Mapping[str, Status] | None) -> bytes:
         """In Prometheus' text format; without a status, `tidegate_store_up` is 0."""
-        registry = CollectorRegistry()
-        merged: dict[str, Metric] = {}
+        figures: dict[str, Metric] = {}
         for name in self._source.known if of_books is None else of_books:
             for figure in _figures(name, None if of_books is None else of_books.get(name)):
-                merged.setdefault(figure.name, figure)
-                if merged[figure.name] is not figure:
-                    merged[figure.name].samples += figure.samples
-        figures = [*merged.values(), *_of_store(of_books or {})]
-        registry.register(_Collected(figures))
+                merged = figures.setdefault(figure.name, figure)
+                if merged is not figure:
+                    merged.samples += figure.samples
+        for status in [*(of_books or {}).values()][:1]:  # the rulebooks have one store
+            said = "Bytes that the store takes on disk"
+            size = GaugeMetricFamily("tidegate_store_bytes", said, status["store_bytes"])
+            figures[size.name] = size
+        registry = CollectorRegistry()
+        registry.register(_Collected([*figures.values()]))
         return generate_latest(self._own) + generate_latest(registry)
 
 
 class _Collected:
-    """Figures that were taken before."""
+    """Figures that are known already."""
 
     def __init__(self, figures: Sequence[Metric]) -> None:
         self._figures = figures
@@ -93,86 +101,67 @@ class _Collected:
         return self._figures
 
 
-def _of_store(of_books: Mapping[str, Status]) -> Iterator[Metric]:
-    """What all of its rulebooks say alike."""
-    for status in [*of_books.values()][:1]:
-        said = "Bytes that the store takes on disk"
-        yield GaugeMetricFamily("tidegate_store_bytes", said, status["store_bytes"])
-
-
 def _figures(book: str, status: Status | None) -> Iterator[Metric]:
-    yield _level("store_up", "Whether the store answers", {(): float(status is not None)}, book)
+    """The figures of one rulebook; without a status, that the store does not answer."""
+    level = partial(_figure, GaugeMetricFamily, book)
+    count = partial(_figure, CounterMetricFamily, book)
+    yield level("store_up", "Whether the store answers", status is not None)
     if status is None:
         return
     for name, (key, said) in _COUNTS.items():
-        yield _count(name, said, {(): status[key]}, book)
+        yield count(name, said, status[key])
     for name, (key, said) in _LEVELS.items():
         if key in status:
-            yield _level(name, said, {(): status[key]}, book)
-    running = {(): float(status["state"] in LOOKED)}
-    yield _level("running", "Whether an engine has looked at all, and goes on", running, book)
-    states = {(state.replace(" ", "_"),): float(state == status["state"]) for state in STATES}
-    yield _level("state", "What the engine does: 1 for one of the states", states, book, "state")
+            yield level(name, said, status[key])
+    said = "Whether an engine has looked at all, and goes on"
+    yield level("running", said, status["state"] in LOOKED)
+    states = {state.replace(" ", "_"): state == status["state"] for state in STATES}
+    yield level("state", "What the engine does: 1 for one of the states", states, "state")
     for name, (key, said) in _INSTANTS.items():
         if status[key] is not None:
-            at = {(): datetime.fromisoformat(status[key]).timestamp()}
-            yield _level(name, said, at, book)
+            yield level(name, said, datetime.fromisoformat(status[key]).timestamp())
     for name, said in _LAGS.items():
         lag = status["lag"][name]
-        yield _level(f"lag_{name}", said, {} if lag is None else {(): lag}, book)
+        yield level(f"lag_{name}", said, {} if lag is None else lag)
+    rules, scripts = status["rules"], status["scripts"]
     for name, (key, said) in _DETECTIONS.items():
-        rules = {(row["rule"],): row[key] for row in status["rules"]}
-        yield _count(name, said, rules, book, "rule")
-    damped = {(row["rule"], by): n for row in status["rules"] for by, n in row["damped_by"].items()}
-    said = "Detections that damping has dropped"
-    yield _count("firings_damped", said, damped, book, "rule", "by")
-    dead = {(row["rule"],): row["dead"] for row in status["rules"]}
-    yield _level("firings_dead", "Detections of entries that are tried no more", dead, book, "rule")
-    parked = {(row["rule"],): float(row["state"] == "parked") for row in status["rules"]}
-    yield _level("rule_parked", "Whether a limit has parked the rule", parked, book, "rule")
-    parked = {(row["script"],): float(row["state"] == "parked") for row in status["scripts"]}
-    said = "Whether the script has run away and is parked"
-    yield _level("script_parked", said, parked, book, "script")
-    for name, said in _CARRIED.items():
-        for what in ("rule", "script"):
-            carried = {(row[what],): row[name] for row in status[f"{what}s"]}
-            yield _level(f"{what}_{name}", said, carried, book, what)
-    misfires = {(clock,): count for clock, count in status["misfires"].items()}
+        yield count(name, said, {row["rule"]: row[key] for row in rules}, "rule")
+    damped = {(row["rule"], by): n for row in rules for by, n in row["damped_by"].items()}
+    yield count("firings_damped", "Detections that damping has dropped", damped, "rule", "by")
+    dead = {row["rule"]: row["dead"] for row in rules}
+    yield level("firings_dead", "Detections of entries that are tried no more", dead, "rule")
+    for what, rows in (("rule", rules), ("script", scripts)):
+        parked = {row[what]: row["state"] == "parked" for row in rows}
+        yield level(f"{what}_parked", _PARKED[what], parked, what)
+        for name, said in _CARRIED.items():
+            yield level(f"{what}_{name}", said, {row[what]: row[name] for row in rows}, what)
     said = "Occurrences of a clock that were missed and passed over"
-    yield _count("misfires", said, misfires, book, "clock")
-    losing = {(): float(status["losing_ground_since"] is not None)}
+    yield count("misfires", said, status["misfires"], "clock")
     said = "Whether buckets take longer than what arrives meanwhile"
-    yield _level("losing_ground", said, losing, book)
-    quarantined = {(): float(len(status["quarantined"]))}
+    yield level("losing_ground", said, status["losing_ground_since"] is not None)
     said = "Texts that have ended Spark's Java, or outlasted their deadline, twice"
-    yield _level("quarantined", said, quarantined, book)
-    entries = {(state,): status[f"entries_{state}"] for state in ENTRY_STATES}
-    yield _level("entries", "Actions that are not finished", entries, book, "state")
-    for name, said in (("commits", "Commits"), ("seconds", "Seconds")):
-        lags = {(row["table"],): row[f"{name}_behind"] for row in status["tables"]}
-        known = {labels: lag for labels, lag in lags.items() if lag is not None}
-        said = f"{said} by which what was read is behind the table"
-        yield _level(f"table_lag_{name}", said, known, book, "table")
-    seconds = {(stage,): took for stage, took in status["stage_seconds"].items()}
-    yield _level("stage_seconds", "What each stage of the last bucket took", seconds, book, "stage")
+    yield level("quarantined", said, len(status["quarantined"]))
+    entries = {state: status[f"entries_{state}"] for state in ENTRY_STATES}
+    yield level("entries", "Actions that are not finished", entries, "state")
+    for name, unit in (("commits", "Commits"), ("seconds", "Seconds")):
+        lags = {row["table"]: row[f"{name}_behind"] for row in status["tables"]}
+        known = {table: lag for table, lag in lags.items() if lag is not None}
+        said = f"{unit} by which what was read is behind the table"
+        yield level(f"table_lag_{name}", said, known, "table")
+    said = "What each stage of the last bucket took"
+    yield level("stage_seconds", said, status["stage_seconds"], "stage")
 
 
-Values = Mapping[Any, float]  # by labels
-
-
-def _level(name: str, said: str, values: Values, book: str, *labels: str) -> Metric:
-    return _filled(
-        GaugeMetricFamily(f"tidegate_{name}", said, labels=["rulebook", *labels]), values, book
-    )
-
-
-def _count(name: str, said: str, values: Values, book: str, *labels: str) -> Metric:
-    return _filled(
-        CounterMetricFamily(f"tidegate_{name}", said, labels=["rulebook", *labels]), values, book
-    )
-
-
-def _filled(family: GaugeMetricFamily | CounterMetricFamily, values: Values, book: str) -> Metric:
-    for labels, value in values.items():
-        family.add_metric([book, *labels], value)
+def _figure(
+    kind: type[GaugeMetricFamily | CounterMetricFamily],
+    book: str,
+    name: str,
+    said: str,
+    values: Mapping[Any, float] | float,
+    *labels: str,
+) -> Metric:
+    """A family of figures. `values`: by its label, or by a tuple of its `labels`; or one number."""
+    family = kind(f"tidegate_{name}", said, labels=["rulebook", *labels])
+    for of, value in (values if isinstance(values, Mapping) else {(): values}).items():
+        family.add_metric([book, *((of,) if isinstance(of, str) else of)], float(value))
     return family

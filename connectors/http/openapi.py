@@ -1,4 +1,4 @@
-"""The inbox described for programs: OpenAPI 3.1, from the signals of a rulebook."""
+"""The description of the inbox in OpenAPI 3.1, from the signals of its rulebooks."""
 
 from __future__ import annotations
 
@@ -30,7 +30,8 @@ _REFUSALS = {
 
 
 def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[object]) -> Json:
-    """A path for each signal; `keys` say whether a client has to show who it is."""
+    """The description, with a path for each signal. `keys`: with any, requests are
+    authenticated."""
     signals: dict[str, list[SignalEvent]] = {}
     for event in (event for book in books.values() for event in book.events.values()):
         if isinstance(event, SignalEvent):
@@ -58,7 +59,7 @@ def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[ob
 
 
 def _signature() -> Json:
-    """The scheme, with an example on which a client's own code can be tried."""
+    """The scheme of signatures, with an example to try a client's code on."""
     secret, at, method = "0123456789abcdef", 1_772_442_000, "POST"
     target, body = "/signals/reported?from=till", '{"id": "report-1"}'
     said = "t=SECONDS,v2=HEX; HEX is HMAC-SHA256 by the key's secret over the same SECONDS, the "
@@ -117,7 +118,7 @@ def _stream() -> Json:
 
 
 def _signals(declared: Sequence[SignalEvent]) -> Json:
-    """What fits all declarations of a signal."""
+    """The schema of a signal that fits all its declarations."""
     name = id_name(declared)
     forms: list[Json] = []
     for event in declared:
@@ -135,7 +136,7 @@ def _signal(event: SignalEvent, id_name: str) -> Json:
 
 
 def _schema(kind: pa.DataType) -> Json:
-    """Of a value of that type, or null."""
+    """The schema of a value of a type, or null."""
     for is_kind, schema in _SCHEMAS:
         if is_kind(kind):
             return schema if isinstance(schema, dict) else schema(kind)

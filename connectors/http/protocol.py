@@ -1,5 +1,5 @@
-"""A connection's bounds: how long a request's headers may take to come, and what is sent to be
-taken; how long headers may be; and which connection makes room where there are too many."""
+"""Limits of a connection: seconds for a request's headers to arrive, seconds for the client to read
+an answer, bytes of headers; and which connection is closed where there are too many."""
 
 from __future__ import annotations
 
@@ -10,17 +10,17 @@ from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 from tidegate.connectors.http.refusal import Refusal, refused
 
-HEAD_BYTES_MAX = 65_536  # of a request beside its body, not counting the first piece
+HEAD_BYTES_MAX = 65_536  # of a request without its body; the piece that it begins in is not counted
 
 
 class Connection(HttpToolsProtocol):
-    """uvicorn's, which by itself waits for a silent client for as long as it likes."""
+    """uvicorn's connection with deadlines: uvicorn itself waits for a silent client for ever."""
 
     client_seconds_max: float  # set by the class of a server
     connections_max: int
     silent: dict[Connection, None]
-    """Those without a whole request in hand, by how long nothing of one has come: the longest comes
-    first."""
+    """The connections without a whole request, in order of the last byte that came: the one that
+    has been silent for longest is first."""
 
     def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
         self._deadlines: dict[str, asyncio.TimerHandle] = {}
@@ -91,7 +91,8 @@ class Connection(HttpToolsProtocol):
         self._refuse(b"400 Bad Request", "bad-request", msg.rstrip(".").lower())
 
     def _refuse(self, status: bytes, code: str, message: str) -> None:
-        """End the connection; a request before this one stays without an answer, not with this."""
+        """Close the connection with an error, unless an earlier request on it still waits for its
+        answer: the error would be taken for that answer."""
         cycle = self.cycle
         is_this_one = cycle is not None and cycle.more_body and not cycle.response_started
         if cycle is None or cycle.response_complete or (is_this_one and not self.pipeline):
@@ -102,13 +103,13 @@ class Connection(HttpToolsProtocol):
         self.transport.close()
 
     def _heard(self) -> None:
-        """Something of a request has come, and it is not whole."""
+        """Note that a part of a request has come: the connection is the last of the silent ones."""
         if self.silent.pop(self, self) is None:
             self.silent[self] = None
 
     def _make_room(self) -> None:
-        """End the connections that have been silent for longest, so that a client that has
-        something to say is heard: at the limit, uvicorn answers every request with 503."""
+        """Close the connections that have been silent for longest until there is room for another.
+        At its limit uvicorn would answer every request with 503."""
         while self.silent and len(self.connections) >= self.connections_max:
             longest = next(iter(self.silent))
             del self.silent[longest]
@@ -125,7 +126,7 @@ class Connection(HttpToolsProtocol):
 
 
 def connections(client_seconds_max: float, connections_max: int) -> type[asyncio.Protocol]:
-    """Connections of a server with that deadline, at most so many."""
+    """The class of a server's connections, with its deadline and its limit."""
     members: dict[str, Any] = {
         "client_seconds_max": client_seconds_max,
         "connections_max": connections_max,
@@ -135,11 +136,12 @@ def connections(client_seconds_max: float, connections_max: int) -> type[asyncio
 
 
 class Lingering:
-    """A transport whose `close` leaves time to read the answer. `seconds_max`: 0 leaves none.
+    """A transport whose `close` leaves the client time to read the answer.
 
-    To close a socket with unread bytes resets the connection, and a client that is reset loses the
-    answer that it has not read yet (RFC 9112, section 9.6). So our side is closed for writing only;
-    what still comes is dropped until the client closes too, or is given up.
+    Closing a socket that has unread bytes resets the connection. A client that is reset loses the
+    answer that it has not read yet (RFC 9112, section 9.6). Hence our side is closed for writing
+    only. What still comes is dropped until the client closes too, for at most `seconds_max`; 0
+    closes at once.
     """
 
     def __init__(self, transport: asyncio.Transport, seconds_max: float) -> None:

@@ -1,4 +1,4 @@
-"""The one way in which a request is refused: a status, and `{"error": {..}}`."""
+"""The refusal of a request: a status, and `{"error": {..}}`."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ JSON = "application/json"
 
 @dataclass(eq=False)
 class Refusal(Exception):
-    """A request that is not done. `path` leads to what is wrong in its body, `problems` are all
-    that are wrong; `close`: the rest of the request is not read."""
+    """A refused request. `path`: of the wrong value in its body. `problems`: all that is wrong.
+    `close`: the connection is closed, and the rest of the request is not read."""
 
     status: int
     code: str
@@ -42,7 +42,7 @@ def refused(refusal: Refusal) -> Response:
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """An answer as JSON; half a surrogate pair, which a client may have sent, is escaped."""
+    """An answer as JSON. Half a surrogate pair, which a client may have sent, is escaped."""
     return Response(json.dumps(value).encode(), status, headers, JSON)
 
 

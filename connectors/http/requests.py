@@ -1,4 +1,4 @@
-"""A request's body, read within limits of size, time and memory."""
+"""Reads the body of a request within limits of size, time and memory."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from starlette.requests import ClientDisconnect, Request
 
 from tidegate.connectors.http.refusal import JSON, Refusal
 
-HELD_BODIES = 16  # of the largest size, of all requests together
+HELD_BODIES = 16  # all bodies together are at most so many of the largest size
 
 
 class Bodies:
-    """The bodies that are read and held at a time."""
+    """The bodies that are in memory at the same time."""
 
     def __init__(self, bytes_max: int, seconds_max: float) -> None:
         self._bytes_max = bytes_max
@@ -56,15 +56,15 @@ class Bodies:
 
 
 def busy(message: str) -> Refusal:
-    """What passes: sent again later, with the same ids, it may be done."""
+    """The refusal of a request that may succeed if it is sent again, with the same ids."""
     headers = {"retry-after": "1"}
     hint = "send it again in a second, with the same ids"
     return Refusal(503, "busy", message, hint, headers=headers, close=True)
 
 
 def check_type(request: Request) -> None:
-    """A body is JSON by its name, which no page of another site may send unasked; one of another
-    protocol is not read."""
+    """Raises Refusal unless the headers name a JSON body: a browser lets no page of another site
+    send that unasked. A request to change the protocol is refused too."""
     if "upgrade" in request.headers.get("connection", "").lower():
         message = "the request asks for another protocol, so that its body is not read"
         hint = "send it without the header Upgrade; Java's client: version(HTTP_1_1)"

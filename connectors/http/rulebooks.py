@@ -1,4 +1,4 @@
-"""What the inbox knows of its rulebooks, at most a second old."""
+"""The rulebooks of the inbox and their status, at most a second old."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from tidegate.rules.model import Rulebook, Settings
 
 log = logging.getLogger(__name__)
 FRESH_SECONDS = 1.0
-LOOK_SECONDS = 0.2  # programs that wait are told so much later, at most
+LOOK_SECONDS = 0.2  # listeners learn of a bucket at most so much later
 Value = TypeVar("Value")
 
 
 class Kept(Generic[Value]):
-    """What a call in a thread answers, asked again once the answer is older than `seconds`; who
-    asks meanwhile waits for the same one."""
+    """The answer of a call that runs in a thread. It is asked again once it is older than
+    `seconds`. All who ask at the same time wait for the same answer."""
 
     def __init__(self, call: Callable[[], Value], seconds: float) -> None:
         self._call = call
@@ -32,7 +32,7 @@ class Kept(Generic[Value]):
         self._at = 0.0
 
     async def get(self) -> Value:
-        """Raises what the call raises, to all who wait for it."""
+        """The answer. What the call raises is raised to all who wait for it."""
         now = time.monotonic()
         if self._asked is None or (self._asked.done() and now - self._at > self._seconds):
             self._at = now
@@ -41,8 +41,8 @@ class Kept(Generic[Value]):
 
 
 class Source:
-    """The rulebooks that the inbox answers for, as the store keeps them: the one of a `name`, or
-    all. Raises EngineError `no-rulebook` where there is none, unless that `may_be_empty`."""
+    """The rulebooks that the inbox answers for, from the store: the one called `name`, or all.
+    Raises EngineError `no-rulebook` where there is none, unless it `may_be_empty`."""
 
     def __init__(
         self, store: SqlStore, name: str | None = None, *, may_be_empty: bool = False
@@ -74,7 +74,7 @@ class Source:
         return await kept.get()
 
     def _load(self) -> Mapping[str, Rulebook]:
-        """The rulebooks as they were registered last; while one cannot be had, as it was before."""
+        """The rulebooks as registered last. One that cannot be loaded stays as it was before."""
         try:
             kept = self.store.rulebooks()
         except TidegateError as error:

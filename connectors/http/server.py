@@ -1,4 +1,4 @@
-"""The inbox on a socket: begun, and ended with everything answered that was taken."""
+"""The inbox on a socket. At its end, every request that was accepted has its answer."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
 
 log = logging.getLogger(__name__)
-STOP_SECONDS = 30  # for requests in hand
+STOP_SECONDS = 30  # for requests that are being answered
 SECONDS_PER_DAY = 86_400
 _BEGIN_SECONDS = 0.005
 
@@ -55,10 +55,10 @@ def parse_address(text: str) -> Address:
 
 
 class Inbox:
-    """An HTTP inbox. Making it takes the port, whose clients wait until `begin`; `close` ends it.
+    """An HTTP inbox. The constructor takes the port; clients wait until `begin`. `close` ends it.
 
-    Raises EngineError `inbox-open` (another machine could reach it, and nobody would have to show
-    who he is), `inbox-secret`, `port-taken`.
+    Raises EngineError `inbox-secret`, `port-taken`, and `inbox-open`: there are no keys, and other
+    machines could reach the address.
     """
 
     def __init__(self, address: Address, policy: Policy) -> None:
@@ -69,7 +69,7 @@ class Inbox:
         self.address = Address(address.host, int(self._socket.getsockname()[1]))
 
     def close(self) -> None:
-        """Take nothing more, answer what was taken, give the port back."""
+        """Accept nothing more, answer what was accepted, give the port back."""
         self._stack.close()
 
     def begin(
@@ -80,9 +80,11 @@ class Inbox:
         on_written: Callable[[], None] = lambda: None,
         beside: Beside | None = None,
     ) -> Self:
-        """Answer from now on, in a thread: for the rulebook that the store keeps under that name,
-        or for all of them; within `limits`, by default theirs. `beside` engines that start the
-        store may have none yet."""
+        """Answer from now on, in a thread: for one rulebook of the store, or for all.
+
+        `limits`: by default those of the rulebooks. `beside`: the engines of this process. With
+        them, the store may have no rulebook yet.
+        """
         store: SqlStore = self._stack.enter_context(open_store(store_url, create=False))
         source = Source(store, rulebook, may_be_empty=beside is not None)
         limits = limits or source.limits
@@ -139,8 +141,9 @@ def _bound(address: Address, *, guarded: bool) -> socket.socket:
 
 
 def _check_window(settings: Settings) -> None:
-    """A signature is good for less long than its signals' ids are known (G28): it may be of a clock
-    that is ahead."""
+    """Raises EngineError where a signature stays valid after the ids of its signals are forgotten:
+    the request could be sent again (G28). Twice the window counts: the client's clock may be ahead.
+    """
     if 2 * settings.inbox_window_seconds > settings.history_retention_days * SECONDS_PER_DAY:
         raise EngineError(
             "inbox-window",
@@ -172,7 +175,7 @@ def _server(app: App, settings: Settings) -> uvicorn.Server:
 
 
 def _stop(app: App, server: uvicorn.Server, thread: threading.Thread) -> None:
-    """Take nothing more; what was taken is written and answered."""
+    """Accept nothing more; what was accepted is written and answered."""
     app.streams.stopping = True
     server.should_exit = True
     thread.join()

@@ -1,4 +1,4 @@
-"""Programs that wait: what a rule detects, as server-sent events, from a position on."""
+"""Streams to listening programs: what a rule detects, as server-sent events, from a position on."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ from tidegate.rules.model import Rulebook
 
 KEEPALIVE_SECONDS = 15.0
 _STATUS = {"bad-position": 400, "position-gone": 410}
-READERS = 4  # threads of their own, so that no signal waits for many streams
-PAGE_ITEMS = 100  # all that a stream holds: the store is its buffer
+READERS = 4  # threads for streams alone, so that no signal waits behind them
+PAGE_ITEMS = 100  # a stream holds no more in memory: the store is its buffer
 
 
 class Streams:
-    """All streams of a server. A client that does not read on is dropped by its connection."""
+    """All streams of a server. The connection of a client that stops reading is closed."""
 
     def __init__(self, source: Source, streams_max: int) -> None:
         self._source = source
@@ -42,10 +42,10 @@ class Streams:
         self.stopping = False
 
     async def open(self, request: Request, key: Key) -> StreamingResponse:
-        """Begins behind `Last-Event-ID`, or else `since`, or else now. Raises Refusal."""
+        """A stream from `Last-Event-ID` on, else from `since`, else from now. Raises Refusal."""
         if self.open_count >= self._streams_max:
             raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
-        self.open_count += 1  # before anything is waited for: others open theirs meanwhile
+        self.open_count += 1  # before the first await: other streams open meanwhile
         try:
             return _Stream(self, self._events(*await self._tail(request, key)))
         except BaseException:

@@ -1,6 +1,7 @@
-"""Sends requests of webhooks (`engine.core.policy.Poster`), many at a time, from one thread.
+"""Sends the requests of webhooks, many at a time, from one thread. Implements
+`engine.core.policy.Poster`.
 
-Every address is looked at when a connection to it is made, whatever a name was resolved to before.
+The address is checked at each connection: a name may resolve to another address each time.
 """
 
 from __future__ import annotations
@@ -27,24 +28,24 @@ from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.signing import SIGNATURE, signature
 from tidegate.rules.analysis.webhooks import host_of
 
-ANSWER_BYTES_MAX = 65_536  # are read, so that the connection can be used again
+ANSWER_BYTES_MAX = 65_536  # of an answer are read, so that the connection can be used again
 RETRY_AFTER_SECONDS_MAX = 3_600.0
 UNSENT = Answer("not sent before the engine was stopped", sent=False)
 _LATER = frozenset({408, 425, 429})  # of the statuses below 500
 
 
 class _PrivateError(OSError):
-    """An address is not one of the internet's."""
+    """The address is not a public one of the internet."""
 
     def __init__(self) -> None:
         super().__init__(errno.EACCES, "private")
 
 
 class WebhookPoster:
-    """`hosts`: those that may be called, see `engine.core.policy.Policy`. At most `in_flight_max`
-    requests at a time, all callers' together; an answer is waited for `seconds_max`. `tls`: by
-    default the system's certificates are trusted. `stopped`: whether the engine was asked to
-    stop."""
+    """Sends requests. `hosts`: those that may be called, see `engine.core.policy.Policy`.
+    `in_flight_max`: requests at a time, of all callers together. `seconds_max`: how long an answer
+    may take. `tls`: by default the system's certificates are trusted. `stopped`: whether the engine
+    was asked to stop."""
 
     def __init__(
         self,
@@ -67,9 +68,9 @@ class WebhookPoster:
         self._sessions: dict[bool, aiohttp.ClientSession] = {}  # by: may an address be private
 
     def post(self, posts: Sequence[Post]) -> Sequence[Answer]:
-        """See `engine.core.policy.Poster`. Once so many requests have failed in a row as may be
-        in flight, the rest is not sent: a host that is away would keep others waiting for long.
-        Neither is it once the engine was asked to stop."""
+        """See `engine.core.policy.Poster`. After `in_flight_max` failures in a row the rest is not
+        sent: a host that is away would keep all others waiting. Nor is it sent once the engine was
+        asked to stop."""
         loop = self._running()
         try:
             return asyncio.run_coroutine_threadsafe(self._all(posts), loop).result()
@@ -77,7 +78,7 @@ class WebhookPoster:
             raise SinkError("[webhook-ended] the engine ended before an answer came") from None
 
     def close(self) -> None:
-        """End all that is under way, and send nothing more. May be called from any thread."""
+        """End the requests in flight, and send nothing more. May be called from any thread."""
         with self._begin:
             self._closed = True
             loop, self._loop = self._loop, None
@@ -121,7 +122,7 @@ class WebhookPoster:
         )
 
     async def _all(self, posts: Sequence[Post]) -> list[Answer]:
-        if not self._sessions:  # they are made where they run
+        if not self._sessions:  # a session is made in the loop that it runs in
             self._sessions = {kind: self._session(private=kind) for kind in (False, True)}
         answers: list[Answer] = [Answer("not sent")] * len(posts)
         waiting = iter(range(len(posts)))
@@ -165,7 +166,8 @@ class WebhookPoster:
             return self._failure(host, post.url, error)
 
     def _target(self, url: str) -> tuple[str, int, bool | None, URL]:
-        """Host and port of a URL, whether the policy lists them, and for private addresses."""
+        """Host and port of a URL; whether the policy allows private addresses for them, None where
+        it does not list them; and the URL itself."""
         if url not in self._targets:
             self._targets[url] = (
                 *host_of(url),
@@ -175,7 +177,7 @@ class WebhookPoster:
         return self._targets[url]
 
     def _failure(self, host: str, url: str, error: Exception) -> Answer:
-        """Why there is no answer: a name of a host is all that it says."""
+        """Why there is no answer. It names the host only: the rest of a URL may be secret."""
         match error:
             case TimeoutError():
                 return Answer(f"{host} did not answer within {self._seconds_max:g} s")
@@ -184,15 +186,15 @@ class WebhookPoster:
             case aiohttp.ClientConnectorCertificateError() | aiohttp.ClientConnectorSSLError():
                 return Answer(f"{host} has no certificate that is trusted")
             case aiohttp.ClientConnectorError(os_error=_PrivateError()):
-                said = "has an address that is not of the internet, and the policy does not let it"
+                said = "has a private address, which the policy does not allow"
                 return Answer(f"{host} {said}: {entry_of(url, private=True)}", lasting=True)
             case aiohttp.ClientConnectorError(os_error=refused):
                 return Answer(f"no connection to {host}: {_named(refused)}")
             case aiohttp.ServerDisconnectedError() | aiohttp.ClientOSError():
                 return Answer(f"{host} ended the connection before it answered")
             case aiohttp.InvalidURL():
-                return Answer(f"{host} is no name of a host, and no address", lasting=True)
-        return Answer(f"{host} did not answer as HTTP has it ({type(error).__name__})")
+                return Answer(f"{host} is neither the name of a host nor an address", lasting=True)
+        return Answer(f"{host} did not answer in HTTP ({type(error).__name__})")
 
 
 def _answer(host: str, response: aiohttp.ClientResponse) -> Answer:
@@ -206,7 +208,7 @@ def _answer(host: str, response: aiohttp.ClientResponse) -> Answer:
 
 
 def _after_seconds(text: str) -> float:
-    """What `Retry-After` asks for: seconds, or a time."""
+    """How long `Retry-After` asks to wait: it holds seconds, or a time."""
     seconds = 0.0
     with suppress(ValueError):
         if text.isascii() and text.isdigit():
@@ -219,7 +221,7 @@ def _after_seconds(text: str) -> float:
 
 
 async def _read(response: aiohttp.ClientResponse) -> None:
-    """Read an answer to its end, unless it is long."""
+    """Read an answer to its end; close the connection if it is too long."""
     left = ANSWER_BYTES_MAX
     async for chunk in response.content.iter_any():
         left -= len(chunk)
@@ -233,7 +235,7 @@ def _named(error: OSError) -> str:
 
 
 def _public_socket(address: tuple[Any, ...]) -> socket.socket:
-    """A socket for an address, if that is one of the internet."""
+    """A socket for a public address. Raises _PrivateError for any other."""
     family, kind, proto, _, sockaddr = address
     if not public(str(sockaddr[0])):
         raise _PrivateError

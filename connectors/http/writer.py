@@ -1,5 +1,5 @@
-"""Group commit: requests queue their signals; one thread writes all that is queued, in one
-transaction after another."""
+"""Group commit: requests queue their signals, and one thread writes the queue, transaction after
+transaction."""
 
 from __future__ import annotations
 
@@ -16,15 +16,15 @@ from tidegate.engine.store.posts import Posted, Taken
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
-GROUP_SIGNALS = 20_000  # a transaction takes no further request once it has so many
+GROUP_SIGNALS = 20_000  # a transaction with so many takes no further request
 WAITING_SIGNALS_MAX = 200_000
-PAUSE_SECONDS = 0.001  # between two transactions, in which another program's may begin
+PAUSE_SECONDS = 0.001  # between two transactions, so that another program's may begin
 Answer = int | Taken | EngineError
 Future = asyncio.Future[int | Taken]
 
 
 class FullError(Exception):
-    """So many signals wait to be written that no more are taken."""
+    """The queue is full: no more signals are taken."""
 
 
 @dataclass(slots=True)
@@ -35,11 +35,11 @@ class _Waiting:
 
 
 class Writer:
-    """Writes requests durably, in the order in which they came; all that wait when
-    a transaction begins are part of it, and each is answered for itself.
+    """Writes requests durably, in the order in which they came. A transaction takes all requests
+    that wait when it begins; each gets an answer of its own.
 
-    `on_written` is called after each transaction. Times of receipt are the store's, and later for
-    each request than for the one before.
+    `on_written` is called after each transaction. Times of receipt are by the store's clock, and
+    differ: each request has a later one than the request before.
     """
 
     def __init__(self, store: SqlStore, on_written: Callable[[], None]) -> None:
@@ -55,7 +55,7 @@ class Writer:
         self._thread.start()
 
     def submit(self, posted: Posted) -> Future:
-        """Hand over a request, from an event loop; its answer comes after the transaction. Raises
+        """Queue a request, from an event loop. Its answer comes after its transaction. Raises
         FullError."""
         loop = asyncio.get_running_loop()
         future: Future = loop.create_future()
@@ -81,7 +81,7 @@ class Writer:
             time.sleep(PAUSE_SECONDS)
 
     def _group(self) -> list[_Waiting]:
-        """What the next transaction holds; nothing once this is closed."""
+        """The requests of the next transaction; none once the writer is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
             group: list[_Waiting] = []
@@ -109,7 +109,7 @@ class Writer:
         return answers
 
     def _tell(self, error: EngineError | None) -> None:
-        """Once when it begins to fail, once when it is over."""
+        """Log that writing begins to fail, and that it works again, each once."""
         if error is not None and not self._failing:
             log.error("the inbox cannot write: %s", error)
         elif error is None and self._failing:

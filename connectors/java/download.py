@@ -1,4 +1,4 @@
-"""One file from one of several places, whole or not at all."""
+"""Downloads a file from one of several places, whole or not at all."""
 
 from __future__ import annotations
 
@@ -16,22 +16,22 @@ from tidegate.connectors.java.repositories import shown
 
 log = logging.getLogger(__name__)
 
-ATTEMPTS = 5  # one after the other without a byte gained
+ATTEMPTS = 5  # in a row that have gained no byte
 BACKOFF_SECONDS = (1.0, 2.0, 4.0, 8.0)
 TIMEOUT_SECONDS = 30
 TOLD_EVERY_SECONDS = 5.0
 BYTES_MAX = 100_000_000
 _BLOCK_BYTES = 1 << 16
-_HOPELESS = (400, 401, 403, 404, 410)  # to ask again would not help
+_HOPELESS = (400, 401, 403, 404, 410)  # another attempt would get the same
 
 
 class FetchError(Exception):
-    """A file could not be had from anywhere; says why, and where from."""
+    """No place has given the file; the message names the first place and its reason."""
 
 
 def fetch(urls: Sequence[str], sha256: str) -> bytes:
-    """The bytes with this digest, from the first of `urls` that has them. A connection that is cut
-    is taken up where it ended, after a pause that doubles. Raises FetchError."""
+    """The bytes with this digest, from the first of `urls` that has them. After a cut connection
+    the download goes on where it ended; pauses double. Raises FetchError."""
     said = ""
     for url in urls:
         try:
@@ -66,7 +66,7 @@ def _fetched(url: str, sha256: str) -> bytes:
 
 
 def _go_on(url: str, got: bytearray) -> None:
-    """Read on behind what was got, to the end; from the beginning where the server cannot."""
+    """Read on after the bytes `got`; from the beginning where the server cannot resume."""
     with urllib.request.urlopen(_request(url, len(got)), timeout=TIMEOUT_SECONDS) as answer:  # noqa: S310
         if getattr(answer, "status", None) != http.client.PARTIAL_CONTENT:
             got.clear()

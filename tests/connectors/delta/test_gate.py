@@ -202,7 +202,7 @@ REFUSED = {
     "SET a = 1": ("sql-kind", "SET is no action"),
     "INSERT INTO alerts SELECT 1, 'x'; INSERT INTO alerts SELECT 2, 'y'": (
         "sql-syntax",
-        "one statement an sql item",
+        "write one statement in each sql item",
     ),
     "BEGIN INSERT INTO alerts SELECT 1, 'x'; END": ("sql-kind", "SQL scripting"),
     "EXECUTE IMMEDIATE 'SELECT 1'": ("sql-kind", "EXECUTE IMMEDIATE"),

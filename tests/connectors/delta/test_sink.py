@@ -468,8 +468,8 @@ def test_g25_a_version_past_retention_is_not_asked_for_again(
         answers = bank.conditions.hold([replace(asked, versions={"accounts": version})])
         [failure] = answers.failed.values()
         assert failure.lasting
-        assert "bank.yaml:3:5 sees what is there no more (VACUUM" in failure.error
-        assert f"accounts version {version}; a redrive asks" in failure.error
+        assert "bank.yaml:3:5 needs versions that are gone (VACUUM" in failure.error
+        assert f"accounts version {version}; a redrive reads" in failure.error
     bank.catalog.close()
 
 

@@ -98,8 +98,8 @@ def test_everything_is_read_from_the_start(copy: Lake) -> None:
 @pytest.mark.parametrize(
     ("cursor", "missing", "code", "named"),
     [
-        (1, [2], "log-gap", "no version 2, but version 3"),
-        (0, [2], "log-gap", "no version 2, but version 3"),
+        (1, [2], "log-gap", "version 3, but not version 2"),
+        (0, [2], "log-gap", "version 3, but not version 2"),
         (3, [3], "table-truncated", "ends at version 2, but version 3"),
     ],
 )
