@@ -6,13 +6,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from pyspark.sql import DataFrame, SparkSession
-from pyspark.sql.types import (
-    BooleanType,
-    StructField,
-    StructType,
-    TimestampNTZType,
-    TimestampType,
-)
+from pyspark.sql.types import BooleanType, StructField, StructType, TimestampNTZType, TimestampType
 
 from tidegate.connectors.delta import nodes
 from tidegate.connectors.delta.analysis import Analysis, unresolved

@@ -1,5 +1,5 @@
-"""How a command runs: without the cycle collector where it is brief, its errors as messages on
-stderr and as the exit codes of the language."""
+"""How commands run: errors become messages on stderr and exit codes; short commands do without the
+cycle collector."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ OF_THE_CALLER = {
 
 
 def brief(command: Callable[P, T]) -> Callable[P, T]:
-    """A command without the cycle collector: what it makes lives until it ends, and looking through
-    a rulebook of 5,000 rules again and again took a quarter of its time."""
+    """A short command, run without the cycle collector: its objects live until it ends. On 5,000
+    rules the collector took a quarter of the time."""
 
     @functools.wraps(command)
     def run(*args: P.args, **options: P.kwargs) -> T:
@@ -43,12 +43,12 @@ def brief(command: Callable[P, T]) -> Callable[P, T]:
 
 
 class Commands(click.Group):
-    """Turns tidegate's errors into messages on stderr and the exit codes of the language."""
+    """The commands. Errors of tidegate become messages on stderr and exit codes."""
 
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """For a misspelt command, none is suggested that changes state."""
+        """For a misspelt command, suggest only commands that change nothing."""
         try:
             return super().resolve_command(ctx, args)
         except click.exceptions.NoSuchCommand as error:
@@ -75,6 +75,6 @@ class Commands(click.Group):
 
 
 def exit_code(error: Exception) -> int:
-    """3 where the engine failed, but not for what it was asked wrongly."""
+    """An error's exit code: 3 for the engine's failures, 1 or 2 for a wrong request."""
     own = getattr(error, "exit_code", EngineError.exit_code)
     return OF_THE_CALLER.get(getattr(error, "code", ""), own)

@@ -1,5 +1,5 @@
-"""The command `tidegate`. Commands import what they need when they run: `validate` and `simulate`
-must start without Spark and SQLAlchemy."""
+"""The command `tidegate`. A command imports what it needs when it runs: `validate` and `simulate`
+start without Spark and SQLAlchemy."""
 
 from __future__ import annotations
 
@@ -174,8 +174,8 @@ def simulate(
 
 
 def _leave_out_pandas() -> None:
-    """Arrow looks for pandas when it makes its first array, which takes longer than a small
-    simulation; what needs pandas later still finds it."""
+    """Hide pandas while Arrow makes its first array: Arrow would import it, which takes longer than
+    a small simulation. Later imports find it again."""
     import pyarrow
 
     class Absent:
@@ -191,22 +191,22 @@ def _leave_out_pandas() -> None:
 
 @main.command()
 @click.argument("rulebooks", metavar="RULEBOOK..", nargs=-1, required=True, type=FILE)
-@click.option("--once", is_flag=True, help="Everything visible at the start, then end.")
+@click.option("--once", is_flag=True, help="Take all that is visible at the start, then end.")
 @click.option("--until-idle", is_flag=True, help="End when there is nothing left to do.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
-@click.option("--watch", is_flag=True, help="Take the file over when it changes.")
+@click.option("--watch", is_flag=True, help="Take over the file whenever it changes.")
 @click.option("--lease-wait", default="0", metavar="D", help="Wait so long for another engine.")
 @click.option(
     "--standby",
     is_flag=True,
-    help="Prepare all, wait until no other engine runs the rulebook, then go on in its place.",
+    help="Prepare everything, wait until no other engine runs the rulebook, then take over.",
 )
 @click.option(
     "--if-held",
     type=click.Choice(["fail", "skip"]),
     default="fail",
     show_default=True,
-    help="Where another engine runs the rulebook: an error, or nothing is done and all is well.",
+    help="Where another engine runs the rulebook: fail, or do nothing and succeed.",
 )
 @serve.http
 @click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
@@ -234,8 +234,8 @@ def run(
 ) -> None:
     """Run a rulebook on its tables; or several on one store, each with a loop of its own.
 
-    Settings are those of each rulebook: so many actions of each run in parallel. What stops one is
-    told at once, and the others go on; the exit code is the worst of all.
+    Settings hold for each rulebook by itself. What stops one rulebook is reported at once, and the
+    others go on; the exit code is the worst of all.
     """
     from tidegate.engine.app import Engines
     from tidegate.engine.app.serve import inbox_at
@@ -249,8 +249,8 @@ def run(
     wait_seconds = seconds_of(lease_wait, "--lease-wait")
     if standby and (once or until_idle or wait_seconds or if_held == "skip"):
         raise click.UsageError(
-            "--standby waits for ever, and goes on for ever: it goes with none of "
-            "--once, --until-idle, --lease-wait and --if-held skip"
+            "--standby waits and runs without an end: it excludes --once, --until-idle, "
+            "--lease-wait and --if-held skip"
         )
     if len(rulebooks) > 1 and not store:
         raise click.UsageError("several rulebooks need one store: --store URL, or TIDEGATE_STORE")
@@ -279,14 +279,14 @@ def run(
     except Exception as error:
         if len(rulebooks) == 1 or error not in engines.failures.values():
             raise
-        raise SystemExit(exit_code(error)) from error  # it was told when it happened
+        raise SystemExit(exit_code(error)) from error  # it was logged when it happened
     raise SystemExit(OBSTRUCTED if left else 0)
 
 
 @main.command()
 @rulebook_file
-@click.option("--repeat", is_flag=True, help="Do what the store has forgotten again.")
-@click.option("--from", "start", type=click.Choice(["now"]), help="Pass over it.")
+@click.option("--repeat", is_flag=True, help="Do again what the store has forgotten.")
+@click.option("--from", "start", type=click.Choice(["now"]), help="Skip what it has forgotten.")
 @store_url
 @overrides
 @spark_conf
@@ -300,8 +300,8 @@ def adopt(
     spark_conf: tuple[str, ...],
     as_json: bool,
 ) -> None:
-    """Go on with a store that does not know what its tables hold, such as a restored one: lists
-    what is in doubt."""
+    """Go on with a store that is older than its tables, such as a restored one. Lists the entries
+    in doubt."""
     from tidegate.engine.app.tables import adopt_store
 
     if repeat == (start is not None):

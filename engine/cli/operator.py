@@ -1,5 +1,4 @@
-"""Commands of an operator: they show what an engine did and what stands in its way, and ask it to
-change something."""
+"""The commands of an operator: show what an engine did and what is stuck, and ask for changes."""
 
 from __future__ import annotations
 
@@ -31,7 +30,7 @@ of_limit = click.option(
 @click.command()
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="K=V ..")
-@click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field without a value.")
+@click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field that is null.")
 @click.option("--id", "signal_id", help="The client's id: the same id twice is one occurrence.")
 @own_rulebook
 @of_store
@@ -49,7 +48,7 @@ def signal(
 
     given: dict[str, str | None] = {**pairs(fields, "a field")}
     if twice := [field for field in nulls if field in given]:
-        raise click.UsageError(f"{twice[0]} is given a value, and --null")
+        raise click.UsageError(f"{twice[0]} has both a value and --null")
     given |= dict.fromkeys(nulls)
     result = raise_signal(
         the_store(at.store, rulebook_file),
@@ -92,7 +91,7 @@ def reset(table: str, start: str, at: At) -> None:
     type=click.Choice(
         ["pending", "held", "dead", "done", "skipped", "redriven", "failed", "damped"]
     ),
-    help="Only those with an action in this state; failed: whose condition does not hold; damped.",
+    help="Only those with an action in this state; failed: their condition does not hold.",
 )
 @click.option("--before", metavar="FIRING", help="Only those that come before this one.")
 @of_limit
@@ -120,7 +119,7 @@ def firings(
     if entry is not None:
         given = {name for name in context.params if _given(context, name)}
         if given - {"entry", "store", "name", "as_json"}:
-            raise click.UsageError("--entry goes with none of the other choices")
+            raise click.UsageError("--entry excludes all other choices")
         output.entry(show_entry(url, name, entry), as_json=at.as_json)
         return
     chosen = Chosen(
@@ -150,7 +149,7 @@ def _given(context: click.Context, name: str) -> bool:
 
 
 @click.command()
-@click.option("-v", "--verbose", is_flag=True, help="Also their fields, and all that was said.")
+@click.option("-v", "--verbose", is_flag=True, help="With their fields and the full messages.")
 @of_limit
 @of_store
 def rejected(verbose: bool, limit: int, at: At) -> None:
@@ -163,10 +162,10 @@ def rejected(verbose: bool, limit: int, at: At) -> None:
 
 @click.command()
 @click.argument("entry", type=int)
-@click.option("--unsealed", is_flag=True, help="Though it cannot be sealed: its target is gone.")
+@click.option("--unsealed", is_flag=True, help="Even without a seal, for its target is gone.")
 @of_store
 def skip(entry: int, unsealed: bool, at: At) -> None:
-    """Seal an entry, so that it can land no more, and pass over it."""
+    """Give an entry up: it is sealed, so that it can never land."""
     from tidegate.engine.control.requests import pass_over
 
     option = "unsealed" if unsealed else None
@@ -178,7 +177,7 @@ def skip(entry: int, unsealed: bool, at: At) -> None:
 @click.option(
     "--all", "all_", is_flag=True, help="Every dead or held one; of a rule: --all [RULE]."
 )
-@click.option("--may-double", is_flag=True, help="Though it may have landed: nobody can know.")
+@click.option("--may-double", is_flag=True, help="Even if it may have landed already.")
 @of_store
 def redrive(which: str | None, all_: bool, may_double: bool, at: At) -> None:
     """Seal an entry and run a new one in its place, with its rule's present text."""
@@ -198,7 +197,7 @@ def redrive(which: str | None, all_: bool, may_double: bool, at: At) -> None:
 @of_limit
 @of_store
 def dead(rule: str | None, limit: int, at: At) -> None:
-    """Dead letters: actions that are not tried any more, the newest last."""
+    """Dead letters: actions that are no longer tried, the newest last."""
     from tidegate.engine.control.firings import list_dead
 
     output.dead(list_dead(at.url, at.name, rule, limit), as_json=at.as_json)
@@ -209,8 +208,7 @@ def dead(rule: str | None, limit: int, at: At) -> None:
 @of_key
 @of_store
 def enable(rule: str, key: tuple[str, ...], at: At) -> None:
-    """Let a rule go on that a limit has parked, or that was disabled, and forgive its texts that
-    are in quarantine: they run again."""
+    """Let a parked or disabled rule go on. Its texts in quarantine run again."""
     from tidegate.engine.control.requests import switch_rule
 
     given = pairs(key, "--key")
@@ -220,12 +218,12 @@ def enable(rule: str, key: tuple[str, ...], at: At) -> None:
 
 @click.command()
 @click.argument("rule")
-@click.option("--purge", is_flag=True, help="Its actions that are not done yet never run.")
+@click.option("--purge", is_flag=True, help="Its open actions never run.")
 @of_key
 @of_store
 def disable(rule: str, purge: bool, key: tuple[str, ...], at: At) -> None:
-    """Stop a rule, and those that use it as an event, until `enable`. For a key it only stops
-    firing."""
+    """Stop a rule, and the rules that use it as an event, until `enable`. With --key it only stops
+    firing for that key."""
     from tidegate.engine.control.requests import switch_rule
 
     if purge and key:
@@ -239,7 +237,7 @@ def disable(rule: str, purge: bool, key: tuple[str, ...], at: At) -> None:
 @click.argument("file", required=False, type=FILE)
 @of_store
 def reload(file: Path | None, at: At) -> None:
-    """Have the engine that runs take over a changed rulebook, by default from its file."""
+    """Ask the running engine to take over a changed rulebook, by default from its file."""
     from tidegate.engine.control.requests import reload_rulebook
 
     output.record(reload_rulebook(at.url, at.name, file), as_json=at.as_json)

@@ -1,4 +1,4 @@
-"""Options that commands share, and the store that they mean."""
+"""Options that several commands have, and the store that a command means."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ class At:
 
 
 def of_store(command: Command) -> Command:
-    """Options of the commands that need the store only, given as `at`."""
+    """Adds the options of a command on a store; it gets them as `at`."""
 
     @wraps(command)
     def called(
@@ -55,7 +55,7 @@ def of_store(command: Command) -> Command:
 
 
 def the_store(url: str | None, rulebook: Path | None = None) -> str:
-    """The store's URL: given, or SQLite beside the rulebook."""
+    """The store's URL: the given one, else SQLite beside the rulebook."""
     if url:
         return url
     if rulebook is not None:
@@ -82,7 +82,7 @@ def pairs(items: tuple[str, ...], option: str) -> dict[str, str]:
 
 
 def seconds_of(text: str, option: str) -> float:
-    """A duration on the command line; a usage error where it is none."""
+    """The seconds of a duration on the command line. Raises UsageError."""
     from tidegate.rules.expressions.durations import duration_micros
 
     try:
@@ -93,7 +93,7 @@ def seconds_of(text: str, option: str) -> float:
 
 
 def instant_of(text: str | None, option: str) -> int | None:
-    """A time on the command line, ISO 8601, seconds, or how long ago; microseconds."""
+    """The microseconds of a time on the command line: ISO 8601, seconds, or how long ago."""
     from tidegate.engine.replay.times import INSTANTS, of_argument
     from tidegate.rules.expressions.durations import duration_micros
 

@@ -1,6 +1,7 @@
 """What commands print: results on stdout, as tables for people or as JSON lines for programs.
 
-All of it goes through here, so that no value of a table or a file can act on a terminal.
+All output goes through here, where control characters are escaped: no value of a table or a file
+can act on the terminal.
 """
 
 from __future__ import annotations
@@ -17,12 +18,7 @@ from typing import IO, TYPE_CHECKING, Any
 import click
 import orjson
 
-from tidegate.engine.cli.screens import (
-    entry_lines,
-    firing_lines,
-    overview_lines,
-    status_lines,
-)
+from tidegate.engine.cli.screens import entry_lines, firing_lines, overview_lines, status_lines
 from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
@@ -33,8 +29,8 @@ from tidegate.rules.model import Rulebook
 if TYPE_CHECKING:
     from tidegate.engine.core.state import BucketReport
 
-NEVER_WRAPPED = frozenset({"firing_id"})  # is copied
-PIPE_COLUMNS = 10_000  # of what is no terminal: a row is a line
+NEVER_WRAPPED = frozenset({"firing_id"})  # people copy it
+PIPE_COLUMNS = 10_000  # width where stdout is no terminal: a row is one line
 CELL_MAX = 500  # characters of a value in a table
 LINE_MAX = 4_000  # characters of a line of a message
 
@@ -62,7 +58,7 @@ def stream() -> IO[bytes]:
 
 
 class _Terminal:
-    """A terminal that JSON lines are written to."""
+    """A binary stream to a terminal, on which control characters are escaped."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
@@ -75,8 +71,8 @@ class _Terminal:
 
 
 class LogFormatter(logging.Formatter):
-    """Log lines as they may be shown: with the time of day, the first of each further day with its
-    date, what is wrong with its level."""
+    """Formats log lines: the time of day, with the date on the first line of a new day; the level
+    unless it is INFO; the rulebook where there are several."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -96,7 +92,7 @@ def json_line(value: Mapping[str, Any]) -> None:
     """One JSON object and a newline on stdout, at once (a reader may be waiting)."""
     try:
         text = orjson.dumps(value, default=plain).decode()
-    except TypeError:  # half a surrogate pair, which only an escape can tell
+    except TypeError:  # half a surrogate pair, which json writes as an escape
         text = json.dumps(value, default=str)
     sys.stdout.write(in_json(text) + "\n")
     sys.stdout.flush()
@@ -112,8 +108,8 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
     for column in columns:
         made.add_column(Text(column), overflow="fold", no_wrap=column in NEVER_WRAPPED)
     for row in rows:
-        made.add_row(*(Text(_cell(cell)) for cell in row))  # a plain str would be markup
-    say(in_line(title))  # Rich would fold it to the table's width
+        made.add_row(*(Text(_cell(cell)) for cell in row))  # Rich reads markup in a plain str
+    say(in_line(title))  # Rich would wrap a title to the table's width
     Console(width=None if sys.stdout.isatty() else PIPE_COLUMNS).print(made)
 
 
@@ -170,8 +166,8 @@ def _problem(problem: Problem) -> dict[str, Any]:
 
 
 def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:
-    """A callback that prints one line a bucket, for people with `stages` the seconds of each; with
-    its rulebook's name, if it gets one."""
+    """A callback that prints one line for each bucket, with the rulebook's name if it gets one.
+    `stages`: for people, also the seconds of each stage."""
 
     def as_line(rulebook: str, report: BucketReport) -> None:
         named = {"rulebook": rulebook} if rulebook else {}
@@ -265,7 +261,7 @@ def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
 
 
 def _plainly(value: Any) -> Any:
-    """A list or mapping as people read it."""
+    """A cell of a table: a list as `a; b`, a mapping as JSON."""
     if isinstance(value, list):
         return "; ".join(str(_plainly(one)) for one in value)
     return shown(value) if isinstance(value, Mapping) else value
@@ -282,7 +278,7 @@ def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: boo
 
 
 def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
-    """A line of `tidegate listen`: a firing, or a signal."""
+    """One item of `tidegate listen`: a firing, or a signal."""
     if as_json:
         json_line({**value, "position": position})
     elif "firing_id" in value and "rule" in value:

@@ -1,4 +1,5 @@
-"""`tidegate run`: engines from their beginning to their end, and what is left in their way."""
+"""`tidegate run`: opens engines, runs them to their end, and reports the obstacles that are
+left."""
 
 from __future__ import annotations
 
@@ -23,7 +24,8 @@ def run_engines(
     until_idle: bool,
     poll_seconds: float,
 ) -> int:
-    """Run them, beside an inbox if one is to be made. How many obstacles are left; each is told."""
+    """Run the engines, with an inbox if there is one to make. Reports every obstacle that is left,
+    and returns how many."""
     from tidegate.engine.app import stop_on_signals
     from tidegate.engine.app.serve import answer_beside
 
@@ -42,7 +44,7 @@ def run_engines(
             stack.enter_context(engines)
             if inbox is not None:
                 stack.callback(inbox.close)  # before the engines
-            stop_on_signals(engines)  # again: a Spark that was started may have set its own
+            stop_on_signals(engines)  # again: starting Spark may have set other handlers
             try:
                 if once:
                     engines.run_once(report)

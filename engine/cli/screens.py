@@ -1,5 +1,5 @@
-"""For people: `tidegate status`, running or stopped first, then tables, rules, what stands in the
-way; `tidegate firings`, a line a firing, a line for each row that it stands on."""
+"""Screens for people: `tidegate status` (state, tables, rules, obstacles), and `tidegate firings`
+(a line for each firing, and one for each row behind it)."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ HEAD_LINES_MAX = 4
 
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
-    """The lines; none is wider than `width`."""
+    """The lines of `tidegate status`; none is wider than `width`."""
     yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
     if lag := _behind(status):
         yield from wrapped(lag, width, "  ")
@@ -70,7 +70,7 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
 
 
 def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """Several rulebooks, a line each; then what each does, or why it stopped."""
+    """Several rulebooks: a line of figures for each, then what each does, or why it stopped."""
     names = ("rulebook", "state", "behind", "fired", "if failed", "damped", "dead", "parked")
     rows = [
         (s["rulebook"], s["state"], _age(s["lag"]["seconds"]), s["fired"],
@@ -93,7 +93,7 @@ def _state(status: Mapping[str, Any]) -> str:
     if status["stopped"]:
         return f"stopped: {status['stopped']}"
     if status["vanished"]:
-        return "stopped: its process ended without a word (killed?); `tidegate run` goes on"
+        return "stopped: its process ended without notice (killed?); `tidegate run` goes on"
     return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
 
 
@@ -119,7 +119,7 @@ def _activity(status: Mapping[str, Any]) -> str:
 
 
 def _behind(status: Mapping[str, Any]) -> str | None:
-    """What nobody has taken yet where the state does not say so."""
+    """How far behind the engine is, where its state does not tell."""
     lag = status["lag"]
     if status["state"] in LOOKED or not (status["lease_holder"] or status["bucket"]):
         return None
@@ -156,39 +156,42 @@ def _progress(status: Mapping[str, Any]) -> str:
     return ", ".join(parts)
 
 
-def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    if tables:
-        names = ("table", "version read", "its time", "commits behind", "seconds behind")
-        rows = [
-            (t["table"], t["version"], time_text(t["instant"]), t.get("commits_behind"),
-             t.get("seconds_behind"))
-            for t in tables
-        ]  # fmt: skip
+def _table(
+    names: Sequence[str], rows: Sequence[Sequence[Any]], width: int, left: int = 1
+) -> Iterator[str]:
+    """A table behind an empty line; nothing without rows."""
+    if rows:
         yield ""
-        yield from columns(names, rows, width)
+        yield from columns(names, rows, width, left=left)
+
+
+def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+    names = ("table", "version read", "its time", "commits behind", "seconds behind")
+    rows = [
+        (t["table"], t["version"], time_text(t["instant"]), t.get("commits_behind"),
+         t.get("seconds_behind"))
+        for t in tables
+    ]  # fmt: skip
+    yield from _table(names, rows, width)
 
 
 def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    if rules:
-        names = ("rule", "state", "last fired", "fired", "if failed", "damped", "dead", "open")
-        rows = [
-            (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
-             r["damped"], r["dead"], r["pending"] + r["held"])
-            for r in rules
-        ]  # fmt: skip
-        yield ""
-        yield from columns(names, rows, width, left=2)
-        for r in rules:
-            if r["damped_by"]:
-                by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped_by"].items())
-                yield from wrapped(f"rule {r['rule']}: detections that were damped: {by}", width)
+    names = ("rule", "state", "last fired", "fired", "if failed", "damped", "dead", "open")
+    rows = [
+        (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
+         r["damped"], r["dead"], r["pending"] + r["held"])
+        for r in rules
+    ]  # fmt: skip
+    yield from _table(names, rows, width, left=2)
+    for r in rules:
+        if r["damped_by"]:
+            by = ", ".join(f"{count:,} by {kind}" for kind, count in r["damped_by"].items())
+            yield from wrapped(f"rule {r['rule']}: detections that were damped: {by}", width)
 
 
 def _scripts(scripts: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
-    if scripts:
-        yield ""
-        rows = [(row["script"], row["state"]) for row in scripts]
-        yield from columns(("script", "state"), rows, width, left=2)
+    rows = [(row["script"], row["state"]) for row in scripts]
+    yield from _table(("script", "state"), rows, width, left=2)
 
 
 def _carried(status: Mapping[str, Any], width: int) -> Iterator[str]:
@@ -197,9 +200,7 @@ def _carried(status: Mapping[str, Any], width: int) -> Iterator[str]:
         for row in (*status["rules"], *status["scripts"])
         if row["carried_instances"]
     ]
-    if rows:
-        yield ""
-        yield from columns(("what is carried", "instances", "of keys"), rows, width)
+    yield from _table(("what is carried", "instances", "of keys"), rows, width)
 
 
 def _misfires(misfires: Mapping[str, int], width: int) -> Iterator[str]:
@@ -215,8 +216,7 @@ def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
             (time_text(t["at"]), ", ".join(t["rules"]), t["clock"] or pairs_text(t["key"]))
             for t in status["next_timers"]
         ]
-        yield ""
-        yield from columns(("next timer", "rules", "clock or key"), rows, width)
+        yield from _table(("next timer", "rules", "clock or key"), rows, width)
         many = status["timers_pending"]
         yield f"{counted(many, 'timer')} of rules and scripts {'waits' if many == 1 else 'wait'}"
 
@@ -248,7 +248,7 @@ def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Ite
 
 
 def _quarantined(text: Mapping[str, Any]) -> str:
-    """What a text did to Spark, what became of it, and the way past."""
+    """What a text in quarantine did to Spark, what becomes of it, and the way out."""
     said = f"in quarantine since {time_text(text['since'])}: {text['told']} {text['did']}."
     then = (
         f"{_THEN.get(text['kind'], 'It runs no more')}. It runs alone now, and no more at all once"
@@ -264,7 +264,7 @@ def _part(text: str, width: int) -> Iterator[str]:
 
 
 def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """The lines; none is wider than `width`."""
+    """The lines of `tidegate firings`; none is wider than `width`."""
     for firing in firings:
         words = [firing["firing_id"][:ID_DIGITS], time_text(firing["end"]), firing["rule"]]
         if firing["key"]:
@@ -281,7 +281,7 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
 
 
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
-    """An outbox entry: its fields, all of each, then its firings. Its text is as it was written; no
+    """An outbox entry: each field in full, then its firings. Its SQL text keeps its own lines; no
     other line is wider than `width`."""
     for name, value in entry.items():
         if name != "firings" and value not in (None, []):
@@ -304,5 +304,5 @@ def _fate(firing: Mapping[str, Any]) -> str:
 
 
 def _clock(instant: str) -> str:
-    """The time of day, with the fraction that there is."""
+    """The time of day of an instant, with its fraction."""
     return instant.partition("T")[2].rstrip("Z")

@@ -1,4 +1,4 @@
-"""Commands that other programs talk to: the inbox alone, and waiting for what happens."""
+"""Commands for other programs: `serve`, the inbox alone, and `listen`."""
 
 from __future__ import annotations
 
@@ -71,14 +71,14 @@ def serve(
     name: str | None,
     policy: Path | None,
 ) -> None:
-    """Take signals over HTTP, and tell programs what rules detect; `run` does the rest.
+    """Take signals over HTTP, and stream what rules detect; `run` does the rest.
 
     POST /signals/EVENT takes a JSON object of fields, or an array of them; its answer 202 says that
     they are in the store, in every rulebook that declares EVENT. GET /events/stream?name=RULE sends
     what happens. GET /openapi.json describes it all.
 
-    Only this machine is listened to, unless the policy names keys, as in `inbox_keys: {till:
-    [atm_empty]}`, whose secret is in the variable TIDEGATE_SECRET_TILL.
+    Only programs of this machine are heard, unless the policy names keys, as in `inbox_keys: {till:
+    [atm_empty]}`; the variable TIDEGATE_SECRET_TILL holds that key's secret.
     """
     from tidegate.engine.app.serve import serve as serve_alone
 
@@ -98,16 +98,16 @@ def serve(
 @click.option(
     "--since",
     metavar="POSITION",
-    help="Go on behind this line's position; `earliest`: all that is kept. Default: from now on.",
+    help="Go on after this position; `earliest`: all that is kept. Default: from now on.",
 )
-@click.option("--once", is_flag=True, help="What there is now, then end.")
+@click.option("--once", is_flag=True, help="Print what there is now, then end.")
 @click.option("--poll", default="500ms", show_default=True, help="Pause between two looks.")
 @of_store
 def listen(heard: str, since: str | None, once: bool, poll: str, at: At) -> None:
-    """Wait for what a rule detects, or for a signal: a line for each, nothing passed over.
+    """Print what a rule detects, or a signal: a line for each, without gaps.
 
-    With --json each line holds its `position`; `--since` that goes on behind it, also after a
-    restart.
+    With --json each line holds its `position`; `--since` with it goes on after that line, even
+    after a restart.
     """
     from tidegate.engine.control.listen import listening
 

@@ -1,4 +1,4 @@
-"""What commands show of firings, of entries and of rejected rows."""
+"""Firings, entries, dead letters and rejected rows of a store, as commands show them."""
 
 from __future__ import annotations
 
@@ -7,10 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.engine.control.rulebooks import (
-    the_rulebook,
-    unknown,
-)
+from tidegate.engine.control.rulebooks import the_rulebook, unknown
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import open_store
 from tidegate.engine.store.totals import Total
@@ -22,9 +19,12 @@ _ID = re.compile("[0-9a-f]{6,32}")
 
 @dataclass(frozen=True, slots=True)
 class Chosen:
-    """The newest `limit` firings of a rule, with a key (texts by column), with an entry in a
-    `state` (or `failed`: whose condition does not hold; `damped`), that ended between two instants
-    (microseconds), before the firing whose id begins with `before`. None: all."""
+    """Which firings to list. None: no restriction.
+
+    rule: of one rule. key: with these values of key columns, as texts. state: with an entry in this
+    state; `failed`: whose condition does not hold; `damped`. since, until: that ended between two
+    instants (microseconds). before: older than the firing whose id begins so. limit: the newest.
+    """
 
     rule: str | None = None
     key: Mapping[str, str] = field(default_factory=dict)
@@ -36,19 +36,19 @@ class Chosen:
 
     @property
     def narrow(self) -> bool:
-        """Whether more than a rule is asked for."""
+        """Whether there is a restriction besides the rule."""
         bounds = (self.state, self.since, self.until, self.before)
         return bool(self.key) or any(bound is not None for bound in bounds)
 
     def matches(self, firing: Mapping[str, Any]) -> bool:
-        """Whether a firing, as it is shown, has the key and the state."""
+        """Whether a firing has the key and the state. `firing`: as it is listed."""
         key = {name: json_text.shown(value) for name, value in firing["key"].items()}
         states = {entry["state"] for entry in firing["entries"]}
         states |= ({"failed"} & {firing["condition"]}) | ({"damped"} & firing.keys())
         return self.key.items() <= key.items() and (self.state is None or self.state in states)
 
     def check(self, book: Rulebook) -> None:
-        """Raises InputError for what the rulebook does not have, or is no firing's id."""
+        """Raises InputError for a rule or key column that the rulebook lacks, and for a bad id."""
         if self.rule is not None and self.rule not in book.rules:
             raise InputError([unknown("rules", self.rule, book, "--rule")])
         rules = [r for r in book.rules.values() if self.rule in (None, r.name)]
@@ -68,7 +68,7 @@ def list_firings(
     name: str | None,
     chosen: Chosen = Chosen(),
 ) -> Iterator[Mapping[str, Any]]:
-    """`tidegate firings`: one mapping each, as `language.md` 3 has it."""
+    """`tidegate firings`: a mapping for each, with the fields of `language.md` 3."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         chosen.check(book)
@@ -83,13 +83,13 @@ def list_firings(
 
 
 def count_detections(url: str, name: str | None, rule: str | None) -> Total:
-    """What became of all detections, of all rules or of one."""
+    """How many detections fired, failed, were damped or died: of all rules or of one."""
     with open_store(url, create=False) as store:
         return store.of(the_rulebook(store, name).name).firings.totals(rule)
 
 
 def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
-    """`tidegate firings --entry`: an entry with all that was said of its failure."""
+    """`tidegate firings --entry`: an entry with the full text of its error."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         found = store.of(book.name).firings.entry(number, book.rules)
@@ -105,7 +105,7 @@ def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> lis
 
 
 def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
-    """`tidegate dead`: the newest entries that are not tried any more."""
+    """`tidegate dead`: the newest entries that are no longer tried."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         found = store.of(book.name).dead_letters.newest(rule, limit, book.rules)

@@ -1,4 +1,4 @@
-"""`tidegate listen`: what happens, line by line, for as long as somebody reads."""
+"""`tidegate listen`: the firings of a rule, or the occurrences of a signal, as they come."""
 
 from __future__ import annotations
 
@@ -24,9 +24,9 @@ def listening(
     *,
     once: bool,
 ) -> Iterator[Item]:
-    """(position, item) of a rule or a signal from a position on, as they come; with `once` those
-    that are there. Raises InputError for what cannot be waited for, EngineError for a position that
-    cannot be gone on from."""
+    """(position, item) for each firing of a rule, or each occurrence of a signal, after a position.
+    With `once` it ends after those that are there. Raises InputError for a name that no store keeps
+    items of, EngineError for a position that is not valid any more."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, rulebook)
         tail = Tail(store, heard(book, name, "RULE|SIGNAL"), since)

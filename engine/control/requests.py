@@ -1,5 +1,5 @@
-"""What operators ask of a rulebook: to pass over or redrive entries, to switch rules, to reset
-tables, to reload, to put and drop rules. An engine does it at its next plan. No Spark here."""
+"""Requests of operators: skip or redrive entries, switch rules, reset tables, reload, put and drop
+rules. They are kept in the store; an engine carries them out at its next look. No Spark here."""
 
 from __future__ import annotations
 
@@ -9,12 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.engine.control.firings import check_rule, no_entry
-from tidegate.engine.control.rulebooks import (
-    Rules,
-    ask_to_reload,
-    the_rulebook,
-    unknown,
-)
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload, the_rulebook, unknown
 from tidegate.engine.control.status import ahead
 from tidegate.engine.store import FINISHED, SqlStore, open_store
 from tidegate.engine.store import migrate as migrate_schema
@@ -44,8 +39,8 @@ def pass_over(
 
 
 def redrive_all(url: str, name: str | None, rule: str | None, option: str | None) -> dict[str, Any]:
-    """Ask for `redrive` of every entry that is dead or held, of all rules or of one. Those of rules
-    that are gone are left out, and those for which it is asked already."""
+    """Ask for `redrive` of every entry that is dead or held, of all rules or of one. Left out are
+    entries whose rule is gone, and those with such a request already."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         found = store.of(book.name).dead_letters.stuck(rule)
@@ -60,7 +55,7 @@ def redrive_all(url: str, name: str | None, rule: str | None, option: str | None
         store.of(book.name).controls.ask_each("redrive", some, option)
         told: dict[str, Any] = {"rulebook": book.name, "asked_for": "redrive", "entries": len(some)}
         if gone := [n for n, of_rule in found if of_rule not in book.rules]:
-            told["only_to_be_skipped"] = gone  # their rules are gone
+            told["only_to_be_skipped"] = gone  # their rules do not exist any more
         return told | ({"effective": _effective(store, book.name)} if some else {})
 
 
@@ -73,7 +68,7 @@ def switch_rule(
     purge: bool = False,
     key: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
-    """Ask that a rule goes on or stops (G13, G24), for all keys or for one."""
+    """Ask to enable or disable a rule (G13, G24), for all keys or for one."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if key:
@@ -86,7 +81,7 @@ def switch_rule(
 
 
 def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str, Any]:
-    """Ask that a table's cursor be set: `now` or the version to read next (G10, G24)."""
+    """Ask to set a table's cursor: `now`, its head, or the version to read next (G10, G24)."""
     with open_store(url, create=False) as store:
         book = the_rulebook(store, name)
         if table not in book.tables:
@@ -108,8 +103,8 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
 
 
 def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]:
-    """What a reset skips or repeats, as far as it can be said. Raises InputError for a version
-    beyond the head."""
+    """Which versions a reset skips or repeats, as far as this machine can tell. Raises InputError
+    for a version beyond the head."""
     seen = ahead(table, -1 if cursor is None else cursor)
     if start != "now" and seen is not None and int(start) > seen.head + 1:
         message = f"version {start} is beyond the head of `{table.name}`, version {seen.head}"
@@ -135,13 +130,14 @@ def migrate_store(url: str) -> dict[str, Any]:
 
 
 def _proposed(store: SqlStore, rulebook: str, **asked: Any) -> dict[str, Any]:
-    """A version that was asked for: the engine alone knows whether it fits the tables."""
+    """The answer to a request for another version of a rulebook. Only the engine will know whether
+    it fits the tables."""
     effective = f"{_effective(store, rulebook)}, if it fits; `tidegate status` has the answer"
     return {"rulebook": rulebook, **asked, "effective": effective}
 
 
 def _effective(store: SqlStore, rulebook: str) -> str:
-    """When the engine does what it was asked for."""
+    """When the engine will carry out a request."""
     if store.of(rulebook).lease.holder() is None:
         return "no engine runs: `tidegate run` carries it out"
     return "at the engine's next look"
@@ -180,7 +176,7 @@ def drop_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
 def ask_for_rule(
     store: SqlStore, book: Rulebook, kind: str, rule: str, *, purge: bool = False
 ) -> None:
-    """Ask for `enable` or `disable`. Raises InputError where that cannot change anything."""
+    """Ask to enable or disable a rule. Raises InputError where that would change nothing."""
     named = book.rules.get(rule) or book.scripts.get(rule)
     what = "script" if rule in book.scripts else "rule"
     if named is None:

@@ -1,5 +1,5 @@
-"""The rulebooks of a store, and rules as data: listed, put beside a rulebook's text, dropped, while
-the engine runs or not (G24).
+"""The rulebooks of a store, and rules as data: list them, put them beside a rulebook's text, drop
+them, whether an engine runs or not (G24).
 
 engine.rules.put("alarm", "{on: placed, if: amount > 100, do: [{signal: alarmed}]}")
 """
@@ -26,8 +26,8 @@ from tidegate.rules.yaml.files import read_file
 
 
 class Rules:
-    """The rules of one rulebook. What changes is asked for, and taken over between two buckets by
-    the engine that runs; each change is a version of the rulebook."""
+    """The rules of one rulebook. Each change is a new version of the rulebook. The running engine
+    takes it over between two buckets."""
 
     def __init__(
         self, store: SqlStore, rulebook: str, wake: Callable[[], None] = lambda: None
@@ -35,9 +35,9 @@ class Rules:
         self._store, self._rulebook, self._wake = store, rulebook, wake
 
     def put(self, name: str, text: str) -> int:
-        """Put a rule beside the rulebook's text, or in the place of one that was put: `text` is its
-        YAML, as it stands under `rules:`. Returns the version. Raises InputError."""
-        if "/" in name:  # it would be a part of another rule
+        """Put a rule beside the rulebook's text, or replace one that was put. `text`: its YAML, as
+        under `rules:`. Returns the version. Raises InputError."""
+        if "/" in name:  # `name/disabled_for` is how a part of a rule is kept
             message, hint = f"{name!r} is not a name", "letters, digits and _, not a keyword"
             raise InputError([Problem("name", message, word_place("NAME"), hint)])
         return self._ask(lambda kept: {**kept.added, name: text})
@@ -55,8 +55,8 @@ class Rules:
         return self._switch(rule, key, off=False)
 
     def list(self) -> list[dict[str, Any]]:
-        """A row a rule: `rule`, `on`, `enabled`, `disabled_for`, the keys for which it does not
-        fire, and `put`, the YAML of one that was put."""
+        """A row for each rule: `rule`, `on`, `enabled`; `disabled_for`: the keys for which it does
+        not fire; `put`: its YAML if it was put."""
         kept = self._store.of(self._rulebook).versions.newest()
         off = self._store.of(self._rulebook).rule_states.disabled()
         return [
@@ -77,8 +77,8 @@ class Rules:
         return self._ask(lambda kept: _switched(kept, name, key, off=off))
 
     def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
-        """Ask for the newest version with other rules beside its text; once more where somebody has
-        asked for another meanwhile."""
+        """Propose the newest version with other rules beside its text. It starts again where
+        somebody else has proposed a version meanwhile."""
         version = None
         while version is None:
             before = self._store.of(self._rulebook).versions.newest()
@@ -90,8 +90,8 @@ class Rules:
 
 
 def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
-    """The rules beside a text without one of them; or without the keys for which a rule was
-    disabled that is gone."""
+    """The rules beside a text, without the rule `name` and its disabled keys. The rule itself may
+    be gone already: then its disabled keys are dropped."""
     left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
     if name not in kept.added:
         book = kept.load()
@@ -108,7 +108,7 @@ def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
 def _switched(
     kept: KeptRulebook, name: str, key: Mapping[str, str], *, off: bool
 ) -> Mapping[str, str]:
-    """The rules beside a text, with one that is disabled for a key, or is not any more."""
+    """The rules beside a text, after a rule was disabled for a key (`off`), or enabled for it."""
     book = kept.load()
     rule = book.rules.get(name)
     if rule is None:
@@ -128,8 +128,11 @@ def _switched(
 
 
 def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
-    """Refuse values that no key of the rule can have, as far as declarations say. Those of tables
-    are not known here: a type that is no key's stands for them, and what it meets is not judged."""
+    """Raises InputError for a value that does not fit the declared type of its key column.
+
+    Types of table columns are not known here. An empty struct stands for them: no key has that
+    type, and key columns that get it are not checked.
+    """
     read = {name for other in book.rules.values() for names in other.per.values() for name in names}
     read |= {name for event in table_events(book) for name in event.columns.values()}
     table = pa.schema([(name, pa.struct([])) for name in sorted(read)])
@@ -146,8 +149,8 @@ def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
 def ask_to_reload(
     store: SqlStore, book: Rulebook, source: str | os.PathLike[str] | None = None
 ) -> int:
-    """Ask for another text of a rulebook, a path or YAML, by default its file as it is now; the
-    number of its version. Raises InputError."""
+    """Propose another text of a rulebook: a path or YAML, by default its file as it is now. Returns
+    the number of its version. Raises InputError."""
     kept = store.of(book.name).versions.newest()
     if source is None and kept.file is None:
         message = f"rulebook `{book.name}` came from no file"
@@ -164,7 +167,8 @@ def ask_to_reload(
 
 
 def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:
-    """A table or a rule that the rulebook does not declare, named by a `word` of the command."""
+    """The problem of a table or rule that the rulebook does not declare. `word`: the argument of
+    the command that names it."""
     hint = did_you_mean(name, book.tables if section == "tables" else book.rules)
     if section == "rules" and name in book.scripts:
         hint = "it is a script, which only `enable` and `disable` take, without --key"
@@ -182,14 +186,14 @@ def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
 
 
 def keep_given(store: SqlStore, book: Rulebook) -> None:
-    """Keep a rulebook that a command was given, unless an engine runs one of its name: then what
-    runs stays what the store says that runs."""
+    """Register a rulebook that a command was given, unless an engine runs one of that name: the
+    store must go on to name what runs."""
     if store.of(book.name).lease.holder() is None:
         store.of(book.name).versions.register(book.text, book.file, files=book.files)
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
-    """The rulebook that a command means, from the text kept in the store."""
+    """The rulebook that a command means, loaded from the store."""
     known = store.rulebooks()
     if name is None and len(known) == 1:
         name = next(iter(known))

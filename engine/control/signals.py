@@ -1,5 +1,5 @@
-"""Signals: checked against the declaration of each rulebook of a store before they are stored; and
-what a program may wait for, which are rules and signals."""
+"""Signals, checked against the declarations of all rulebooks of a store before they are stored; and
+the rules and signals that a program can listen to."""
 
 from __future__ import annotations
 
@@ -10,10 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate import rules
-from tidegate.engine.control.rulebooks import (
-    keep_given,
-    the_rulebooks,
-)
+from tidegate.engine.control.rulebooks import keep_given, the_rulebooks
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.fields import SHOWN_MAX, check_fields
 from tidegate.engine.core.values import Signal
@@ -35,8 +32,8 @@ def make_signal(
     *,
     text: bool = False,
 ) -> Signal:
-    """A signal as the store takes it; without an id it gets a random one. With `text`, fields are
-    as on a command line. Raises InputError naming the event or every field that is wrong."""
+    """A signal as the store takes it. Without an id it gets a random one. `text`: its fields are
+    texts of a command line. Raises InputError for a wrong event, and for every wrong field."""
     declared = declared_signal(book, event)
     if signal_id is not None:
         check_id(declared, signal_id, "id")
@@ -45,8 +42,8 @@ def make_signal(
 
 
 def given_once(event: str, fields: Mapping[str, Any], named: Mapping[str, Any]) -> dict[str, Any]:
-    """The fields of a signal, from a mapping and by name. Raises InputError for one that is in
-    both."""
+    """The fields of a signal, from a mapping and from keyword arguments. Raises InputError for a
+    field that is in both."""
     for name in fields.keys() & named.keys():
         place = word_place(f"signal({event!r}, ..)")
         message = f"the field `{name}` is given twice: in the mapping, and by name"
@@ -57,8 +54,8 @@ def given_once(event: str, fields: Mapping[str, Any], named: Mapping[str, Any]) 
 def declared_signal(
     book: Rulebook, event: str, allowed: Container[str] | None = None
 ) -> SignalEvent:
-    """The signal of a name; one that is not `allowed` is not named in the hint. Raises InputError
-    for any other event, and for none."""
+    """The declaration of a signal. Raises InputError where there is no such signal; its hint names
+    only signals that are `allowed`."""
     declared = book.events.get(event)
     if isinstance(declared, SignalEvent):
         return declared
@@ -71,8 +68,9 @@ def declared_signal(
 
 
 def check_id(event: SignalEvent, signal_id: object, name: str) -> None:
-    """Raises InputError for what cannot be a signal's id, which is called `name`."""
-    if _storable(signal_id):
+    """Raises InputError unless a value can be a signal's id. `name`: how the request calls it."""
+    fits = isinstance(signal_id, str) and 0 < len(signal_id) <= ID_CHARACTERS_MAX
+    if fits and str(signal_id).isprintable():
         return
     place = replace(event.place, path=f"{event.name}.{name}")
     message = f"{shortened(repr(signal_id), SHOWN_MAX)} cannot be a signal's id"
@@ -82,17 +80,10 @@ def check_id(event: SignalEvent, signal_id: object, name: str) -> None:
     raise InputError([Problem("signal-id", message, place, hint)])
 
 
-def _storable(signal_id: object) -> bool:
-    return (
-        isinstance(signal_id, str)
-        and 0 < len(signal_id) <= ID_CHARACTERS_MAX
-        and signal_id.isprintable()
-    )
-
-
 def heard(book: Rulebook, name: str, word: str, allowed: Container[str] | None = None) -> Heard:
-    """A rule's firings, or the occurrences of a signal, by name; `word` is where it is given. The
-    hint names only what is `allowed`. Raises InputError `not-kept` or `unknown-name`."""
+    """What to listen to: the firings of a rule, or the occurrences of a signal. `word`: the
+    argument that names it. Raises InputError `not-kept` or `unknown-name`; the hint names only what
+    is `allowed`."""
     settings = book.settings
     if name in book.rules:
         return Heard(book.name, name, False, settings.firings_retention_days)
@@ -112,8 +103,8 @@ def heard(book: Rulebook, name: str, word: str, allowed: Container[str] | None =
 def declared_signals(
     books: Books, event: str, allowed: Container[str] | None = None
 ) -> dict[str, SignalEvent]:
-    """A signal's declarations, by rulebook; one that is not `allowed` is not named in the hint.
-    Raises InputError `unknown-signal` where none of them has it."""
+    """The declarations of a signal, by rulebook. Raises InputError `unknown-signal` where no
+    rulebook has it; the hint names only signals that are `allowed`."""
     found = {name: book.events.get(event) for name, book in books.items()}
     declared = {name: one for name, one in found.items() if isinstance(one, SignalEvent)}
     if declared:
@@ -137,7 +128,8 @@ def make_signals(
     *,
     text: bool = False,
 ) -> dict[str, Signal]:
-    """A signal with one id, by rulebook. Raises InputError with all that any of them refuses."""
+    """A signal for each rulebook that declares it, all with one id. Raises InputError with the
+    problems of all of them."""
     made: dict[str, Signal] = {}
     problems: list[Problem] = []
     declared = declared_signals(books, event)
@@ -154,15 +146,14 @@ def make_signals(
 
 
 def of_rulebook(error: InputError, name: str, *, several: bool) -> list[Problem]:
-    """Its problems; where `several` have judged, each says whose it is."""
+    """The problems of an error. Where `several` rulebooks were asked, each names its rulebook."""
     if not several:
         return [*error.problems]
     return [replace(p, message=f"rulebook {name}: {p.message}") for p in error.problems]
 
 
 def heard_in(books: Books, name: str, allowed: Container[str] | None = None) -> Heard:
-    """A rule or a signal by name, of the one rulebook that has it. Raises InputError as `heard`
-    does, and `which-rulebook`."""
+    """`heard`, in the one rulebook that has the name. Raises InputError also `which-rulebook`."""
     if len(books) == 1:
         return heard(next(iter(books.values())), name, "name", allowed)
     having = [n for n, b in books.items() if name in b.rules or _is_signal(b.events.get(name))]
@@ -175,16 +166,13 @@ def heard_in(books: Books, name: str, allowed: Container[str] | None = None) -> 
     declaring = [book for book in books.values() if name in book.events]
     if declaring:
         return heard(declaring[0], name, "name", allowed)
-    known = {n for b in books.values() for n in (*b.rules, *filter(_of(b), b.events))}
+    known = {name for book in books.values() for name in book.rules}
+    known |= {e.name for b in books.values() for e in b.events.values() if _is_signal(e)}
     hint = did_you_mean(
         name[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed)
     )
     message = f"no rulebook has a rule or signal `{name[:SHOWN_MAX]}` ({_names(books)})"
     raise InputError([Problem("unknown-name", message, word_place("name"), hint)])
-
-
-def _of(book: Rulebook) -> Any:
-    return lambda name: _is_signal(book.events[name])
 
 
 def _is_signal(event: object) -> bool:
@@ -203,8 +191,8 @@ def raise_signal(
     fields: Mapping[str, str | None],
     signal_id: str | None,
 ) -> dict[str, Any]:
-    """Insert one explicit occurrence, unplaced (G4), into every rulebook that declares it, or into
-    the one of a `name`; `rulebook_file` is registered first, and meant then.
+    """`tidegate signal`: store a signal (G4) for every rulebook that declares it, or for the one
+    called `name`. `rulebook_file`: it is registered first, and the signal is for it alone.
 
     Raises InputError for an unknown event or field, EngineError `signal-conflict` for an id that
     stands for another body.

@@ -1,5 +1,5 @@
-"""The status of a rulebook: what the store says, how far tables on this machine's disk are ahead
-of their cursors, and what happens next by itself: timers and clocks. No Spark."""
+"""The status of a rulebook: what the store knows, how far the tables on this machine are ahead of
+their cursors, and the next timers and clocks. No Spark."""
 
 from __future__ import annotations
 
@@ -13,10 +13,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote, urlsplit
 
-from tidegate.engine.control.rulebooks import (
-    the_rulebook,
-    the_rulebooks,
-)
+from tidegate.engine.control.rulebooks import the_rulebooks
 from tidegate.engine.core.clocks import name_of, running_clocks
 from tidegate.engine.core.lifecycle import IDLE
 from tidegate.engine.core.text import json_text
@@ -46,8 +43,8 @@ _NOTHING: Mapping[str, Any] = {
 
 
 def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[dict[str, Any]]:
-    """The next timers after the watermark, each with its time, rules (or script) and key; a clock's
-    with its name. Times are the timers' own: a rule over event time reaches them later."""
+    """The next timers after the watermark: time, rules (or script) and key of each; a clock has its
+    name. A rule over event time reaches a timer's time later than the watermark does."""
     found = [] if watermark is None else _clocks(book, watermark)
     active, parts = store.of(book.name).timers.first_parts(SHOWN)
     if parts:
@@ -66,13 +63,13 @@ def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[
 def _of_scripts(
     book: Rulebook, parts: Mapping[str, pa.Table]
 ) -> Iterator[tuple[int, dict[str, Any]]]:
-    """The timers of scripts in some parts of carried tables."""
+    """The timers of scripts that wait in some parts of the state."""
     from tidegate.engine.detect.scripts.programs import script_of
     from tidegate.engine.detect.scripts.state import waiting_timers
 
     for script in book.scripts.values():
         names = script.program.key_names
-        only_read = script_of(book, script, {})  # nothing is called, so no function is looked for
+        only_read = script_of(book, script, {})  # it is only read: no Python function is needed
         for at, values in waiting_timers(only_read, parts, SHOWN):
             key = {name: json_text.value(value) for name, value in zip(names, values, strict=True)}
             yield at, {"rules": [script.name], "key": key, "clock": None}
@@ -99,8 +96,8 @@ def _names(on: x.Expression) -> set[str]:
 
 
 def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
-    """What has not been seen yet, and why: sources that are ahead of the engine, a full outbox,
-    rules that run behind."""
+    """What the engine has not taken yet, and why: sources that are ahead of it, a full outbox,
+    rules that wait for late rows."""
     found = []
     for row in status["tables"]:
         if row["commits_behind"]:
@@ -125,7 +122,8 @@ def held_back(book: Rulebook, status: dict[str, Any]) -> list[dict[str, str]]:
 
 @dataclass(frozen=True, slots=True)
 class Ahead:
-    """A table's head; how many commits stand after a version, the first of them for how long."""
+    """How far a table is ahead of a version: its head, the commits after the version, and for how
+    many seconds the first of them has been there."""
 
     head: int
     commits: int
@@ -133,7 +131,7 @@ class Ahead:
 
 
 def ahead(table: Table, version: int) -> Ahead | None:
-    """What stands after `version`; None where the log cannot be seen: no path, or a remote one."""
+    """How far a table is ahead of `version`; None where its log is not on this machine."""
     parts = urlsplit(table.path or "")
     if table.path is None or parts.scheme not in ("", "file"):
         return None
@@ -150,25 +148,18 @@ def ahead(table: Table, version: int) -> Ahead | None:
     return Ahead(found[-1], len(later), round(max(0.0, time.time() - first), 1))
 
 
-def rulebook_status(url: str, name: str | None) -> dict[str, Any]:
-    """`tidegate status`: what the store knows of a rulebook, and how far tables on this machine are
-    ahead of it."""
-    with open_store(url, create=False) as store:
-        return whole_status(store, the_rulebook(store, name))
-
-
 def all_status(url: str, name: str | None) -> list[dict[str, Any]]:
-    """What `tidegate status` shows: of the one rulebook that is meant all there is, of several what
-    can be asked each second."""
+    """`tidegate status`: the whole status of the rulebook that is meant; of several rulebooks only
+    what is cheap."""
     with open_store(url, create=False) as store:
         books = the_rulebooks(store, name)
-        if len(books) == 1:
-            return [whole_status(store, book) for book in books.values()]
-        return [status_of(store, book) for book in books.values()]
+        shown = whole_status if len(books) == 1 else status_of
+        return [shown(store, book) for book in books.values()]
 
 
 def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
-    """The same of an open store. The next timers take the rulebook's event graph."""
+    """The status with the next timers and with what is held back. The timers need the rulebook's
+    event graph, which takes time to build."""
     status = status_of(store, book)
     status["next_timers"] = next_timers(store, book, status.pop("watermark_micros"))
     status["held_back"] = held_back(book, status)
@@ -176,13 +167,13 @@ def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
 
 
 def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
-    """What of it can be asked each second: no next timers, and not what is held back."""
+    """The part of the status that is cheap enough to be asked each second."""
     texts = texts_of(book)
     status = store.of(book.name).status.shown(declared=book.events, rules=book.rules, texts=texts)
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None
-        idle = status["state"] == IDLE  # the engine has seen what this machine cannot
+        idle = status["state"] == IDLE  # then a log that is not on this machine is read, too
         row["commits_behind"] = seen.commits if seen else 0 if idle else None
         row["seconds_behind"] = seen.seconds if seen else 0.0 if idle else None
     status["lag"] = _lag(status, {event.table for event in table_events(book)})
@@ -212,11 +203,11 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
 
 
 def _lag(status: Mapping[str, Any], tables: AbstractSet[str]) -> dict[str, Any]:
-    """What is visible and not taken: commits, signals; and for how long the oldest of it, a timer
-    that is due included, has been so. None where it is not known.
+    """How many commits and signals are visible but not taken, and for how many seconds the oldest
+    of them, or of the timers that are due, has waited. None: it is not known.
 
-    Where this machine does not see all of the `tables`, it is what an engine has said last: what
-    was so when it looked, `as_of`.
+    Where this machine does not see the logs of all `tables`, the figures are those that an engine
+    had at its last look, `as_of`.
     """
     seen = {row["table"]: row for row in status["tables"] if row["commits_behind"] is not None}
     here, behind = seen.keys() >= tables, status["behind"]

@@ -13,7 +13,7 @@ import pytest
 from tests.support.lake import Shop
 from tidegate import Engine
 from tidegate.engine.control.rulebooks import Rules
-from tidegate.engine.control.status import rulebook_status
+from tidegate.engine.control.status import all_status
 from tidegate.engine.store import open_store
 from tidegate.rules.errors import InputError
 
@@ -76,7 +76,7 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
     found = shop.logged()
     assert {rule for rule, id_, _ in found if id_ == 3} == {"pair", "big"}
     assert {rule for rule, id_, _ in found if id_ == 2} == {"big"}
-    status = rulebook_status(shop.store, "shop")
+    status = all_status(shop.store, "shop")[0]
     answers = [one["answer"] for one in status["answered"] if one["kind"] == "reload"]
     assert sum("refused" in text for text in answers) == 1
     with shop.engine() as engine:  # the file is as it was; what was put beside it stays
@@ -126,7 +126,7 @@ def test_g24_rules_put_or_dropped_while_another_engine_runs_or_none_are_those_of
         shop.order((1, 15), (2, 60))
         engine.run_once()
     assert shop.logged() == Counter({("more", 2, 60): 1})
-    assert not rulebook_status(shop.store, "shop")["asked_for"]
+    assert not all_status(shop.store, "shop")[0]["asked_for"]
 
 
 @pytest.mark.long

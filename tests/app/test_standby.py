@@ -14,7 +14,7 @@ from tests.connectors.http.conftest import until
 from tidegate import load
 from tidegate.engine.app.standby import own_text, took, wait_for_end
 from tidegate.engine.cli.screens import status_lines
-from tidegate.engine.control.status import rulebook_status
+from tidegate.engine.control.status import all_status
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
@@ -62,7 +62,7 @@ def test_g21_a_standby_has_the_lease_once_it_is_given_back_and_is_known_until_th
         until(waiting.is_set)
         with standby(store) as (other, stop, other_waits):
             until(other_waits.is_set)
-            status = rulebook_status(store_url, None)
+            status = all_status(store_url, None)[0]
             assert status["lease_holder"] == "one/7/x"
             first = next(status_lines(status, 500))
             assert first.startswith("rulebook shop: starting (process 7 on one, process ")
@@ -84,7 +84,7 @@ def test_g21_a_standby_has_the_lease_once_it_is_given_back_and_is_known_until_th
         away[0] = False
         until(lambda: found == [2])
         until(lambda: not waiting.is_set())
-    assert rulebook_status(store_url, None)["standby"] is None
+    assert all_status(store_url, None)[0]["standby"] is None
 
 
 def test_a_standby_goes_on_with_its_own_file_and_says_where_the_other_had_another(

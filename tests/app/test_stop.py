@@ -13,7 +13,7 @@ import pytest
 
 from tests.support.lake import Shop
 from tidegate.connectors.delta.conditions import DeltaConditions
-from tidegate.engine.control.status import rulebook_status
+from tidegate.engine.control.status import all_status
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ def test_a_stop_ends_a_bucket_between_two_conditions_and_the_next_run_takes_it(
         run = thread.submit(engine.run)
         until(lambda: bool(asked))
         engine.stop()
-        status = rulebook_status(shop.store, "shop")
+        status = all_status(shop.store, "shop")[0]
         assert (status["state"], status["doing"]) == ("stopping", "asking conditions, 1 of 3")
         assert engine.activity.state == "stopping"
         going_on.set()

@@ -153,7 +153,7 @@ def test_what_was_not_taken_is_known_after_a_kill_and_not_before_a_first_look(
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE leases SET expires_at = 1")  # it was killed, and its lease ran out
     said = "  behind: 214 commits, the oldest of 24 min ago, as of 2026-03-02 10:00:00 UTC"
-    assert said in lines("stopped: its process ended without a word")
+    assert said in lines("stopped: its process ended without notice")
     assert lag()[::2] == (214, "2026-03-02T10:00:00Z")
     epoch = store.of(NAME).lease.acquire(HOLDER, 60)  # another one starts
     store.of(NAME, epoch).lease.say(Activity("starting", "starting Spark"))

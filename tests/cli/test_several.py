@@ -32,9 +32,9 @@ def windows(tmp_path: Path) -> Path:
     ("words", "code", "said"),
     [
         ([], 2, "several rulebooks need one store: --store URL, or TIDEGATE_STORE"),
-        (["--store", "STORE", "--standby", "--once"], 2, "goes with none of --once"),
-        (["--store", "STORE", "--standby", "--lease-wait", "1s"], 2, "goes with none of"),
-        (["--store", "STORE", "--standby", "--if-held", "skip"], 2, "goes with none of"),
+        (["--store", "STORE", "--standby", "--once"], 2, "it excludes --once"),
+        (["--store", "STORE", "--standby", "--lease-wait", "1s"], 2, "it excludes"),
+        (["--store", "STORE", "--standby", "--if-held", "skip"], 2, "it excludes"),
     ],
 )
 def test_what_cannot_be_meant_is_refused_before_anything_is_done(

@@ -23,13 +23,13 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _ENDING = (signal.SIGTERM, signal.SIGINT)
-QUIET_SECONDS = 1.0  # an engine idle for so long after a commit has seen what the commit caused
+QUIET_SECONDS = 1.0  # an engine that is idle for so long has seen all that a commit caused
 SECONDS_MAX = 240.0
 
 
 def demo(keep: Path | None = None) -> int:
-    """Runs the demo; its folder is removed at the end unless `keep` names it. Returns 0, or 128 and
-    a signal's number where that, SIGTERM or Ctrl-C, has ended it.
+    """Runs the demo. Its folder is removed at the end unless `keep` names it. Returns 0, or, after
+    SIGTERM or Ctrl-C, 128 plus the signal's number.
 
     Raises EngineError `demo-folder` if `keep` holds something already, `demo-writer`.
     """
@@ -51,8 +51,8 @@ def demo(keep: Path | None = None) -> int:
 
 
 class _EndingSignals:
-    """SIGTERM and Ctrl-C end what runs inside `with`. What that says or raises on its way out is of
-    no use to anybody: Spark and the other process may be ending with it."""
+    """SIGTERM and Ctrl-C end what runs inside `with`. Its log lines and errors on the way out are
+    suppressed: Spark and the other process may be ending too."""
 
     def __init__(self) -> None:
         self.number = 0
@@ -64,7 +64,7 @@ class _EndingSignals:
         return self
 
     def listen(self) -> None:
-        """Also after a Spark was started, which sets a handler of its own."""
+        """Set the handlers. Called again after Spark has started, which sets its own."""
         for number in _ENDING:
             signal.signal(number, self._end)
 

@@ -1,4 +1,4 @@
-"""The handle on the demo's other process."""
+"""The demo's other process, as the demo starts, commands and ends it."""
 
 from __future__ import annotations
 
@@ -16,7 +16,8 @@ START_SECONDS_MAX = 180.0
 
 
 class OtherProcess:
-    """Runs `engine.cli.demo.writer` and passes it one line a commit. Ended at the end of `with`."""
+    """Runs `engine.cli.demo.writer`. Each line that is sent to it makes one commit. It is ended
+    with the `with` block."""
 
     def __init__(self, folder: Path) -> None:
         self._log = tempfile.TemporaryFile(  # noqa: SIM115, closed by __exit__
@@ -57,13 +58,13 @@ class OtherProcess:
             ) from None
 
     def commit(self) -> None:
-        """Asks for the next commit; returns at once."""
+        """Ask for the next commit. Returns at once."""
         stdin: IO[str] = self._process.stdin  # type: ignore[assignment]
         stdin.write("\n")
         stdin.flush()
 
     def committed(self) -> bool:
-        """Whether the commit asked for last has happened. Raises EngineError `demo-writer`."""
+        """Whether the last requested commit is done. Raises EngineError `demo-writer`."""
         try:
             return self._take(0)
         except queue.Empty:

@@ -1,4 +1,4 @@
-"""The demo's other process: makes the lake, then changes it, one commit for each line it is sent.
+"""The demo's other process: it makes the lake, then makes one commit for each line on stdin.
 
     python -m tidegate.engine.cli.demo.writer FOLDER
 
@@ -47,7 +47,7 @@ def build_tables(spark: SparkSession, example: str, folder: Path) -> None:
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """One commit of the other process; `note` says what a reader should look out for."""
+    """One commit of the other process. `note`: what the reader should watch for."""
 
     note: str
     sql: str
@@ -89,7 +89,6 @@ STEPS = (
 def main(folder: Path) -> None:
     """Builds the tables, then runs a step for each line on stdin until it ends."""
     from tidegate.connectors.delta.session import start_session
-    from tidegate.engine.cli.demo.writer import build_tables
 
     spark = start_session("bank", {"spark.driver.memory": "1g"})
     build_tables(spark, "bank", folder)
@@ -105,7 +104,7 @@ def _commit(spark: SparkSession, sql: str) -> None:
         try:
             spark.sql(sql)
         except Exception as error:
-            # The engine's own MERGE may have been faster: Delta asks for the statement again.
+            # The engine's own MERGE may have come first: then Delta wants the statement repeated.
             if attempt == ATTEMPTS or "DELTA_CONCURRENT" not in str(error):
                 raise
             time.sleep(0.2 * attempt)

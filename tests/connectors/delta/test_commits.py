@@ -9,7 +9,7 @@ from typing import Any
 from tests.support.lake import Lake
 from tidegate import Engine
 from tidegate.engine.control.firings import list_firings
-from tidegate.engine.control.status import rulebook_status
+from tidegate.engine.control.status import all_status
 
 EVENTS = """\
 tables:
@@ -129,6 +129,6 @@ def test_g10_commits_are_seen_whether_they_change_rows_or_not(lake: Lake) -> Non
     )
     table.run("late")
     assert len([*list_firings(table.store("late"), "late")]) == len([v for v in history if v >= 5])
-    status = rulebook_status(table.store("watch"), "watch")
+    status = all_status(table.store("watch"), "watch")[0]
     (watched,) = (row for row in status["tables"] if row["table"] == "t")
     assert (watched["commits_behind"], status["lag"]["commits"]) == (0, 0)
