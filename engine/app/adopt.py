@@ -1,4 +1,5 @@
-"""A store against the markers in its targets: what it does not know stops the start (G20)."""
+"""Compares a store with the markers in its targets: a marker that it does not know stops the start
+(G20)."""
 
 from __future__ import annotations
 
@@ -9,18 +10,19 @@ from typing import Any
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.markers import Marked, Marker, Markers, Notes
 from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.layout import age_text
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 MICROS_PER_DAY = 86_400_000_000
-_AGES = (("day", MICROS_PER_DAY), ("hour", 3_600_000_000), ("minute", 60_000_000))
 
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """Markers that a store does not know, each with its table. `behind`: of its own id, by entries
-    that it has forgotten. `others`: of the rulebook under the id of another store."""
+    """The markers that a store does not know, each with its table. `behind`: markers with the
+    store's own id, of entries that it has forgotten. `others`: markers of the rulebook with the id
+    of another store."""
 
     last_entry: int
     behind: tuple[tuple[str, Marker], ...]
@@ -35,8 +37,11 @@ class Doubt:
 
 
 def find_doubt(rulebook: Rulebook, store: SqlStore, found: Sequence[Marked]) -> Doubt:
-    """What a store does not know of markers that were read before this call: an engine of another
-    rulebook may go on meanwhile, and numbers are drawn before their markers are written."""
+    """The markers among `found` that a store does not know.
+
+    They must be read before the store is asked: a store draws an entry's number before its marker
+    is written, and an engine of another rulebook may write on meanwhile.
+    """
     last, known = store.last_entry(), store.of(rulebook.name).histories.stores() | {store.id}
     oldest = store.wall() - rulebook.settings.outbox_age_max_days * MICROS_PER_DAY
     standing = [(marked.table, marker) for marked in found for marker in marked.markers]
@@ -59,7 +64,7 @@ def find_doubt(rulebook: Rulebook, store: SqlStore, found: Sequence[Marked]) -> 
 def check_store(
     rulebook: Rulebook, store: SqlStore, markers: Markers, targets: Collection[str]
 ) -> None:
-    """Refuse to start on a store that does not know what stands in its targets.
+    """Refuse to start on a store that does not know the markers in its targets.
 
     Raises EngineError `store-behind-effects`, `other-store`, `marker-retention`,
     `table-unreadable`.
@@ -76,10 +81,12 @@ def check_store(
 def adopt(
     rulebook: Rulebook, store: SqlStore, epoch: int, markers: Markers, *, repeat: bool
 ) -> dict[str, Any]:
-    """`tidegate adopt`: list the doubt, then make what stands in the tables known to the store,
-    under a new id. `repeat`: what the store has forgotten will be done again; else it is passed
-    over: every source is read from its head on, and the signals that wait are not taken. Nothing
-    is changed where there is no doubt."""
+    """`tidegate adopt`: list the markers in doubt, then give the store a new id under which it
+    knows them. Where there is no doubt, nothing changes.
+
+    `repeat`: what the store has forgotten will be done again. Otherwise it is skipped: every source
+    is read from its head on, and waiting signals are dropped.
+    """
     doubt = find_doubt(rulebook, store, markers.latest(sorted(rulebook.tables)))
     if not doubt:
         says = "nothing to adopt: the store knows all markers in the rulebook's tables"
@@ -87,7 +94,7 @@ def adopt(
     listed = _listed(rulebook, store, markers, doubt)
     former = store.id
     passed = () if repeat else sources(rulebook).tables
-    # Another store has an inbox of its own: what waits in this one it has not done.
+    # Another store has its own inbox: it has not taken the signals that wait in this one.
     over = not repeat and bool(doubt.behind)
     signals, entries = store.adopt(rulebook.name, epoch, doubt.stores, passed, pass_signals=over)
     return {
@@ -105,15 +112,17 @@ def adopt(
 
 
 def _forgotten(marker: Marker, app_ids: Mapping[int, str], last: int) -> bool:
-    """Whether a marker of the store's own id is of an entry that it does not know. One that is not
-    kept any more was known; one that is another rule's by now was drawn again."""
+    """Whether the store has forgotten the entry of a marker with its own id: the number is above
+    its last one, or was drawn again for another rule. An entry that was merely purged is not
+    forgotten."""
     return marker.number > last or app_ids.get(marker.number, marker.app_id) != marker.app_id
 
 
 def _listed(
     rulebook: Rulebook, store: SqlStore, markers: Markers, doubt: Doubt
 ) -> dict[str, list[dict[str, Any]]]:
-    """The markers and commits in doubt, and the tables whose logs do not tell all of it."""
+    """The markers and commits in doubt, and the tables whose logs are too short to list them
+    all."""
     rows, commits, cut = [], [], []
     for why, marked in (("store-behind-effects", doubt.behind), ("other-store", doubt.others)):
         ordered = sorted(marked, key=lambda at: (at[0], at[1].number))
@@ -162,7 +171,7 @@ def _behind(rulebook: Rulebook, doubt: Doubt) -> EngineError:
     table, marker = max(doubt.behind, key=lambda at: at[1].number)
     highest = f"the highest number in this store is {doubt.last_entry}"
     if marker.number <= doubt.last_entry:
-        highest = f"in this store, whose highest is {doubt.last_entry}, that entry is another's"
+        highest = f"in this store, up to {doubt.last_entry}, that number is another entry's"
     return EngineError(
         "store-behind-effects",
         f"table `{table}`: its marker {marker.app_id} is at entry {marker.number}, but {highest}: "
@@ -174,12 +183,14 @@ def _behind(rulebook: Rulebook, doubt: Doubt) -> EngineError:
 
 def _other_store(rulebook: Rulebook, doubt: Doubt, now: int) -> EngineError:
     table, marker = max(doubt.others, key=lambda at: at[1].committed_at or now)
-    when = "at a time it does not say" if marker.committed_at is None else ""
+    when = "at an unknown time"
+    if marker.committed_at is not None:
+        when = f"{age_text((now - marker.committed_at) / 1e6)} ago"
     return EngineError(
         "other-store",
         f"table `{table}`: its marker {marker.app_id} was written by store {marker.store} "
-        f"{when or _ago(now - (marker.committed_at or 0))}, which this store does not know: the "
-        f"rulebook has run on that one, and two would do everything twice"
+        f"{when}, which this store does not know: the rulebook has run on that store, and two "
+        f"stores would do everything twice"
         f"{_more(len(doubt.others) - 1)}",
         "nothing was run. Give --store the other one's URL, or stop the engine on it and go on "
         "with this one: " + _ways(rulebook, "what this store has not done"),
@@ -198,16 +209,9 @@ def _more(count: int) -> str:
     return f" ({count} more like it)" if count else ""
 
 
-def _ago(micros: int) -> str:
-    for unit, size in _AGES:
-        if micros >= size:
-            count = micros // size
-            return f"{count} {unit}{'' if count == 1 else 's'} ago"
-    return "less than a minute ago"
-
-
 def _check_retention(rulebook: Rulebook, found: Iterable[Marked]) -> None:
-    """A marker that Delta has dropped no longer keeps its statement from running twice."""
+    """Raises EngineError where Delta drops markers while their entries may still be tried: without
+    its marker a statement could run twice."""
     days = rulebook.settings.outbox_age_max_days
     short = [m for m in found if m.retention_days is not None and m.retention_days < days]
     if not short:

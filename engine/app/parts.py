@@ -1,7 +1,8 @@
-"""What an engine has for one text of its rulebook: all of it is replaced when the text changes.
+"""The parts of an engine for one text of its rulebook. A new text gets new parts.
 
-Rules whose texts are unchanged since they ran, and tables that they only write, are not checked
-again. Entries are run with an executor for each kind, and threads."""
+A rule whose texts have not changed since it ran is not checked again, and a table that rules only
+write may be missing. Entries are run by an executor for each kind, in threads.
+"""
 
 from __future__ import annotations
 
@@ -54,7 +55,7 @@ from tidegate.rules.model import Rule, Rulebook
 
 @dataclass(frozen=True, slots=True)
 class Lake:
-    """A rulebook's tables in Spark, and what was found of its SQL. It serves all texts of the
+    """A rulebook's tables in Spark, and the verdicts on its SQL. It serves all texts of the
     rulebook over the same tables. `stack` closes it."""
 
     book: Rulebook
@@ -64,7 +65,7 @@ class Lake:
     stack: ExitStack
 
     def serves(self, given: Rulebook) -> bool:
-        """Whether another text has the same tables, and these are as they were."""
+        """Whether it can serve another text: the tables are the same, with the same schemas."""
         limits = (given.settings.statement_seconds_max, self.book.settings.statement_seconds_max)
         same = (given.tables, given.reads) == (self.book.tables, self.book.reads)
         return same and limits[0] == limits[1] and schemas_now(self.catalog) == self.schemas
@@ -72,7 +73,7 @@ class Lake:
 
 @dataclass(frozen=True, slots=True)
 class Parts:
-    """The loop, and what it works with. `version`: of the rulebook's text."""
+    """The loop and what it works with. `version`: number of the rulebook's text."""
 
     loop: Loop
     version: int
@@ -81,12 +82,12 @@ class Parts:
     stack: ExitStack
 
     def cancel(self) -> None:
-        """Nothing that runs may land any more. May be called from any thread."""
+        """Cancel all actions: none of them commits after that. May be called from any thread."""
         self.poster.close()
         self.lake.catalog.jobs.cancel()
 
     def close(self, successor: Parts | None = None) -> None:
-        """End all of it, but a lake that the successor goes on with."""
+        """Close everything, except a lake that the successor also uses."""
         self.stack.close()
         if successor is None or successor.lake.stack is not self.lake.stack:
             self.lake.stack.close()
@@ -105,9 +106,11 @@ def open_parts(
     *,
     quarantined: Callable[[Slots, int], Quarantine],
 ) -> Parts:
-    """Everything there and checked, and the rulebook registered: nothing can fail after that.
-    `before`: those of the text that ran until now; `quarantined`: the engine's quarantine over the
-    slots of this session, with `strikes_max`. Raises InputError and EngineError."""
+    """Opens and checks all parts, then registers the rulebook; nothing can fail after that.
+
+    `before`: the parts of the text that ran until now. `quarantined`: from the slots of the Spark
+    session and `strikes_max` to the engine's quarantine. Raises InputError and EngineError.
+    """
     settings = given.settings
     with ExitStack() as stack, ExitStack() as fresh:
         ledger = store.of(given.name, lease.epoch)
@@ -157,7 +160,7 @@ def open_parts(
             check_lease=lease.raise_lost,
             feed=WatchedFeed(feed, quarantine, book, stopped),
             conditions=conditions(stopped),
-            asked_later=conditions(lambda: False),  # by entries: what is begun is done
+            asked_later=conditions(lambda: False),  # by entries: a stop lets them finish
             quarantine=quarantine,
             targets=Targets(sink),
             runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
@@ -183,9 +186,11 @@ def open_lake(
     policy: Policy,
     opened: ExitStack,
 ) -> Lake:
-    """The tables there and checked; `opened` closes them. `kept`: the rulebook that ran before, if
-    any: tables that are only written may be gone then. `whose`: what tells its database from
-    others', see `Catalog`. Raises InputError."""
+    """Opens the lake: its tables are there and checked. Raises InputError. `opened` closes it.
+
+    `kept`: the rulebook that ran before. If there is one, tables that are only written may be
+    missing. `whose`: store id and epoch in the name of its database, see `Catalog`.
+    """
     spared = only_written(given) if kept is not None else ()
     stack = opened.enter_context(ExitStack())
     catalog = stack.enter_context(open_catalog(spark, given, *whose, policy.functions, spared))
@@ -196,7 +201,7 @@ def open_lake(
 
 
 def _same_lake(lake: Lake, given: Rulebook, policy: Policy) -> Lake:
-    """The lake for another text; its event types are checked."""
+    """The same lake for another text, whose event types are checked."""
     check_events(lake.catalog.spark, given, lake.catalog.locations, policy.functions)
     book = with_action_events(given, arrow_schemas(lake.schemas))
     analyst = lake.analyst.of(book)
@@ -207,7 +212,7 @@ _NOWHERE = Place()
 
 
 def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
-    """The rules of the rulebook that ran last on the store (None: none has)."""
+    """The rules of the rulebook that ran last on the store. `kept`: None if none has."""
     try:
         return kept.load().rules if kept is not None else {}
     except InputError:  # it was of another version of the language
@@ -215,7 +220,7 @@ def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
 
 
 def proven_rules(book: Rulebook, before: Mapping[str, Rule]) -> frozenset[str]:
-    """The rules whose condition and actions are, word for word, those that ran before."""
+    """The rules with the same condition and actions, word for word, as when they ran before."""
     same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))
     return frozenset(same)
 
@@ -247,7 +252,7 @@ def open_runner(
     wake: Callable[[], None],
     stack: ExitStack,
 ) -> Runner:
-    """The runner of a rulebook's entries; its threads end with the stack."""
+    """The runner of a rulebook's entries. Its threads end with the stack."""
     settings = book.settings
     size = settings.actions_in_parallel_max or os.cpu_count() or 1
     crew: Crew[Outcome] = Crew("tidegate-act", size)

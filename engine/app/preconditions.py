@@ -1,6 +1,6 @@
-"""What an engine needs before its loop: a rulebook that the policy allows, tables that go on where
-they were left, this machine's clock beside the store's (G3). Why one could not be started is told
-to the store that knows the rulebook."""
+"""What an engine checks before its loop: the policy allows the rulebook, tables go on from their
+cursors, this machine's clock agrees with the store's (G3). The reason of a failed start is kept in
+the store."""
 
 from __future__ import annotations
 
@@ -32,15 +32,15 @@ LEASE_SECONDS = 10
 def load_allowed(
     rulebook: str | os.PathLike[str] | Rulebook, settings: Mapping[str, str], policy: Policy
 ) -> Rulebook:
-    """A rulebook, whose webhooks the policy lets through. Raises InputError."""
+    """A rulebook, loaded and checked by `allowed`. Raises InputError."""
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, settings=settings)
     return allowed(book, policy)
 
 
 def allowed(book: Rulebook, policy: Policy) -> Rulebook:
-    """The rulebook, with the Python functions that the policy lets its scripts call. The policy
-    lets its webhooks through, their secrets are there, and no `machine: dfa` is too large. Raises
-    InputError."""
+    """The rulebook with the Python functions that the policy lets its scripts call. Raises
+    InputError where the policy refuses a webhook, a secret is missing, or a `machine: dfa` is too
+    large."""
     if refused := webhook_problems(book, policy, os.environ):
         raise InputError(refused)
     check_machines(book)
@@ -48,8 +48,9 @@ def allowed(book: Rulebook, policy: Policy) -> Rulebook:
 
 
 def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: State) -> None:
-    """Whether every table goes on where its cursor stands (G10), before Spark is asked, to which a
-    damaged log is only a table that cannot be read. Catalog tables: see the loop."""
+    """Check that every table can go on from its cursor (G10). That comes before Spark is asked:
+    Spark would only say that it cannot read a table with a damaged log. Tables of a catalog are
+    left to the loop."""
     _, kept = with_resets(book, state, store.of(book.name).controls.pending())
     feed = DeltaFeed(spark)
     for name, cursor in kept.cursors.items():
@@ -59,7 +60,8 @@ def check_cursors(book: Rulebook, store: SqlStore, spark: SparkSession, state: S
 
 
 def check_clock(store: SqlStore, book: Rulebook) -> None:
-    """The two must agree; SQLite has this machine's. Raises EngineError `clock-skew`."""
+    """Check that the clocks of this machine and the store agree; with SQLite they are one. Raises
+    EngineError `clock-skew`."""
     skew_seconds = abs(store.wall() - SystemClock().wall()) / 1e6
     if skew_seconds > book.settings.skew_max_seconds:
         raise EngineError(
@@ -74,8 +76,8 @@ def check_clock(store: SqlStore, book: Rulebook) -> None:
 def told_of_failure(
     rulebook: str | os.PathLike[str] | Rulebook, store: str | None
 ) -> Iterator[None]:
-    """Keeps what is raised here as the cause of the stop, for `status`, where the store has run
-    this file before and no engine runs it now."""
+    """Keeps an error of this block as the cause of the stop, for `status`: where the store has run
+    this file before, and no engine runs it now."""
     try:
         yield
     except TidegateError as error:

@@ -1,5 +1,5 @@
-"""A standby's rehearsal: a small engine takes a bucket and acts on it, in a lake of its own that is
-thrown away. Java and the detector have loaded and compiled by then what a takeover needs."""
+"""A standby's rehearsal: a small engine takes a bucket and acts on it, in a temporary lake. After
+it, Java and the detector have loaded and compiled all code that a takeover needs."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _TABLE = (
 
 
 class Rehearsing(Protocol):
-    """An engine, as far as it is rehearsed."""
+    """The part of an engine that a rehearsal uses."""
 
     def run_once(self) -> object: ...
 
@@ -49,11 +49,11 @@ Starts = Callable[[str, SparkSession, str], AbstractContextManager[Rehearsing]]
 
 
 class _CutShortError(Exception):
-    """The standby is wanted."""
+    """The other engine has ended: the standby must take over now."""
 
 
 def rehearse(start: Starts, spark: SparkSession, has_time: Callable[[], bool]) -> None:
-    """Run it, while there is time; what goes wrong only makes the takeover slower."""
+    """Rehearse, while there is time. A failure only makes the takeover slower."""
     try:
         with (
             doing("rehearsing"),

@@ -1,4 +1,4 @@
-"""Another text for a rulebook that runs: from its file, or asked for by an operator (G24)."""
+"""Takes over another text of a running rulebook: its file's, or one that is requested (G24)."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ from tidegate.rules.yaml.files import read_file
 
 log = logging.getLogger(__name__)
 SETTLING_SECONDS = 0.2
-"""A watched file that has changed within this time may not have been written to its end. Half of a
-text can be a rulebook without some of its rules, and what these had gathered would be lost."""
+"""A watched file that changed so recently may be written only in part. Half a text can be a valid
+rulebook without some of its rules; their state would be lost."""
 
 
 def absolute(file: str | None) -> str | None:
-    """Commands that need the store only are called from other folders."""
+    """The absolute path of a file: later commands may be called in other folders."""
     return file and os.path.abspath(file)
 
 
 def texts_of(book: Rulebook) -> dict[str, str]:
-    """By file, the text of a rulebook and those of its scripts; nothing where it has no file."""
+    """The texts of a rulebook and its scripts, by file; none where the rulebook has no file."""
     if book.file is None:
         return {}
     programs = (script.program for script in book.scripts.values())
@@ -35,32 +35,31 @@ def texts_of(book: Rulebook) -> dict[str, str]:
 
 
 class RulebookFile:
-    """It is read again when it, or the file of a script, has changed, if it is `watched`, and after
-    each `reread`."""
+    """The file of a rulebook. It is read again after `reread`; if it is `watched`, also when it or
+    the file of a script has changed."""
 
     def __init__(self, book: Rulebook, *, watched: bool) -> None:
         self._path = book.file
         self._watched = watched
         self._texts: Mapping[str, str | None] = texts_of(book)
-        self._seen: tuple[tuple[int, ...] | None, ...] | None = (
-            None  # it may have changed since it was read
-        )
+        # The states of the files when they were last read; None: they may have changed since
+        self._seen: tuple[tuple[int, ...] | None, ...] | None = None
         self._asked = False
 
     def runs(self, book: Rulebook) -> None:
-        """The engine goes on with this rulebook, perhaps from another file."""
+        """Note the rulebook that the engine runs now; it may come from another file."""
         texts = texts_of(book)
         if [*map(absolute, texts)] != [*map(absolute, self._texts)]:
             self._path, self._seen = book.file, None
         self._texts = texts
 
     def reread(self) -> None:
-        """May be called from a signal handler."""
+        """Read the file at the next look. May be called from a signal handler."""
         self._asked = True
 
     def changed(self, added: Mapping[str, str]) -> KeptRulebook | None:
-        """The rulebook, with the rules beside its text, if the text is another than when it was
-        last read, or somebody asked. Raises InputError where it cannot be read, once."""
+        """The rulebook with the rules beside its text, if the text has changed or `reread` was
+        called; else None. Raises InputError once where the file cannot be read."""
         if self._path is None or not (self._asked or self._watched):
             return None
         asked, state = self._asked, tuple(map(_state, self._texts))
@@ -75,8 +74,8 @@ class RulebookFile:
 
 
 def _text(file: str) -> str | None:
-    """The text of a script's file; None where it cannot be read, for the rulebook may name another
-    one now."""
+    """The text of a script's file. None where it cannot be read: the rulebook may name another file
+    now."""
     try:
         return read_file(file)
     except InputError:
@@ -97,8 +96,8 @@ def _is_settling(state: tuple[int, ...] | None) -> bool:
 
 @dataclass(slots=True)
 class Changes:
-    """Makes the changes of one rulebook between two buckets. `take_over` goes on with another text
-    and returns its version, or raises and leaves everything as it was."""
+    """Changes the text of one rulebook between two buckets. `take_over`: makes the engine run
+    another text and returns its version; if it raises, everything is as before."""
 
     ledger: Ledger
     name: str
@@ -108,8 +107,8 @@ class Changes:
     _wanted: tuple[KeptRulebook, int | None] | None = field(default=None, init=False)
 
     def begin(self, book: Rulebook) -> None:
-        """The engine starts with its file as it is: other texts that were asked for before are
-        answered so, but rules that were put meanwhile are asked for anew, beside this text."""
+        """The engine starts with its file as it is now. Texts that were requested before are
+        answered with that. Rules that were put meanwhile are requested anew, beside this text."""
         pending = [c for c in self.ledger.controls.pending() if c.kind == RELOAD]
         if not pending:
             return
@@ -121,9 +120,9 @@ class Changes:
         self.answer(said, pending[-1].id)
 
     def make(self, added: Mapping[str, str], *, asked: bool) -> None:
-        """Take over another text, if there is one, or say why not. `added`: the rules beside the
-        present one; `asked`: whether an operator wants something. Raises OutageError, and what ends
-        the engine."""
+        """Take over another text if there is one, or report why it is refused. `added`: the rules
+        beside the present text. `asked`: whether an operator has requested something. Raises
+        OutageError, and the errors that end an engine."""
         if self._wanted is None:
             self._wanted = self._found(added, asked=asked)
         if self._wanted is None:
@@ -137,7 +136,7 @@ class Changes:
                 raise
             known = isinstance(error, TidegateError)
             why = str(error) if known else f"{type(error).__name__}: {error}"
-            log.error("the changed rulebook is refused, the one there was goes on:\n%s", why)
+            log.error("the changed rulebook is refused, the former one goes on:\n%s", why)
             said = f"refused: {why}"
         self._wanted = None
         if control is not None:
@@ -146,12 +145,12 @@ class Changes:
             self._tell(said)
 
     def _tell(self, said: str) -> None:
-        """Keep for `status` what came of the file, for which nobody asked in the store."""
+        """Keep for `status` what became of a changed file: there is no request to answer."""
         self.ledger.controls.note(RELOAD, "file", said)
 
     def answer(self, said: str, last: int) -> None:
-        """Answer what asks for another text, up to the control `last`, which the answer is for; the
-        others are superseded."""
+        """Answer the requests for another text up to the control `last`. The answer is for that
+        one; earlier ones are superseded."""
         for control in self.ledger.controls.pending():
             if control.kind == RELOAD and control.id <= last:
                 answer = said if control.id == last else "a later one was taken"
@@ -160,12 +159,12 @@ class Changes:
     def _found(
         self, added: Mapping[str, str], *, asked: bool
     ) -> tuple[KeptRulebook, int | None] | None:
-        """What is to be taken over, and the control that asks for it. What operators asked for
-        comes before the file, for it was made from the text that the file had before."""
+        """The text to take over, and the control that requests it, if any. An operator's request
+        comes before a changed file: it was made from the file's former text."""
         try:
             found = self.file.changed(added)
         except InputError as error:
-            log.error("the rulebook cannot be read again, the one there was goes on:\n%s", error)
+            log.error("the rulebook cannot be read again, the former one goes on:\n%s", error)
             self._tell(f"cannot be read: {error}")
             found = None
         if found is None and not asked:

@@ -1,5 +1,5 @@
-"""What may be asked of an engine while it is open, from any thread; and what stands in the way of
-rules at the end of a run, as sentences (exit code 4)."""
+"""Requests to an open engine, from any thread; and the obstacles that are left at the end of a run,
+as sentences (exit code 4)."""
 
 from __future__ import annotations
 
@@ -20,7 +20,8 @@ from tidegate.rules.model import Rulebook
 
 
 class Requests:
-    """The part of `Engine` that asks through the store: the loop carries it out with a bucket."""
+    """The part of `Engine` that makes requests through the store. The loop carries them out with
+    its next bucket."""
 
     rulebook: Rulebook
     _store: SqlStore
@@ -51,9 +52,9 @@ class Requests:
         return raised.id
 
     def enable(self, rule: str, *, key: Mapping[str, Any] | None = None) -> None:
-        """Let a rule go on, from now on (G24). A parked rule keeps what it had. A disabled one
-        begins anew. Its texts that are in quarantine run again. With `key`, a value of each `per`
-        column, it fires for that key again. Raises InputError."""
+        """Let a rule go on (G24). A parked rule keeps its state; a disabled one begins anew. Its
+        texts in quarantine run again. With `key`, a value for each `per` column, it fires for that
+        key again. Raises InputError."""
         self._check_open("enable")
         if key is not None:
             self.rules.enable_for(rule, _texts(key))
@@ -64,10 +65,10 @@ class Requests:
     def disable(
         self, rule: str, *, key: Mapping[str, Any] | None = None, purge: bool = False
     ) -> None:
-        """Stop a rule, and those that use it as an event, from the next bucket on: it detects
-        nothing and keeps nothing. Its open entries still run; with `purge` they are dead. With
-        `key`, a value of each `per` column, it only stops firing for that key. Raises InputError.
-        """
+        """Stop a rule, and the rules that use it as an event, from the next bucket on: it detects
+        nothing, and its state is dropped. Its open entries still run; with `purge` they are dead.
+        With `key`, a value for each `per` column, it only stops firing for that key. Raises
+        InputError."""
         self._check_open("disable")
         if key is not None and purge:
             message = "`purge` and `key` exclude each other"
@@ -79,9 +80,9 @@ class Requests:
         self.wake()
 
     def reload(self, source: str | os.PathLike[str] | None = None) -> int:
-        """Ask for another rulebook of the same name, a path or YAML text, by default the file there
-        is: from the next bucket on, if it fits the tables; else it is refused, and the one there is
-        goes on. Returns the number of its version. Raises InputError."""
+        """Ask for another text of the rulebook: a path or YAML, by default its file. It runs from
+        the next bucket on if it fits the tables; otherwise it is refused, and the present text goes
+        on. Returns the number of its version. Raises InputError."""
         self._check_open("reload")
         version = ask_to_reload(self._store, self.rulebook, source)
         self.wake()
@@ -94,8 +95,8 @@ class Requests:
         return Rules(self._store, self.rulebook.name, self.wake)
 
     def obstacles(self) -> tuple[str, ...]:
-        """What stands in the way of rules: parked rules, entries that are held, dead or wait for
-        their next attempt; each as a sentence with the commands that get past it."""
+        """The obstacles: parked rules, and entries that are held, dead or wait for their next
+        attempt. Each is a sentence with the commands that get past it."""
         self._check_open("obstacles")
         found = self._store.of(self.rulebook.name).rule_states.obstacles()
         rules = self.rulebook.rules
@@ -119,12 +120,13 @@ class Requests:
 
 
 def _texts(key: Mapping[str, Any]) -> dict[str, str]:
-    """A key as the command has it."""
+    """A key as texts, as the command takes it."""
     return {name: key_text(value) for name, value in key.items()}
 
 
 def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:
-    """What is stopped, why, and the commands that get past it; `rules`: those that there are."""
+    """An obstacle as a sentence: what is stopped, why, and the commands that get past it. `rules`:
+    those of the rulebook."""
     if isinstance(obstacle, Parked):
         return (
             f"rule {obstacle.rule} is parked: {obstacle.reason}\n"

@@ -1,4 +1,4 @@
-"""The inbox: alone, for rulebooks that are run elsewhere, or later; or beside engines."""
+"""The inbox: alone, for rulebooks that other processes run, or beside engines in this process."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ __all__ = ["Address", "Inbox", "answer_beside", "inbox_at", "parse_address", "se
 
 
 def inbox_at(address: Address, policy: Path | None) -> Inbox:
-    """An inbox that has its port, before anything that takes long is begun."""
+    """An inbox that has taken its port, before anything slow begins."""
     return Inbox(address, load_policy(policy))
 
 
 def answer_beside(engines: Engines, inbox: Inbox) -> None:
-    """Answer for the rulebooks of the store while engines start, run and stop: what comes in wakes
-    them."""
+    """Answer for the rulebooks of the store while the engines start, run and stop. A signal that
+    comes in wakes them."""
     open_store(engines.store_url, create=True).close()
     inbox.begin(
         engines.store_url,
@@ -44,7 +44,7 @@ def serve(
     policy: Path | None,
     stop: threading.Event,
 ) -> None:
-    """Answer until `stop`; `rulebook_file` is registered first. What was taken is answered."""
+    """Answer until `stop`. `rulebook_file` is registered first."""
     loaded = rules.load(rulebook_file) if rulebook_file else None
     with inbox_at(address, policy) as inbox:
         with open_store(url, create=loaded is not None) as store:

@@ -1,4 +1,4 @@
-"""The Spark session of the engines of one process."""
+"""The Spark session that the engines of one process share."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ HOUR_SECONDS = 3_600.0
 
 
 class Sessions:
-    """A session that is given, or one that is started when it is first asked for, started again
-    where it has ended, and stopped by `close`. May be used by several threads.
+    """A session that the user gives, or one of our own. Our own is started by the first `get`,
+    started again by `again` after it has ended, and stopped by `close`. Several threads may use it.
 
     Example: two engines use one session, and Java is killed. Both notice. The first of them that
     calls `again` starts another session; the second gets that one.
@@ -44,7 +44,7 @@ class Sessions:
         self._watchdog: Watchdog | None = None
 
     def get(self) -> SparkSession:
-        """Raises EngineError, see `start_session`."""
+        """The session. Raises EngineError, see `start_session`."""
         with self._lock, nobodys():
             if self._spark is None:
                 self.own = SparkSession.getActiveSession() is None
@@ -54,10 +54,12 @@ class Sessions:
             return self._spark
 
     def again(self, ended: SparkSession, reason: EngineError, most: int) -> SparkSession:
-        """Another session in place of one that has ended, or in which no slot is left. What ran
-        then is suspected: such a start costs nothing. Of others there are at most so many in an
-        hour, none at all where `most` is 0. Raises the reason where there have been as many, or the
-        session is not the engine's own."""
+        """Another session in place of one that has ended, or that has no free slot left.
+
+        Where a suspect explains the end, the restart is not counted. Of other restarts, `most` are
+        allowed in an hour; 0 allows none of either. Raises `reason` where there were as many, and
+        where the session is the user's.
+        """
         with self._lock, nobodys():
             if self._spark is not None and self._spark is not ended:
                 return self._spark
@@ -82,7 +84,7 @@ class Sessions:
         return found
 
     def _counted(self, most: int) -> str | None:
-        """Count a start that no suspect explains; None where there have been as many as may be."""
+        """Count a restart that no suspect explains. None if there were `most` in the last hour."""
         now = time.monotonic()
         while self._restarts and self._restarts[0] <= now - HOUR_SECONDS:
             self._restarts.popleft()
@@ -92,7 +94,7 @@ class Sessions:
         return f"{len(self._restarts)} of {most}"
 
     def close(self) -> None:
-        """Stop the session, if it was started here."""
+        """Stop the session if it is our own."""
         with self._lock:
             if self._watchdog is not None:
                 self._watchdog.close()

@@ -1,4 +1,4 @@
-"""An engine that waits for another one's end, with all at hand that its own beginning needs."""
+"""A standby: an engine that has prepared its start, and waits for another engine to end."""
 
 from __future__ import annotations
 
@@ -38,8 +38,8 @@ def took(take: Callable[[], object]) -> bool:
 
 
 def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy) -> None:
-    """All that a start does before its loop, for nothing: what is wrong is said now, and Java has
-    compiled and read by then what the start needs. Raises InputError, EngineError."""
+    """Do once, for practice, all that a start does before its loop. Errors show now, and Java has
+    compiled and read what the real start needs. Raises InputError, EngineError."""
     check_clock(store, book)
     kept = store.rulebooks().get(book.name) if store.of(book.name).buckets.last() else None
     with doing("checking tables and SQL"), ExitStack() as opened:
@@ -54,8 +54,9 @@ def wait_for_end(
     waiting: threading.Event,
     stopped: threading.Event,
 ) -> None:
-    """Until no engine runs the rulebook and `take` has taken its lease. `waiting` is set meanwhile.
-    A store that is away is waited for, too. Raises EngineError `standby-ended` once `stopped`."""
+    """Wait until no engine runs the rulebook and `take` has taken its lease. `waiting` is set
+    meanwhile. An outage of the store is waited out. Raises EngineError `standby-ended` once
+    `stopped`."""
     place = _Place(book, store)
     told = away = False
     with place:
@@ -84,15 +85,15 @@ def wait_for_end(
 
 
 def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> Rulebook:
-    """The rulebook to take over with: as its file is now, where the other engine ran another text
-    than this one has. Another text than the file's is told, and left."""
+    """The rulebook to take over with. Where the other engine ran another text than `book`, the file
+    is read again. If its text still differs, that is logged and the file's text is used."""
     kept = store.rulebooks().get(book.name)
     if kept is None or kept.says(book):
         return book
     try:
         found = load()
     except TidegateError as error:
-        log.warning("goes on with the rulebook as it was, for now it is wrong:\n%s", error)
+        log.warning("goes on with the former rulebook, for the present one is wrong:\n%s", error)
         found = book
     if found.name != book.name:
         found = book
@@ -107,8 +108,8 @@ def own_text(book: Rulebook, store: SqlStore, load: Callable[[], Rulebook]) -> R
 
 
 class _Place:
-    """The place of the first standby of a rulebook: a lease of its own, by which `status` knows
-    it. Others wait without one until it is free."""
+    """The place of a rulebook's first standby. It is a lease of its own, by which `status` knows
+    the standby. Further standbys wait without it until it is free."""
 
     def __init__(self, book: Rulebook, store: SqlStore) -> None:
         self._name = standby_of(book.name)
@@ -118,7 +119,7 @@ class _Place:
         self._due = 0.0
 
     def keep(self) -> None:
-        """Take or renew it, when it is time."""
+        """Take or renew the lease when it is time."""
         if time.monotonic() < self._due:
             return
         self._due = time.monotonic() + self._seconds / 3

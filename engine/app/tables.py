@@ -1,4 +1,4 @@
-"""A rulebook beside its tables: what `run`, `validate --tables` and `adopt` look at."""
+"""A rulebook and its tables together, as `run`, `validate --tables` and `adopt` need them."""
 
 from __future__ import annotations
 
@@ -44,8 +44,8 @@ def open_catalog(
     functions: Collection[str] = (),
     spared: Collection[str] = (),
 ) -> Iterator[Catalog]:
-    """The rulebook's database in Spark, tables and event types checked; `functions` that the
-    operator's policy adds. Tables in `spared` may be gone. Raises InputError."""
+    """The rulebook's database in Spark, with its tables and event types checked. `functions`: those
+    that the policy adds. `spared`: tables that may be missing. Raises InputError."""
     catalog = Catalog(spark, book, name, epoch)
     catalog.open(spared)
     try:
@@ -67,11 +67,10 @@ def arrow_schemas(schemas: Mapping[str, str]) -> dict[str, pa.Schema]:
 
 
 def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
-    """What the rules read and write, for schemas to come."""
+    """A function from the tables' schemas to what the rules read and write."""
 
     def prepared(schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
-        arrow = {table: arrow_schema(schema) for table, schema in schemas.items()}
-        return prepare(book, arrow, analyst, proven)
+        return prepare(book, arrow_schemas(schemas), analyst, proven)
 
     return prepared
 
@@ -82,9 +81,9 @@ def check_tables(
     spark_conf: Mapping[str, str],
     policy: str | os.PathLike[str] | None = None,
 ) -> tuple[Problem, ...]:
-    """`validate --tables`: tables, feeds and SQL against what is there; the warnings that only the
-    tables give rise to. Raises InputError with all that is wrong; what needs a table that is not
-    there is left out."""
+    """`validate --tables`: checks the rulebook, its feeds and its SQL against the tables. Returns
+    the warnings that only the tables show. Raises InputError with all problems. What needs a
+    missing table is not checked."""
     allowed = load_policy(policy)
     spark = start_session("tidegate validate", spark_conf)
     catalog = Catalog(spark, book, "validate")
@@ -103,7 +102,7 @@ def check_tables(
 
 
 def _null_keys(book: Rulebook, schemas: Mapping[str, str]) -> Iterator[Problem]:
-    """Key columns of rules that may be null: to a rule all nulls are one key (S7)."""
+    """Warnings of key columns that may be null: to a rule all nulls are one key (S7)."""
     nullable = {
         table: {
             field["name"].lower() for field in json.loads(schema)["fields"] if field["nullable"]
@@ -126,7 +125,7 @@ def _null_keys(book: Rulebook, schemas: Mapping[str, str]) -> Iterator[Problem]:
 
 
 def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Problem]:
-    """What is wrong with event types, SQL and feeds, all the tables being there."""
+    """The problems of event types, SQL and feeds of a rulebook whose tables are all there."""
     said: set[tuple[str, int]] = set()
     try:
         check_events(catalog.spark, book, catalog.locations, allowed.functions)
@@ -155,7 +154,7 @@ def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Proble
 
 
 def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
-    """A rulebook without the tables in `missing`, and what needs any of them."""
+    """A rulebook without the tables in `missing`, and without all that needs any of them."""
     lost = {event.name for event in table_events(book) if event.table in missing}
     events = {name: event for name, event in book.events.items() if name not in lost}
     listed = dict(book.rules)
@@ -170,7 +169,7 @@ def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
 
 
 def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
-    """A rule without the SQL that mentions one of these tables, named in small letters."""
+    """A rule without the SQL that names one of these tables (in small letters)."""
     condition = rule.condition
     if condition is not None and condition.query and _mentions(condition.text, tables):
         condition = None

@@ -175,7 +175,7 @@ def test_g20_an_entry_that_stands_for_another_one_is_not_that_one(repeat: bool) 
 def test_g20_a_marker_of_another_store_refuses_it_with_its_id_and_age() -> None:
     error = refusal(marker(2, "other/shop/first", hours=30), marker(1, "other/shop/first", hours=5))
     assert error.code == "other-store"
-    assert "written by store other 5 hours ago" in error.message
+    assert "written by store other 5 h ago" in error.message
     assert "tidegate adopt --from now" in error.hint
 
 

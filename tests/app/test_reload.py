@@ -66,7 +66,7 @@ def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
         engine.reload(BOOK + f'  big: {{on: large, do: ["{unfit}"]}}\n')
         with caplog.at_level(logging.ERROR):
             engine.run_once()
-        assert "refused, the one there was goes on" in caplog.text
+        assert "refused, the former one goes on" in caplog.text
         engine.rules.drop("more")
         engine.rules.disable_for("pair", {"id": "2"})
         engine.run_once()
