@@ -36,19 +36,19 @@ import org.apache.spark.sql.sources.BaseRelation;
 import org.apache.spark.sql.types.DataType;
 
 /**
- * Parses under a session's own settings, and lists all nodes of a plan in one call.
+ * Parses texts under a session's own settings, and lists all nodes of a plan in one call.
  *
- * Every stored field of a node is entered, through options, sequences, sets, maps, arrays, tuples
- * and other products. No field is left out but what the node computes from the others (lazy values)
- * and the place in the text.
+ * The walk enters every field that a node stores, through options, sequences, sets, maps, arrays,
+ * tuples and other products. It skips two kinds of fields: lazy values, which the node computes
+ * from the others, and the place in the text.
  */
 public final class Walker {
     private static final int STEPS_MAX = 5000000;
     private static final int TEXT_MAX = 1000;
     private final Map stored = new HashMap(); // the fields by class
 
-    /** The text as a plan, or as an expression, while `session` is the active one: the parser's
-     * settings are those of the active session, whichever session it belongs to. */
+    /** Parses a text as a plan, or as an expression. `session` is active meanwhile: a parser takes
+     * the settings of the active session, even if it belongs to another one. */
     public Object parse(
         org.apache.spark.sql.classic.SparkSession session, String text, boolean expression
     ) throws Exception {
@@ -67,8 +67,8 @@ public final class Walker {
         }
     }
 
-    /** All nodes below and with `root`; session views called as in `leaves`, parted by spaces, are
-     * not entered. */
+    /** Lists `root` and all nodes below it. It does not enter the session's own views that are
+     * called as in `names` (separated by spaces). */
     public Walk walk(Object root, String names) throws Exception {
         Collection leaves = java.util.Arrays.asList(names.split(" "));
         Walk walk = new Walk();
@@ -85,7 +85,8 @@ public final class Walker {
         return walk;
     }
 
-    /** Number, name and type of each column of a resolved plan: a JSON list of them in a row. */
+    /** Number, name and type of each column of an analysed plan, as a flat JSON list:
+     * ["3", "amount", "integer", "4", "at", "timestamp"]. */
     public String output(QueryPlan plan) {
         List found = new ArrayList();
         scala.collection.Iterator columns = plan.output().iterator();
@@ -100,8 +101,8 @@ public final class Walker {
         return out.toString();
     }
 
-    /** The classes that Spark's own registries have for functions, whose names are parted by
-     * spaces: a JSON list. */
+    /** The classes of functions by Spark's own registries, as a JSON list. `names`: of the
+     * functions, separated by spaces. */
     public String classes(String names) {
         Collection found = new LinkedHashSet();
         String[] each = names.split(" ");
@@ -246,7 +247,7 @@ public final class Walker {
             this.stored.put(node.getClass(), fields);
         }
         List found = new ArrayList();
-        Map known = new HashMap(); // a class and what it extends may hold one value under one name
+        Map known = new HashMap(); // a class and its parent may store one value twice
         for (int at = 0; at < fields.length; at++) {
             String name = fields[at].getName();
             Object value = fields[at].get(node);
@@ -290,9 +291,9 @@ public final class Walker {
         return false;
     }
 
-    /** The nodes of one plan, each with the number of the node that holds it, or -1. */
+    /** The nodes of one plan. Each has the number of the node that holds it; the root has -1. */
     public static final class Walk {
-        private static final int SLICE = 7000; // py4j waits 40 ms in the middle of a longer answer
+        private static final int SLICE = 7000; // py4j pauses 40 ms within a longer answer
         private final List nodes = new ArrayList();
         private final List owners = new ArrayList();
         private final List fields = new ArrayList();
@@ -305,7 +306,7 @@ public final class Walker {
             return this.nodes.get(number);
         }
 
-        /** The number of a node that was not known; -1 for a plan that its owner holds twice. */
+        /** Adds a node and returns its number; -1 for a plan that its owner holds already. */
         int add(TreeNode node, int owner, String field) {
             for (int at = owner + 1; node instanceof QueryPlan && at < this.nodes.size(); at++) {
                 boolean same = this.nodes.get(at) == node;
@@ -346,9 +347,13 @@ public final class Walker {
             this.others.add(other.getName());
         }
 
-        /** The characters from `start` of {"classes": [name], "others": [name], "nodes": [[class,
-         * is a plan, owner, field, start, stop, {field: [text]}]]}; "" after the last. Others are
-         * the classes of objects that are no node and were not entered. */
+        /** A slice, from the character `start` on, of this JSON; "" after its end:
+         *
+         * {"classes": [name, ..],  // of nodes
+         *  "others": [name, ..],   // of objects that are not nodes and were not entered
+         *  "nodes": [[number of its class, is it a plan, owner, field, start, stop,
+         *             {field: [text, ..]}], ..]}
+         */
         public String json(int start) {
             if (this.json == null) {
                 this.json = this.written();

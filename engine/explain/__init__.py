@@ -1,4 +1,4 @@
-"""`tidegate explain`: what a rulebook is to the detector, without Spark and without running it."""
+"""`tidegate explain`: how the detector sees a rulebook. No Spark, and nothing runs."""
 
 from __future__ import annotations
 
@@ -22,15 +22,13 @@ FORMATS = ("text", "json", "mermaid", "svg")
 
 
 def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str = "text") -> str:
-    """What a rulebook means to the detector: each rule's expression as it is detected, the event
-    graph that runs, how much is stored per key in each context, timers, the triggering graph,
-    warnings; each script's automaton, types, bounds, inputs and outputs. `file` may be a script.
+    """How the detector sees a rulebook, as a text in one of `FORMATS`.
 
-    `rule` names the only rule or script to be explained; `format_` is one of `FORMATS`. JSON is one
-    object: the fields of `engine.explain.model.Explained`, lengths of time in microseconds, null
-    where there is no such number. Explains the whole language, also what the engine has not built
-    yet.
-    Raises `InputError` if the rulebook is wrong or has no such rule.
+    It tells of rules: normalised expressions, the event graph, storage per key in each context,
+    timers, the triggering graph, warnings. It tells of scripts: automaton, types, bounds, inputs,
+    outputs. `file` may be a script. `rule`: the only rule or script to explain. JSON is one object
+    with the fields of `engine.explain.model.Explained`. The whole language is explained, even what
+    the engine has not built yet. Raises InputError if the rulebook is wrong or lacks the rule.
     """
     book = rules.load(file, features=all_features())
     if rule is not None and rule not in {**book.rules, **book.scripts}:
@@ -49,7 +47,7 @@ def explain(file: str | os.PathLike[str], rule: str | None = None, format_: str 
 
 
 def _pictures(explained: Explained) -> Iterator[Picture]:
-    """Those of the rules, then those of the scripts."""
+    """The pictures of the rules, then those of the scripts."""
     if explained.rules or not explained.scripts:
         yield from pictures(explained)
     yield from script_pictures(explained)

@@ -1,4 +1,4 @@
-"""A rulebook -> what `explain` says of it, without Spark and without running it."""
+"""Builds what `explain` says of a rulebook: `engine.explain.model.Explained`."""
 
 from __future__ import annotations
 
@@ -21,8 +21,8 @@ from tidegate.rules.model import Rule as Written
 
 
 def build(book: Rulebook, only: str | None = None) -> Explained:
-    """Everything, or what belongs to the rule or script named `only`: of a rule its nodes, with
-    those of rules that it uses as events, and the edges from and to it."""
+    """Everything, or what belongs to the rule or script named `only`. To a rule belong its nodes,
+    the nodes of rules that it uses as events, and the triggering edges from it and to it."""
     scripts = Scripts(book, only)
     if only is not None and only in book.scripts:
         told = _warned(book, [*_of_script(book, only), *scripts.warnings])
@@ -70,7 +70,7 @@ def _warned(book: Rulebook, warnings: Iterable[Problem]) -> tuple[Warned, ...]:
 
 
 def _of_script(book: Rulebook, name: str) -> Iterator[Problem]:
-    """The warnings of a script: of its entry, and of its file, if it has one."""
+    """The warnings of a script: in its entry in the rulebook, and in its own file, if any."""
     file = book.scripts[name].program.inputs[0].place.file
     for each in book.warnings:
         own_file = file != book.file and each.place.file == file
@@ -117,7 +117,7 @@ def _stores(found: Bound, *, forgets: bool) -> Stores:
 
 
 def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
-    """What happens at an instant that no event tells."""
+    """What makes a rule act without an event, such as `5 min after each `opened``."""
     for node in on.walk():
         match node:
             case x.Clock() | x.Cron():
@@ -144,7 +144,7 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
 def _never_forget(
     rules: Iterable[Written], bounds: Mapping[str, Mapping[Context, Bound]], graph: Nodes
 ) -> Iterator[Problem]:
-    """G13: keyed rules that keep something of every key for ever, bounded as it may be."""
+    """Warnings of keyed rules that keep something of every key for ever (G13)."""
     for rule in rules:
         found = bounds[rule.name][own_context(rule)]
         if graph.tells_keys_apart(rule.name):
@@ -158,7 +158,7 @@ def _never_forget(
 
 
 def damps(rule: Written, book: Rulebook) -> Iterator[Damps]:
-    """In the order in which a firing is judged."""
+    """The damping of a rule, in the order in which it judges a firing."""
     if rule.damping is None:
         return
     levels, dedupe = rule.damping.hysteresis, rule.damping.dedupe

@@ -49,8 +49,8 @@ _ID_DIGITS = 12
 
 
 class Nodes:
-    """The graph that `run` and `simulate` build, of all rules, disabled ones too. `used`: the rules
-    that are used as events."""
+    """The event graph that `run` and `simulate` build. Disabled rules are in it, too. `used`: the
+    rules that other rules use as events."""
 
     def __init__(self, book: Rulebook, used: Mapping[str, Used]) -> None:
         self._book = book
@@ -76,11 +76,11 @@ class Nodes:
         """The id of each rule's node."""
 
     def nodes(self) -> tuple[Node, ...]:
-        """All, operands first."""
+        """All nodes; operands come first."""
         return tuple(self._shown(node) for node in self._graph.nodes.values())
 
     def tells_keys_apart(self, rule: str) -> bool:
-        """Whether a rule remembers which keys there are, to repeat broadcasts for each."""
+        """Whether a rule remembers all keys, to repeat broadcasts for each of them."""
         return rule in self._apart
 
     def below(self, root: str) -> set[str]:
@@ -106,7 +106,7 @@ class Nodes:
         )
 
     def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
-        """What a node stores: instances, and occurrences in them."""
+        """How much a node stores: instances, and the occurrences in them."""
         shape = node.shape
         if isinstance(shape, Repeated | AtOnce):
             return NOTHING, NOTHING
@@ -146,7 +146,7 @@ def _operands(node: running.Node) -> tuple[str, ...]:
 
 
 def _expression(node: running.Node) -> x.Expression:
-    """What a node detects; an event type where it stands for its rows."""
+    """The expression that a node detects; for a node of an event type, its name."""
     if node.expression is not None:
         return node.expression
     if isinstance(node.shape, Repeated):
@@ -155,7 +155,7 @@ def _expression(node: running.Node) -> x.Expression:
 
 
 def _written(e: x.Expression) -> x.Expression:
-    """An expression of the graph with its event types as they are named in rules."""
+    """An expression of the graph with the names of event types that rules use."""
     if isinstance(e, x.Name):
         return x.Name(EventKey.of(e.name).written)
     return x.with_operands(e, [_written(operand) for operand in e.operands()])

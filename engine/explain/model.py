@@ -1,6 +1,6 @@
-"""What `explain` says of a rulebook, as values. `dataclasses.asdict` of `Explained` is its JSON.
+"""What `explain` says of a rulebook, as values. Its JSON is `dataclasses.asdict` of `Explained`.
 
-Lengths of time are in microseconds, counts are per key; None: there is no such number.
+Lengths of time are in microseconds. Counts are per key. None: there is no such number.
 """
 
 from __future__ import annotations
@@ -15,14 +15,19 @@ from tidegate.rules.analysis.triggers import Trigger
 class Node:
     """A node of the detector's event graph.
 
-    id: the first 12 digits of the digest that names it where all rules are active since one
-    instant, the same for the same expression with the same keys in any rulebook; operator: its
-    name as written in the language; `event`, one row an instant, or `every row` of it; `rule`; a
-    context's name, or `select`, for the choice at the root of a rule; `every key` where broadcasts
-    are repeated for each. operands: ids; rules: those whose expression holds it; keys: key columns
-    by keyed event type below; horizon_micros: older instances are dropped.
-    instances_max, occurrences_max: what it stores; None with a `span_micros`: as many as arrive in
-    that time; None without: no bound. searched: what it detects is searched for.
+    id: the first 12 digits of its digest. The same expression with the same keys has the same id in
+    any rulebook.
+    operator: one of
+        an operator of the language, such as `;`
+        `event`: one row of each instant; `every row`: all of them
+        `rule`: the detections of a rule
+        a context, or `select`: the choice at the root of a rule
+        `every key`: a broadcast, repeated for each key
+    operands: ids. rules: those whose expression holds the node. keys: key columns of the keyed
+    event types below it. horizon_micros: older instances are dropped.
+    instances_max, occurrences_max: how many it stores. If they are None, `span_micros` says that it
+    stores what arrives in that time; without it there is no bound.
+    searched: whether the engine searches for what it detects.
     """
 
     id: str
@@ -52,9 +57,9 @@ class Stores:
 
 @dataclass(frozen=True, slots=True)
 class Damps:
-    """What damps a rule, as it is `said`. It remembers at most `instants_max` instants per key
-    (None: a bound that holds for all keys together), for so long (None: until something else
-    happens); `why` says so."""
+    """One damping of a rule. said: it in words. instants_max: so many instants are remembered per
+    key; None: the bound is for all keys together. forgets_micros: for so long; None: until
+    something else happens. why: both in words."""
 
     kind: str
     said: str
@@ -65,9 +70,10 @@ class Damps:
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. normalised: its expression as it is detected; root: the id of the node that detects
-    it; searched: one of its nodes is; stores: by context, its own one first; timers: what makes it
-    act without an event; writes: tables that its actions write; damping: what drops firings."""
+    """One rule. normalised: the expression that the detector runs. root: id of the node that
+    detects it. searched: whether one of its nodes is. stores: by context, its own first. timers:
+    what makes it act without an event. writes: the tables that its actions write. damping: what
+    drops firings."""
 
     name: str
     expression: str
@@ -85,9 +91,9 @@ class Rule:
 
 @dataclass(frozen=True, slots=True)
 class ScriptInput:
-    """`name` in the script takes event type `event`. kind: table, signal, clock, `script NAME` or
-    `rule NAME`; value: the column of an input of one value; columns by which simultaneous ones are
-    ordered."""
+    """An input: event type `event`, which is called `name` in the script. kind: table, signal,
+    clock, `script NAME` or `rule NAME`. value: the column, for an input of one value. order_by:
+    columns that order simultaneous events. group: whether it has the script's group."""
 
     name: str
     type: str
@@ -100,7 +106,8 @@ class ScriptInput:
 
 @dataclass(frozen=True, slots=True)
 class ScriptOutput:
-    """taken_by: `script NAME` or `rule NAME`; nobody takes what is only printed or stored."""
+    """An output. taken_by: `script NAME` or `rule NAME`; empty where it is only printed or
+    stored."""
 
     name: str
     type: str
@@ -110,8 +117,8 @@ class ScriptOutput:
 
 @dataclass(frozen=True, slots=True)
 class Move:
-    """What event moves a state, where to, and what is done then, in order. A timed event is its
-    marker as it is written; `any other` is every event that no marker names."""
+    """A transition of an automaton: its event, the next state, and the actions, in order. A timed
+    event is its marker as written, `elapse[5 min]`; `any other`: an event that no marker names."""
 
     event: str
     next: int
@@ -120,7 +127,8 @@ class Move:
 
 @dataclass(frozen=True, slots=True)
 class State:
-    """waits_for: markers with their places in the text; unexpected: events that are no move."""
+    """A state of an automaton. waits_for: markers with their places in the text. unexpected: events
+    without a transition."""
 
     number: int
     waits_for: tuple[str, ...]
@@ -130,12 +138,14 @@ class State:
 
 @dataclass(frozen=True, slots=True)
 class Script:
-    """An event script. machine: `dfa` or `hierarchical`, and why; states: how many there are, None
-    where that was not found out. start: what is done at the start, where state 0 is entered.
-    table: the first states, states_more: how many known ones are not in it. variables, keys: types
-    by name. bytes_max: of the variables of one key; bytes_why: where only `script_state_bytes_max`
-    is a bound. statements_max: of one transition, None where unknown or unbounded; unbounded: why a
-    transition may take any time."""
+    """An event script.
+
+    machine, why: `dfa` or `hierarchical`, with the reason. states: how many; None: not explored to
+    the end. start: the actions on entering state 0. table: the first states; states_more: how many
+    known ones are not in it. variables, keys: name -> type. bytes_max: of the variables of one key;
+    bytes_why: the variables that only `script_state_bytes_max` bounds. statements_max: of one
+    transition; None: unknown or unbounded. unbounded: why a transition may take any time.
+    """
 
     name: str
     enabled: bool
@@ -157,7 +167,7 @@ class Script:
 
 @dataclass(frozen=True, slots=True)
 class Warned:
-    """A warning with its place, as `validate` gives it; file: where it is not the rulebook's."""
+    """A warning with its place, as in `validate`. file: empty for the rulebook's own file."""
 
     code: str
     file: str
@@ -170,9 +180,9 @@ class Warned:
 
 @dataclass(frozen=True, slots=True)
 class Explained:
-    """A rulebook. nodes: operands first; triggers: the first of them, triggers_more: how many are
-    not there; cycles: groups of rules that can trigger each other; scripts: each after those whose
-    outputs it takes."""
+    """A rulebook. nodes: operands first. triggers: the first edges of the triggering graph;
+    triggers_more: how many further ones there are. cycles: groups of rules that can trigger each
+    other. scripts: each comes after those whose outputs it takes."""
 
     rulebook: str
     rules: tuple[Rule, ...]

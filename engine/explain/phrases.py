@@ -1,7 +1,8 @@
-"""In words: amounts and lengths of time; markers, blocks and symbols of a script."""
+"""Phrases of `explain`: amounts, lengths of time; markers, blocks and symbols of a script."""
 
 from __future__ import annotations
 
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.detect.scripts.exploration import OTHER
 from tidegate.engine.detect.scripts.paths import Symbol
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
@@ -14,7 +15,8 @@ from tidegate.rules.expressions.nodes import Duration
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
-    """A marker about as it is written, `Use(x)`; an operand that is no constant is `(..)`."""
+    """A marker about as it is written: `Use(x)`, `elapse[5 min]`. An operand that is not constant
+    is `(..)`."""
     stored = "" if marker.variable is None else f"({marker.variable})"
     return f"{_event(marker)}{stored}"
 
@@ -33,7 +35,7 @@ def _event(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
 
 
 def _clock(components: tuple[tree.Expression | None, ...]) -> str:
-    """`2038-01-19 03:14:08`; without a date where it is daily."""
+    """The instant of an `arrive`: `2038-01-19 03:14:08`; a daily one has no date."""
     said = [
         "." if each is None else f"{each.value:02}" if isinstance(each, tree.Literal) else "(..)"
         for each in components
@@ -43,7 +45,7 @@ def _clock(components: tuple[tree.Expression | None, ...]) -> str:
 
 
 def symbol_text(places: Places, symbol: Symbol) -> str:
-    """What comes: an event's name, or the timed markers that are due together."""
+    """A symbol of the automaton: an event's name, or the timed markers that are due together."""
     if symbol == OTHER:
         return "any other"
     if isinstance(symbol, str):
@@ -54,7 +56,7 @@ def symbol_text(places: Places, symbol: Symbol) -> str:
 
 
 def action_text(places: Places, number: int) -> str | None:
-    """What happens at a place: `store x`, `{5:10} !> Alarm`; None if nothing does."""
+    """The action at a place: `store x`, `{5:10} !> Alarm`; None if there is none."""
     part = places.places[number]
     if not isinstance(part, Action):
         marker = part.tree
@@ -66,7 +68,7 @@ def action_text(places: Places, number: int) -> str | None:
 
 
 def position(place: Place) -> str:
-    """`5:10`."""
+    """Line and column: `5:10`."""
     return f"{place.line}:{place.column}"
 
 
@@ -76,19 +78,15 @@ def length(micros: int) -> str:
 
 
 def kept(stores: Node | Stores) -> str:
-    """How much is stored per key: `3 instances, 5 occurrences`; by a node, for how long: equal
-    expressions under another `within` are other nodes."""
+    """How much is stored per key: `3 instances, 5 occurrences`. For a node it also says for how
+    long: the same expression within another time is another node."""
     if stores.instances_max == 0:
         return "nothing"
     if stores.instances_max is not None and stores.occurrences_max is not None:
-        instances = _counted(stores.instances_max, "instance")
+        instances = counted(stores.instances_max, "instance")
         horizon = stores.horizon_micros if isinstance(stores, Node) else None
         until = "" if horizon is None else f", for {length(horizon)}"
-        return f"{instances}, {_counted(stores.occurrences_max, 'occurrence')}{until}"
+        return f"{instances}, {counted(stores.occurrences_max, 'occurrence')}{until}"
     if stores.span_micros is not None:
         return f"what arrives in {length(stores.span_micros)}"
     return "no bound"
-
-
-def _counted(number: int, noun: str) -> str:
-    return f"{number} {noun}{'' if number == 1 else 's'}"

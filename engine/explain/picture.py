@@ -1,5 +1,5 @@
-"""What Mermaid and SVG draw, as boxes and arrows: the two graphs of rules; of scripts, who feeds
-whom, and each automaton."""
+"""The pictures of Mermaid and SVG as boxes and arrows: the event graph and the triggering graph of
+rules, the pipeline of scripts, and each automaton."""
 
 from __future__ import annotations
 
@@ -14,14 +14,14 @@ from tidegate.engine.explain.text import said
 
 _SHAPES = {"event": ('(["', '"])'), "operator": ('["', '"]'), "rule": ('[["', '"]]')}
 STATES_MAX = 40
-"""States of an automaton that is drawn."""
+"""A larger automaton is not drawn."""
 TEXT_MAX = 60
-"""Characters of a line in a picture; the table has all."""
+"""Characters of a line in a picture; the text's table has the whole line."""
 
 
 @dataclass(frozen=True, slots=True)
 class Box:
-    """`kind`: event, operator or rule. `small` is a second line, or nothing."""
+    """A box. kind: event, operator or rule. small: a second line, if any."""
 
     id: str
     kind: str
@@ -31,7 +31,7 @@ class Box:
 
 @dataclass(frozen=True, slots=True)
 class Arrow:
-    """From one box to another, by their ids."""
+    """An arrow between two boxes, by their ids."""
 
     source: str
     target: str
@@ -46,7 +46,7 @@ class Picture:
 
 
 def pictures(explained: Explained) -> Iterator[Picture]:
-    """The shared event graph, and the triggering graph where there is any edge."""
+    """The event graph that the rules share, and the triggering graph if it has an edge."""
     boxes = [
         Box(
             f"n{node.id}",
@@ -79,14 +79,14 @@ def pictures(explained: Explained) -> Iterator[Picture]:
 
 
 def _small(node: Node) -> str:
-    """What it stores; of an event type, what it is keyed by."""
+    """A node's second line: what it stores; for an event type, its key columns."""
     if node.operands:
         return "" if node.instances_max == 0 else f"stores {kept(node)}"
     return "".join(f"per {', '.join(columns)}" for columns in node.keys.values())
 
 
 def mermaid(pictures: Iterable[Picture]) -> str:
-    """The text of a flowchart from left to right; ends with a newline."""
+    """A Mermaid flowchart from left to right; it ends with a newline."""
     lines = ["flowchart LR"]
     for number, picture in enumerate(pictures):
         lines.append(f'  subgraph g{number}["{_escaped(picture.title)}"]')
@@ -105,14 +105,14 @@ def _shape(box: Box) -> str:
 
 
 def _escaped(text: str) -> str:
-    """As entity codes, which Mermaid writes with `#`; `#` itself first."""
+    """A text with Mermaid's codes for special characters: `<` is `#60;`."""
     for character, code in (("#", "35"), ("&", "38"), ('"', "34"), ("<", "60"), (">", "62")):
         text = text.replace(character, f"\0{code};")
     return text.replace("\0", "#")
 
 
 def script_pictures(explained: Explained) -> Iterator[Picture]:
-    """The pipeline of all scripts, and the automata that are small enough to be drawn."""
+    """The pipeline of all scripts, and the automata that are small enough to draw."""
     if explained.scripts:
         yield _pipeline(explained)
     for script in explained.scripts:
@@ -121,7 +121,7 @@ def script_pictures(explained: Explained) -> Iterator[Picture]:
 
 
 def _pipeline(explained: Explained) -> Picture:
-    """Event types, scripts and rules. An output of a script is an event type."""
+    """What flows between event types, scripts and rules. An output of a script is an event type."""
     boxes: dict[str, Box] = {}
     arrows: list[Arrow] = []
     for script in explained.scripts:
@@ -149,7 +149,8 @@ def _pipeline(explained: Explained) -> Picture:
 
 
 def _automaton(rulebook: str, script: Script) -> Picture:
-    """A state is a box, with what it waits for; moves between two states are one arrow."""
+    """An automaton. A box is a state with what it waits for. An arrow stands for all moves between
+    two states."""
     begin = f"s_{script.name}_start"
     boxes = [Box(begin, "event", "start", shortened(", ".join(script.start), TEXT_MAX))]
     arrows = [Arrow(begin, f"s_{script.name}_0")]

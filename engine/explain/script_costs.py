@@ -1,5 +1,5 @@
-"""What a transition of a script costs: whether its time is bounded (paper 4.4), and the bytes of an
-instance's variables."""
+"""The costs of a script: whether the time of a transition is bounded (paper 4.4), and the bytes of
+its variables."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Array, Basic, Type
 
 Sizes = dict[str, int | None]
-"""The bytes of each variable; None where they have no bound but the instance's."""
+"""The bytes of each variable; None: only the limit of the whole instance bounds them."""
 
 
 def unbounded(program: tree.Program, sizes: Sizes) -> tuple[str, ...]:
-    """Why a transition may take any time, in the order of the text; nothing if it is bounded.
-    `sizes`: of `bytes_of`."""
+    """Why a transition may take any time, in the order of the text; empty if its time is bounded.
+    `sizes`: from `bytes_of`."""
     return tuple(dict.fromkeys(_unbounded(program, sizes)))
 
 
@@ -42,7 +42,7 @@ def _unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
 
 def statements_max(explored: Explored, sizes: Sizes) -> int | None:
     """The most statements that one transition runs, counted as for `script_steps_max`; None where
-    the automaton is not seen as a whole. Asked where the time is bounded."""
+    the automaton is too large to explore. The script's time must be bounded."""
     if explored.too_large:
         return None
     costs = {
@@ -55,7 +55,7 @@ def statements_max(explored: Explored, sizes: Sizes) -> int | None:
 
 
 def _cost(node: tree.Statement, sizes: Sizes) -> int:
-    """The statements of a statement: itself, and what it runs."""
+    """How many statements a statement runs, itself included."""
     match node:
         case tree.Block(statements=statements):
             return 1 + sum(_cost(each, sizes) for each in statements)
@@ -69,7 +69,7 @@ def _cost(node: tree.Statement, sizes: Sizes) -> int:
 
 
 def _length(array: tree.Expression, sizes: Sizes) -> int:
-    """The most elements of an array of a constant length."""
+    """The length of an array whose length is constant."""
     found = sizes[array.name] if isinstance(array, tree.Variable) else _constant_bytes(array)
     kind = array.type.of if isinstance(array.type, Array) else array.type
     return ((found or 0) - size([])) // size(default(kind))
@@ -101,7 +101,7 @@ def _bytes(kind: Type, assigned: Iterable[tree.Expression | None]) -> int | None
 
 
 def _constant_bytes(value: tree.Expression) -> int | None:
-    """The bytes of a value that grows, where the text shows them."""
+    """The bytes of a text or array, where the script's text shows them; else None."""
     match value:
         case tree.Literal(value=str(text)):
             return size(text)
@@ -136,7 +136,7 @@ def _is_constant(value: tree.Expression) -> bool:
 
 
 def _value(value: tree.Expression) -> int:
-    """Of a constant."""
+    """The value of a constant expression."""
     match value:
         case tree.Literal(value=number):
             return int(number)

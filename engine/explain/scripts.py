@@ -29,7 +29,7 @@ class Scripts:
         self._book = book
         self.scripts: list[model.Script] = []
         self.warnings: list[Problem] = []
-        """What their automata make doubtful."""
+        """Doubts that the automata raise."""
         ordered = [each.name for each in in_order(book) if each.name in book.scripts]
         shown = [book.scripts[name] for name in ordered if only in (None, name)]
         explored = explored_of(book, shown)
@@ -101,7 +101,7 @@ class Scripts:
 
 
 def _bytes(sizes: Sizes, most: int) -> tuple[int, str]:
-    """The most bytes of all variables, and why it is the setting."""
+    """The most bytes of all variables; and, where only the setting bounds them, a note on that."""
     longer = [name for name, each in sizes.items() if each is None]
     if longer:
         return most, f" (script_state_bytes_max; of any length: {', '.join(longer)})"
@@ -109,7 +109,7 @@ def _bytes(sizes: Sizes, most: int) -> tuple[int, str]:
 
 
 def _machine(script: Script, explored: Explored) -> tuple[str, str]:
-    """What runs, and why."""
+    """Which machine runs the script, and why."""
     if script.machine == "hierarchical":
         return "hierarchical", "as the rulebook says"
     states = counted(len(explored.states), "state")
@@ -158,7 +158,7 @@ def _waits(explored: Explored, waits: Iterable[int]) -> Iterator[str]:
 
 
 def _actions(explored: Explored, reached: frozenset[int]) -> tuple[str, ...]:
-    """What happens at places, in order."""
+    """The actions at the places that a move reaches, in order."""
     places = explored.places
     said = (action_text(places, number) for number in places.order(reached))
     return tuple(each for each in said if each is not None)

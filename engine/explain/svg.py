@@ -1,4 +1,4 @@
-"""`explain --format svg`: the pictures below each other, drawn with nothing but text."""
+"""`explain --format svg`: the pictures below each other, as the text of one SVG document."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _SWEEPS = 6
 
 @dataclass(frozen=True, slots=True)
 class _Placed:
-    """A box, or (None) the place where a long arrow passes."""
+    """A box with its place, or, without a box, a place that a long arrow passes through."""
 
     box: Box | None
     x: float
@@ -128,7 +128,7 @@ def _boxed(placed: _Placed) -> Iterator[str]:
 
 
 def _forward(arrow: Arrow, route: Sequence[_Placed]) -> Iterator[str]:
-    """From box to box, straight through the columns that it passes."""
+    """An arrow to the right, through the places in the columns between its ends."""
     path = ""
     for source, target in pairwise(route):
         x1, y1 = source.x + source.width, source.y + source.height / 2
@@ -144,7 +144,7 @@ def _forward(arrow: Arrow, route: Sequence[_Placed]) -> Iterator[str]:
 
 
 def _backward(arrow: Arrow, source: _Placed, target: _Placed, low: float) -> Iterator[str]:
-    """Down, along below everything, and up again."""
+    """An arrow to the left: down, along below all boxes, and up again."""
     x1, x2 = source.x + source.width * 0.7, target.x + target.width * 0.3
     yield _path(
         f"M{x1:.1f} {source.y + source.height:.1f} V{low:.1f} H{x2:.1f} "
@@ -167,17 +167,17 @@ def _label(text: str, x: float, y: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Layers:
-    """columns: ids from left to right, each column from top to bottom; beside those of boxes, ids
-    of the places where long arrows pass. routes[n]: the ids along arrow n, from end to end; empty
-    for an arrow that points back."""
+    """Where boxes go. columns: from left to right, the ids in each from top to bottom; ids such as
+    `3:1` are places that a long arrow (number 3) passes in column 1. routes[n]: the ids along arrow
+    n, from end to end; empty for an arrow that points back."""
 
     columns: tuple[tuple[str, ...], ...]
     routes: tuple[tuple[str, ...], ...]
 
 
 def layers(picture: Picture) -> Layers:
-    """A box stands behind all that point to it; arrows that close a cycle point back. Within a
-    column the order follows the mean place of the neighbours, to and fro."""
+    """Layered drawing: a box is to the right of all that point to it; an arrow that closes a cycle
+    points back. Sweeps to and fro sort each column by the mean place of its neighbours."""
     level = _levels(picture)
     routes = tuple(_route(arrow, number, level) for number, arrow in enumerate(picture.arrows))
     before: dict[str, list[str]] = {}
@@ -197,7 +197,7 @@ def layers(picture: Picture) -> Layers:
 
 
 def _route(arrow: Arrow, number: int, level: dict[str, int]) -> tuple[str, ...]:
-    """The ids along an arrow; those between its ends are put into their levels."""
+    """The ids along an arrow. The places between its ends are added to `level`."""
     first, last = level[arrow.source], level[arrow.target]
     if last <= first:
         return ()
@@ -207,8 +207,8 @@ def _route(arrow: Arrow, number: int, level: dict[str, int]) -> tuple[str, ...]:
 
 
 def _levels(picture: Picture) -> dict[str, int]:
-    """The longest way from a box that nothing points to, cycles cut where they are met; such a box
-    itself stands close to what it points to."""
+    """The column of each box: the length of the longest way to it. An arrow that closes a cycle
+    does not count. A box that nothing points to is put next to what it points to."""
     before: dict[str, list[str]] = {box.id: [] for box in picture.boxes}
     after: dict[str, list[str]] = {box.id: [] for box in picture.boxes}
     for arrow in picture.arrows:

@@ -12,10 +12,10 @@ from tidegate.engine.explain.phrases import kept, length
 from tidegate.rules.analysis.triggers import Trigger
 
 _FOLDED = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
-"""Which columns of the graph's table are folded first, and to what width."""
+"""Columns of the graph's table, in the order in which they are folded -> their least width."""
 STATES_MAX = 40
-"""States of a table; JSON has more."""
-_UNFOLDED = 1 << 30  # columns of a table whose lines are folded later
+"""States in a table; JSON has more."""
+_UNFOLDED = 1 << 30  # width of a table whose lines are folded later
 
 
 def text(explained: Explained, width: int) -> str:
@@ -65,15 +65,12 @@ def _stores(stores: Stores) -> str:
         return said
     if stores.forgets_micros is None:
         return f"{said}; never forgets a key"
-    return (
-        said
-        if not stores.forgets_micros
-        else f"{said}; forgets after " + length(stores.forgets_micros)
-    )
+    after = f"; forgets after {length(stores.forgets_micros)}" if stores.forgets_micros else ""
+    return f"{said}{after}"
 
 
 def _fitting(line: str, width: int) -> list[str]:
-    """A line as several, the further ones below the text of the first."""
+    """A line as several lines; further ones begin below the text of the first."""
     if len(line) <= width:
         return [line]
     begin = re.match(r" +(?:\w+  +)?", line)
@@ -105,7 +102,7 @@ def _triggers(explained: Explained) -> Iterator[str]:
 
 
 def said(trigger: Trigger) -> str:
-    """What an edge of the triggering graph goes through."""
+    """What connects the two rules of a triggering edge."""
     if trigger.kind == "table":
         return f"table {trigger.through}: {trigger.event}"
     said = {"signal": f"signal {trigger.event}", "action": trigger.event}
@@ -121,7 +118,7 @@ def _warning(warning: Warned) -> Iterator[str]:
 
 
 def script_text(script: Script) -> Iterator[str]:
-    """What is said of one script, line by line."""
+    """The lines about one script."""
     disabled = "" if script.enabled else ", disabled"
     yield f"script {script.name} (machine {script.machine}: {script.why}{disabled})"
     for number, taken in enumerate(script.inputs):
