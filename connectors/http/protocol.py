@@ -91,8 +91,8 @@ class Connection(HttpToolsProtocol):
         self._refuse(b"400 Bad Request", "bad-request", msg.rstrip(".").lower())
 
     def _refuse(self, status: bytes, code: str, message: str) -> None:
-        """Close the connection with an error, unless an earlier request on it still waits for its
-        answer: the error would be taken for that answer."""
+        """Close the connection. The error is sent unless an earlier request still waits for its
+        answer: the client would take the error for that answer."""
         cycle = self.cycle
         is_this_one = cycle is not None and cycle.more_body and not cycle.response_started
         if cycle is None or cycle.response_complete or (is_this_one and not self.pipeline):

@@ -171,7 +171,7 @@ def _behind(rulebook: Rulebook, doubt: Doubt) -> EngineError:
     table, marker = max(doubt.behind, key=lambda at: at[1].number)
     highest = f"the highest number in this store is {doubt.last_entry}"
     if marker.number <= doubt.last_entry:
-        highest = f"in this store, up to {doubt.last_entry}, that number is another entry's"
+        highest = f"in this store that number is another entry's (its highest: {doubt.last_entry})"
     return EngineError(
         "store-behind-effects",
         f"table `{table}`: its marker {marker.app_id} is at entry {marker.number}, but {highest}: "
