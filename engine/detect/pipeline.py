@@ -274,8 +274,8 @@ class _Link:
         return sum(counts.values())
 
     def _hand_on(self, emissions: Emissions, first: int, done: Flow) -> None:
-        """Add what was emitted. What comes of timers that are overdue, of a script that was parked,
-        stands at `first`: just after the last step."""
+        """Adds the emissions of a script. Overdue timers of a script that was parked emit at
+        `first`, the instant after the last step."""
         if not len(emissions):
             return
         known = done.emissions.setdefault(self.script.name, [])

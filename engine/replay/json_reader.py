@@ -1,4 +1,5 @@
-"""What a JSON reader lets pass and a line of a trace must not have: a name twice, deep nesting."""
+"""Checks that a JSON reader leaves out: that no name stands twice in an object of a line, and that
+the line is not nested too deeply."""
 
 from __future__ import annotations
 
@@ -22,8 +23,7 @@ class NotStrictError(ValueError):
 
 
 def check(lines: Sequence[bytes], fields: Sequence[dict[str, Any]]) -> None:
-    """Look at lines that have been read as these `fields`. Raises NotStrictError: about the first
-    line that is wrong."""
+    """Checks lines that were read as `fields`. Raises NotStrictError for the first wrong one."""
     whole = b"\n".join(lines)
     if whole.count(b"{") + whole.count(b"[") > LEVELS_MAX + len(lines) - 1:
         for line in lines:

@@ -42,11 +42,11 @@ _MILLISECONDS = 100_000_000_000
 
 
 class Lines:
-    """One pass over a trace. `iso`, the `first` and the `last` instant of a line and what is wrong
-    are known once it has been read. The line of a transaction gives its beginning, if some rule
-    looks at that, and its end.
+    """One pass over a trace. After the pass `iso`, the `first` and the `last` instant of a line,
+    and the lines that are wrong are known. The line of a transaction gives its end, and its
+    beginning if some rule looks at that.
 
-    `progress` is told after each block how many lines have been read.
+    `progress` is called after each block with the number of lines read.
     """
 
     def __init__(
@@ -159,7 +159,7 @@ class Lines:
     def _check_transactions(
         self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]
     ) -> None:
-        """A commit that changes no row is no transaction (G10)."""
+        """Refuses a commit that changes no row, as it is no transaction (G10)."""
         for number, each in zip(code.tolist(), fields, strict=True):
             if number not in self._transactions:
                 continue
@@ -189,7 +189,8 @@ class Lines:
         keys: dict[str, list[Any]],
         columns: dict[str, pa.Array],
     ) -> None:
-        """Of a column of one type the first value of each event is enough."""
+        """Notes one value of each kind. The values of a typed column are of one kind, so the first
+        value of each event is enough."""
         names = list(self._codes)
         firsts = np.unique(code, return_index=True)[1].tolist()
         for key, values in keys.items():
@@ -200,7 +201,7 @@ class Lines:
                     known.setdefault(kind_of(values[place]), values[place])
 
     def _note_fields(self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]) -> None:
-        """Most lines of an event have the same fields: each form is looked at once."""
+        """Notes undeclared and missing fields. Lines with the same fields are looked at once."""
         forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
         for number, *given in sorted(forms - self._forms, key=str):
             names = {*map(str, given)} - {"event", "time"}
@@ -218,7 +219,7 @@ class Lines:
                 self.seen.missing.setdefault((event, name), meant)
 
     def _with_edges(self, table: pa.Table) -> pa.Table:
-        """Lines as occurrences: their beginnings, where these are looked at, and their ends."""
+        """The occurrences of lines: their ends, and the beginnings that some rule looks at."""
         code, time = table.column(EVENT).to_numpy(), table.column(TIME).to_numpy()
         edge = self._edge[code]
         begin = np.flatnonzero(self._begins[code] >= 0)
@@ -291,7 +292,7 @@ def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list
 
 
 def _no_json(line: bytes, error: ValueError) -> _Wrong:
-    """What is wrong with a line that no JSON reader takes."""
+    """What is wrong with a line that is no JSON."""
     try:
         line.decode()
     except UnicodeDecodeError:
@@ -308,7 +309,7 @@ def _no_json(line: bytes, error: ValueError) -> _Wrong:
 
 
 def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:
-    """Integers past 64 bits are read as doubles: as keys, many of them would be one."""
+    """Refuses integers past 64 bits. They are read as doubles, so different keys could be equal."""
     for value, line in zip(values, lines, strict=True):
         if not (isinstance(value, float) and abs(value) >= _DOUBLES_ONLY):
             continue
@@ -318,8 +319,11 @@ def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) ->
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
-    """The fields that are in some rule's key, or by which it tells repetitions apart, each with
-    those that it is compared with."""
+    """The fields in the keys of rules, and those by which rules recognise repetitions (`dedupe`).
+    Each has the set of fields that it is compared with, itself included.
+
+    Example: a rule with the keys `a by x` and `b by y` gives x and y, each with {x, y}.
+    """
     found: dict[str, frozenset[str]] = {}
     for rule in book.rules.values():
         for fields in zip(*rule.per.values(), strict=True):
@@ -334,11 +338,17 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
 
 @dataclass(slots=True)
 class Seen:
-    """`lines` that are not blank, `later` than --until, `of` each event type; `lacking`: those of
-    an event type that have no value of a key field; `undeclared`: the fields of events that are not
-    declared, each with its event; `missing`: by event, declared fields that a line has not, each
-    with a field of that line that may be meant, or nothing; `kinds`: by event and key field, one
-    value of each kind."""
+    """What a pass has counted and noted.
+
+    lines        the number of lines that are not blank
+    later        the number of lines after --until
+    of           event type -> the number of its lines
+    lacking      (event type, key field) -> the number of lines without a value of the field
+    undeclared   (event type, field) of fields that are not declared
+    missing      (event type, declared field) of fields that some line lacks -> the field of that
+                 line that may be meant, or ""
+    kinds        (event type, key field) -> one value of each kind
+    """
 
     lines: int = 0
     later: int = 0
@@ -350,13 +360,17 @@ class Seen:
 
 
 def looks_like(seconds: float) -> str:
-    """The unit that a number is probably in, where it is too large for seconds."""
+    """The unit that a number is probably in; "" if it may be seconds.
+
+    >>> looks_like(1_767_225_600), looks_like(1_767_225_600_000)
+    ('', 'milliseconds')
+    """
     powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
     return next((unit for unit, least in powers if abs(seconds) >= least), "")
 
 
 def kind_of(value: Any) -> str:
-    """What a value is as a key: values of different kinds are never equal."""
+    """The kind of a key's value. Values of different kinds are never equal."""
     if isinstance(value, bool):
         return "boolean"
     if isinstance(value, int | float):

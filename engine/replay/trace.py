@@ -25,11 +25,15 @@ PIECES = 64
 class Trace:
     """A trace that has been read and found right.
 
-    Its tables have, of each line, the columns of `json_values`: `EVENT` (a code of `events`),
-    `TIME`, `LINE`, and the key fields by name. `first`, `last`: the instants of the first and the
-    last line, None without lines; `earliest`: that of the first occurrence; `count`: how many there
-    are; `iso`: their times are ISO 8601. What does not fit into one table is in `spool`; `seen`
-    counts lines.
+    Its tables have a row for each occurrence, with the columns of `json_values`: `EVENT` (a code of
+    `events`), `TIME`, `LINE`, and the key fields by name.
+
+    first, last   the instants of the first and the last line; None without lines
+    earliest      the instant of the first occurrence
+    count         the number of occurrences
+    iso           whether the lines have ISO 8601 times
+    spool         the file with the tables, if one table is not enough
+    seen          what the pass over the lines has counted
     """
 
     iso: bool
@@ -124,7 +128,7 @@ class _Piece:
 
 
 class Spool:
-    """Sorted runs of rows in one file of `folder`; in memory there is where each piece begins."""
+    """Sorted runs of rows in one file of `folder`. Only the place of each piece is in memory."""
 
     def __init__(self, folder: Path) -> None:
         self._path = folder / "trace.arrow"

@@ -1,9 +1,9 @@
-"""A script's automaton looked at as a whole, before anything runs: its states and moves, and where
-one event lets two paths of a set go on (`eventscript.md` 5, Ambiguity).
+"""The exploration of a script's automaton, before anything runs: its states and moves, and the
+ambiguities, where one event lets two paths of a set go on (`eventscript.md` 5).
 
-Looking is bounded by `script_states_max`, `script_paths_max`, `script_exploring_steps_max`, not by
-time: the same of a script is seen on any machine. A step is a path that is looked at or led to, or
-a marker or block of a pair that is.
+The exploration is bounded by `script_states_max`, `script_paths_max` and
+`script_exploring_steps_max`. It is not bounded by time, so every machine explores the same part of
+a script. A step is one path, or one marker or block of a pair, that is looked at or led to.
 """
 
 from __future__ import annotations
@@ -46,12 +46,14 @@ class Ambiguity:
 
 @dataclass(slots=True)
 class Explored:
-    """What was found. `states[n]` is the path set of state n, `moves[n]` its moves: the next state
-    and what is reached; a symbol that is not there is not expected. `started` is what the start
-    reaches, state 0.
-    `seen`: so many states, the first, have all their moves.
-    `too_large`: "" if all was seen; else the setting that is reached.
-    `steps`: how many it took.
+    """The part of an automaton that was explored.
+
+    states[n]   the path set of state n; state 0 is the start
+    moves[n]    symbol -> the next state and what is reached; an absent symbol is not expected
+    started     what the start reaches
+    seen        the number of states, from 0 on, of which all moves are known
+    too_large   "" if all was explored; else the setting that was reached
+    steps       the number of steps that it took
     """
 
     places: Places

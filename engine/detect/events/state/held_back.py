@@ -1,8 +1,8 @@
 """Rules that run behind a bucket's watermark: those over event time (G5).
 
-Such a rule has a watermark of its own, which lies a fixed time before the bucket's. What arrives
-is seen by it once that watermark has passed, and is held back until then: as part of what is
-carried, in order of time. Its event types are named by how far it is behind.
+Such a rule has its own watermark, a fixed time before the bucket's. It sees an arrival once its
+own watermark has passed that. Until then the arrival is held back: it is carried, in order of time.
+The event types of the rule are named by how far it is behind.
 
 Example: rule r over the events a and b runs 3 us behind. A bucket up to 10 brings a at 9: the a
 waits in the table `held:a by 3`. The next bucket, up to 12, brings b at 8: r sees b at 8, then a at
@@ -34,9 +34,10 @@ _HELD = "held:"
 
 
 def with_lateness(book: Rulebook, lateness: Mapping[str, int]) -> Rulebook:
-    """The rulebook with event types of their own for the rules in `lateness`, which says how far
-    each runs behind, microseconds. A rule that one of them uses as an event is there once more as
-    far behind, unless it is so anyway. What uses a rule that is behind is no less behind."""
+    """The rulebook in which the rules in `lateness` have event types of their own. `lateness`: rule
+    -> how far it runs behind, microseconds. A rule that one of them uses as an event is added once
+    more at the same lateness, unless it has that lateness itself. A rule runs at least as far
+    behind as the rules that it uses."""
     rules = dict(book.rules)
     for name in lateness:
         if name in book.rules:
@@ -88,8 +89,8 @@ def released(
     events: frozenset[str],
     watermark: int,
 ) -> tuple[dict[str, Batch], dict[str, pa.Table]]:
-    """What arrives now, with what is let go: of the event types in `events`, all of which are seen
-    behind. And the tables of what is held back."""
+    """The arrivals, with those let go now of the event types in `events`; all of these run behind.
+    And the tables of the occurrences that stay held back."""
     found, held = dict(batches), dict[str, pa.Table]()
     for event in sorted(events):
         seen, behind = seen_by_all(event), EventKey.of(event).behind or 0

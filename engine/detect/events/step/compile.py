@@ -75,7 +75,7 @@ _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int |
     x.Aperiodic: aperiodic_until.node,
     x.AperiodicStar: aperiodic_until.star,
 }
-"""What is a node of its own where the last operand is `[d]`."""
+"""The operators that have another node if their last operand is `[d]`."""
 
 
 def compile_book(
@@ -145,10 +145,10 @@ def _root(e: x.Expression, form: Form, build: Build) -> Node:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """Implements `graph.builder.Builder`: what one rule's nodes are made with.
+    """Makes one rule's nodes. Implements `graph.builder.Builder`.
 
-    `closers`: the windows whose closer is chosen among all its instances (S4). `census` is given
-    where known keys are told apart.
+    `closers`: the windows whose closer is chosen among all its instances (S4). `census`: the set of
+    known keys, if the rule tells its keys apart; else None.
     """
 
     per: Mapping[str, tuple[str, ...]]
@@ -199,7 +199,8 @@ class Build:
         )
 
     def rows(self, e: x.Expression, horizon: int | None) -> Node:
-        """Every row of a plain expression; of an event type once, in the first role that it has."""
+        """The node of every row of a plain expression. An event type that stands in it twice counts
+        once, in its first role."""
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
         operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
@@ -232,7 +233,7 @@ class Build:
         *,
         timed: bool = False,
     ) -> Node:
-        """A choice in one walk over all rows of event types alike."""
+        """The node of a choice that is made in one scan over all rows of these event types."""
         operands = tuple(self.event(name, all_rows=True) for name in events)
         return self.make(e, shape, operands, operands[0].keys, span, timed=timed)
 

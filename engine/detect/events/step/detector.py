@@ -47,11 +47,10 @@ ABSENT = -(2**63)
 class Detector:
     """All enabled rules of a rulebook as one event graph.
 
-    `activations` gives each rule's activation, microseconds; a rule sees occurrences from its
-    activation on. `ranking` orders simultaneous occurrences of one type by their parameters (S1).
-    `used`: detections also tell what they use that is no parameter (`Detections.used`). `lateness`
-    has the rules that run behind, and how far, in whole milliseconds given as microseconds (see
-    `state.held_back`).
+    `activations`: rule -> the instant, microseconds, from which on it sees occurrences. `ranking`
+    orders simultaneous occurrences of one type by their parameters (S1). `used`: detections also
+    list the occurrences of roles that are no parameters (`Detections.used`). `lateness`: rule ->
+    how far it runs behind, microseconds, a multiple of 1,000 (see `state.held_back`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -107,11 +106,12 @@ class Detector:
         return self._graph
 
     def parked_with(self, parked: Collection[str]) -> frozenset[str]:
-        """The rules that stop when these are parked: they themselves, and all that use them."""
+        """The rules that stop when these are parked: these, and all rules that use them."""
         return frozenset(EventKey.of(rule).event for rule in self._stopped(parked))
 
     def _stopped(self, parked: Collection[str]) -> frozenset[str]:
-        """The same as they run: a rule, and once more as each clock sees it."""
+        """`parked_with` by the names under which rules run: a rule that others use at another
+        lateness runs once more under a name for that."""
         stopped = set[str]()
         for rule in self._graph.roots:  # each after those that it uses
             if EventKey.of(rule).event in parked or self._graph.uses[rule] & stopped:
@@ -128,7 +128,7 @@ class Detector:
         return frozenset(found).difference(n.digest for rule in going for n in roots[rule].walk())
 
     def behind_micros(self, node: str) -> int:
-        """How far a node runs behind the watermark; it is named by its digest."""
+        """How far a node, given by its digest, runs behind the watermark."""
         return self._behind.get(node, 0)
 
     def passed_over(self, parked: Collection[str], batches: Mapping[str, Batch]) -> dict[str, int]:
@@ -148,22 +148,24 @@ class Detector:
         parked: Collection[str] = (),
         limit: int | None = None,
     ) -> Stepped:
-        """What each rule detects in one bucket, in the rulebook's order of rules, those without a
-        detection left out; what to carry on, nothing after a history that has ended; and how far
-        the step went: where more than `limit` timers are due, up to the end of the millisecond of
-        the last of so many. Arrivals after that are to be given again.
+        """One step over one bucket. Returns the detections of each rule that has any, in the
+        rulebook's order; what to carry on; and the watermark that the step has reached. After a
+        history that has ended nothing is carried.
 
         `arrivals` are all occurrences after the last step's watermark and up to this one's: by
-        event type, or as a timeline. Pure: no clock, no I/O, nothing given is changed. Where
-        a history is cut into buckets makes no difference to what is detected. Timers that are due
-        up to the watermark fire; a `P` window that nothing closes ticks up to `last` (None: the
-        watermark).
+        event type, or as a timeline. The step is pure: it has no clock and no I/O, and changes
+        nothing that it is given. The cuts between buckets make no difference to the detections.
 
-        Of the event types of rules that run behind, `a by 3`, only what is not after their own
-        watermark has arrived (`behind.released`).
+        Timers that are due up to the watermark fire. A `P` window that nothing closes ticks up to
+        `last` (None: the watermark). If more than `limit` timers are due, the step ends earlier: at
+        the end of the millisecond of the last timer within the limit. Arrivals after that are to be
+        given again.
+
+        The event types of rules that run behind have names such as `a by 3`. Their arrivals are
+        only those up to the rule's own watermark (`held_back.released`).
 
         Rules in `parked`, and those that use them as events, detect nothing and keep what they
-        carry; a node that they share with others goes on. Raises `RuleLimitError`.
+        carry. A node that they share with others goes on. Raises `RuleLimitError`.
         """
         if not isinstance(arrivals, Timeline):
             batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
@@ -253,7 +255,7 @@ class Detector:
 
 
 def _named(rule: Rule, keys: Keys, code: int) -> str:
-    """A key as text: its columns and values; nothing where the limit is not of one key."""
+    """A key as text, `k=7, region=eu`; "" for the code of every key."""
     if code == EVERY_KEY:
         return ""
     found = keys.values(np.array([code], dtype=np.int32))

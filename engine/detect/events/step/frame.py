@@ -108,8 +108,8 @@ class Frame:
     def known(self, name: str) -> tuple[Int32, Int32]:
         """The codes of the known keys of a census, and of those that are new in this step.
 
-        A key is known from its first arrival on. A key of a rule that is used is known from its
-        first pending start on: the detection may come later, and starts then.
+        A key is known from its first arrival on. A key of a used rule is known from its first
+        pending start on: a later detection may start there.
         """
         if name not in self._known:
             census = self.graph.censuses[name]
@@ -241,8 +241,11 @@ def _simultaneous(
     timeline: Timeline,
     ranking: Ranking,
 ) -> tuple[dict[str, Int64], dict[str, Int64]]:
-    """Two sets of positions in the timeline. By node digest: the arrivals that are not the greatest
-    of their key and instant, where only the greatest counts. By event type: those to be ranked."""
+    """Two maps of positions in the timeline.
+
+    By node digest, of nodes for which only the greatest arrival of a key and instant counts: the
+    other arrivals. By event type: the arrivals that are to be ranked by their parameters.
+    """
     passed_over: dict[str, Int64] = {}
     tied: dict[str, Int64] = {}
     across = _across(graph, [*nodes.values()])
@@ -284,8 +287,8 @@ def _repeated(position: Int64, group: Int64) -> tuple[Int64, Int64]:
 def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
     """The event types whose simultaneous occurrences are ranked whatever their keys are.
 
-    They are of two kinds: those of a used rule, where one key of the using rule sees several of its
-    keys; and those whose beginning is an event of a rule too, for it has the same name.
+    They are of two kinds: the event types of a used rule, if one key of the using rule sees several
+    keys of the used one; and an event type whose `begin_of` is an event too, as both share a name.
     """
     begun = {role for node in nodes for role in node.roles if _whole(role) != role}
     return frozenset({*begun, *map(_whole, begun)}).union(

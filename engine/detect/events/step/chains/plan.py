@@ -25,11 +25,16 @@ from tidegate.engine.detect.events.kernels.columns import ENDLESS
 
 @dataclass(frozen=True, slots=True)
 class Stage:
-    """An event type of a chain: of its occurrence at t and the latest match of the stages before,
-    if that starts at t - span or later, and after the last of every event type in `guards`.
+    """One event type of a chain. An occurrence of it at t, with the latest match of the stages
+    before, is a match if that starts at t - span or later, and after the last occurrence of every
+    event type in `guards`.
 
-    `top` is the node whose instances these are; `sequence` the `;` that reads the stage before,
-    None for the first stage; `minus` the node of each guard; `role` that of the stage's event.
+    leaf       the node of the event type
+    top        the node whose instances are the matches of this stage
+    role       the role of the event type
+    sequence   the `;` that reads the stage before; None for the first stage
+    guards     the nodes of the event types that must be absent
+    minus      the `-` node of each guard
     """
 
     leaf: Node
@@ -43,8 +48,8 @@ class Stage:
 
 @dataclass(frozen=True, eq=False)
 class Chain:
-    """Stages over distinct event types, all of one key or all without one. Of the nodes in `shown`,
-    each of which ends a stage, somebody else reads the instances."""
+    """Stages over distinct event types, all of one key or all without one. `shown` are the nodes
+    whose instances others read; each of them ends a stage."""
 
     stages: tuple[Stage, ...]
     activation: int
@@ -94,9 +99,16 @@ class Chain:
 
 @dataclass(frozen=True, slots=True)
 class Layout:
-    """The record that a scan keeps for each key. Places are the stages, then the guards: `events`;
-    at[place] is where in a record the state of each begins, `size` the length of all. A `;` or a
-    `-` carries the place carried[digest]."""
+    """The record that a scan keeps for each key.
+
+    events            the event type of each place; places are the stages, then the guards
+    at[place]         where in a record the state of a place begins
+    size              the length of a record
+    carried[digest]   the place whose state a `;` or a `-` node carries
+
+    Example: `(a ; b) - c` has the events a, b, c, at = (0, 2, 2) and size 4: the record is [start
+    of a, row of a | time of c, row of c]. The last stage, b, has no state.
+    """
 
     events: tuple[str, ...]
     at: tuple[int, ...]
@@ -107,8 +119,8 @@ class Layout:
 def chains(graph: Graph) -> dict[str, Chain]:
     """The chain of each node that is stepped in one, by digest.
 
-    Chains that begin alike share the longer one's scan; what branches off is stepped node by node,
-    and so is a chain of which another rule reads a node between two stages.
+    Of two chains that begin alike the longer one is scanned, and the rest of the other is stepped
+    node by node. So is a chain if another rule reads one of its nodes between two stages.
     """
     read = _readers(graph)
     found: dict[str, Chain] = {}

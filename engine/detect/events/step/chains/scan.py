@@ -26,9 +26,9 @@ from tidegate.engine.detect.events.kernels.columns import NEVER, Bools, Int16, I
 from tidegate.engine.detect.events.kernels.prefetch import prefetch
 
 AHEAD = 16
-"""So many arrivals a scan looks ahead."""
+"""How many arrivals ahead a scan prefetches state."""
 CACHED = 1 << 17
-"""A state of so many numbers is at hand without."""
+"""A state of at most so many numbers stays in the processor's cache without prefetching."""
 
 
 class Arriving(NamedTuple):
@@ -80,8 +80,8 @@ class Found(NamedTuple):
 
 @njit
 def scan(begin, arriving, program, state, ahead, found):
-    """Scan the arrivals from `begin` on; `state` goes along, that of the arrival `ahead` is asked
-    for in time. Returns how many matches were found."""
+    """Scans the arrivals from `begin` on, updates `state`, and writes the matches to `found`.
+    Returns how many were found. The state of arrivals is prefetched `ahead` of them."""
     stage, key, start, end, row = found
     code, time, keys, first, most = arriving
     place, last, at, size, noted, span, shown, bounds, guards = program
@@ -142,9 +142,17 @@ def scan(begin, arriving, program, state, ahead, found):
 
 @njit
 def latest_stage_first(first, code, time, place, run):
-    """Write the arrivals simultaneous with `first` to `run`: what guards before the stages, a later
-    stage before an earlier one, so that nothing follows what it is simultaneous with. Returns how
-    many they are."""
+    """Writes the arrivals simultaneous with `first` to `run`. Guards come before stages, and a
+    later stage before an earlier one, so that no arrival follows a simultaneous one. Returns how
+    many there are.
+
+    Codes 0 and 1 are the stages 0 and 1:
+
+    >>> run = np.empty(2, dtype=np.int64)
+    >>> code, time = np.array([0, 1]), np.array([5, 5])
+    >>> latest_stage_first(0, code, time, np.array([0, 1], dtype=np.uint64), run), run
+    (2, array([1, 0]))
+    """
     end = first
     highest = np.uint64(0)
     while end < len(time) and time[end] == time[first]:
@@ -161,8 +169,16 @@ def latest_stage_first(first, code, time, place, run):
 
 @njit
 def by_last_row(matches, first, arrivals):
-    """The keys whose latest match ends with an arrival, in order of that; the arrivals have rows
-    from `first` on. matches[key] is the start, NEVER = none, and the rows of its latest match."""
+    """The keys whose latest match ends with an arrival, in order of that arrival. The arrivals have
+    rows from `first` on. matches[key] is the start (`NEVER` = none) and the rows of the key's
+    latest match.
+
+    Key 1's match ends with row 6, key 2's with row 5, key 0's was carried:
+
+    >>> matches = np.array([[1, 0], [10, 6], [20, 5]])
+    >>> by_last_row(matches, 5, 3)
+    array([2, 1], dtype=int32)
+    """
     last = matches.shape[1] - 1
     key_at = np.full(arrivals, -1, dtype=np.int32)
     for key in range(len(matches)):
