@@ -43,8 +43,9 @@ def load(
     """
     from tidegate.rules.loader import load_rulebook
 
-    beside = (added or {}, files or {}, functions)
-    return load_rulebook(source, settings or {}, file, features, *beside)
+    return load_rulebook(
+        source, settings or {}, file, features, added=added, files=files, functions=functions
+    )
 
 
 def parse(text: str, place: Place | None = None) -> Expression:

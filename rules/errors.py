@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import difflib
 import heapq
+import re
 import textwrap
-from collections.abc import Iterable, Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
@@ -35,6 +37,18 @@ class Place:
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line}:{self.column}" if self.line else self.file
+
+
+def places(text: str, first: Place) -> Callable[[int], Place]:
+    """The place of each offset of a text whose first character is at `first`."""
+    begins = [0, *(found.end() for found in re.finditer("\n", text))]
+
+    def at(offset: int) -> Place:
+        line = bisect_right(begins, offset) - 1
+        column = offset - begins[line] + (1 if line else first.column)
+        return Place(first.file, first.line + line, column, first.path)
+
+    return at
 
 
 def word_place(word: str, path: str = "") -> Place:

@@ -25,19 +25,6 @@ from tidegate.rules.yaml.reader import read_yaml
 SAID_MAX = 3  # times that one warning is said
 
 
-def load_rulebook(
-    source: str | os.PathLike[str],
-    settings: Mapping[str, str],
-    file: str | None,
-    features: frozenset[str],
-    added: Mapping[str, str],
-    files: Mapping[str, str],
-    functions: Collection[str] | None,
-) -> Rulebook:
-    """See `rules.load`."""
-    return _loaded(source, settings, file, features, added=added, files=files, functions=functions)
-
-
 def validated(
     file: os.PathLike[str],
     settings: Mapping[str, str],
@@ -45,7 +32,7 @@ def validated(
 ) -> Rulebook:
     """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
     among its warnings. Raises `InputError` as `rules.load` does."""
-    return _loaded(file, settings, None, SIMULATED, _only_simulated, functions=functions)
+    return load_rulebook(file, settings, None, SIMULATED, _only_simulated, functions=functions)
 
 
 def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
@@ -58,7 +45,7 @@ def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
         report.warnings.append(replace(problem, code="not-live", message=message))
 
 
-def _loaded(
+def load_rulebook(
     source: str | os.PathLike[str],
     settings: Mapping[str, str],
     file: str | None,
@@ -69,7 +56,7 @@ def _loaded(
     files: Mapping[str, str] | None = None,
     functions: Collection[str] | None = None,
 ) -> Rulebook:
-    """`doubt`: adds further warnings."""
+    """See `rules.load`. `doubt`: adds further warnings."""
     if isinstance(source, str) and (file is not None or is_text(source)):
         text = source
     else:

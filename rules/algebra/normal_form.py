@@ -56,20 +56,11 @@ def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expressio
 
 def _makes_own(node: x.Expression) -> bool:
     """Whether an `a + [d]` in last position would be read as an own terminator."""
-    match node:
-        case x.Seq(first=opener, then=last):
-            pass
-        case (
-            x.Not(opener=opener, closer=last)
-            | x.Aperiodic(opener=opener, closer=last)
-            | x.AperiodicStar(opener=opener, closer=last)
-            | x.Periodic(opener=opener, closer=last)
-            | x.PeriodicStar(opener=opener, closer=last)
-        ):
-            pass
-        case _:
-            return False
-    return own_terminator(opener, last) is not last
+    if isinstance(node, x.Seq):
+        return own_terminator(node.first, node.then) is not node.then
+    if isinstance(node, x.Not | x.Aperiodic | x.AperiodicStar | x.Periodic | x.PeriodicStar):
+        return own_terminator(node.opener, node.closer) is not node.closer
+    return False
 
 
 # -- one list, sorted --------------------------------------------------------------------------

@@ -11,7 +11,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.model import EventType, Rule, Script, Table
 from tidegate.rules.yaml.kinds import Record, Report
-from tidegate.rules.yaml.reader import Fields, Scalar
+from tidegate.rules.yaml.reader import Scalar
 
 
 @dataclass
@@ -72,8 +72,7 @@ class Book:
 
     def key_place(self, section: str, name: str) -> Place:
         """Where the name itself is declared."""
-        node = self.top.node.entries[section]
-        return node.keys[name] if isinstance(node, Fields) else node.place
+        return self.top.key_place(section, name)
 
     def expressions(self) -> Iterator[tuple[str, x.Expression, Scalar]]:
         """(rule, its expression, the scalar it was read from) of every readable one."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
-from heapq import heapify, heappop, heappush
+from heapq import heappop, heappush
 from typing import TYPE_CHECKING, TypeGuard, TypeVar
 
 from tidegate.rules.errors import Place
@@ -250,23 +250,21 @@ def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dic
     own = {rule.name: rule.priority for rule in fired}
     ahead = {name: [n for n in later.get(name, ()) if n in own] for name in own}
     rank = {name: (-max(own[n] for n in (name, *ahead[name])), -own[name]) for name in own}
-    waits = dict.fromkeys(own, 0)
-    for names in ahead.values():
-        for name in names:
-            waits[name] += 1
-    ready = [(rank[name], name) for name in own if not waits[name]]
-    heapify(ready)
+    order = TopologicalSorter(dict.fromkeys(own, ()))
+    for name, names in ahead.items():
+        for following in names:
+            order.add(following, name)
+    order.prepare()
+    ready: list[tuple[tuple[int, int], str]] = []
     found: dict[str, int] = {}
     stage = 0
-    while ready:
+    while order.is_active():
+        for name in order.get_ready():
+            heappush(ready, (rank[name], name))
         here, first = [], ready[0][0]
         while ready and ready[0][0] == first:
             here.append(heappop(ready)[1])
-        for name in here:
-            found[name] = stage
-            for following in ahead[name]:
-                waits[following] -= 1
-                if not waits[following]:
-                    heappush(ready, (rank[following], following))
+        found |= dict.fromkeys(here, stage)
+        order.done(*here)
         stage += 1
     return found

@@ -9,9 +9,17 @@ from collections.abc import Iterator, Mapping
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Change, ScriptEvent, SignalEvent, TableEvent
+from tidegate.rules.model import (
+    Change,
+    ClockEvent,
+    EventType,
+    ScriptEvent,
+    SignalEvent,
+    TableEvent,
+)
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 
+Columns = Mapping[str, str | None]  # a column's type; None where only the table knows
 _TRANSACTION: Mapping[str, str] = {
     "operation": "string",
     "operation_parameters": "map<string, string>",
@@ -89,6 +97,17 @@ def check_key_types(
             report.add("key-type", message, place, "7 and '7' are never equal: declare one type")
 
 
+def declared_columns(event: EventType | None) -> Columns | None:
+    """The columns of an event type; None where only the table knows them, or it is a rule."""
+    if isinstance(event, SignalEvent | ScriptEvent):
+        return event.fields
+    if isinstance(event, TableEvent) and event.change.is_commit:
+        return COMMIT_COLUMNS[event.change]
+    if isinstance(event, TableEvent) and event.columns:
+        return dict.fromkeys(event.columns)
+    return {} if isinstance(event, ClockEvent) else None
+
+
 def declared_type(book: Book, name: str, column: str) -> str | None:
     """The type that a column of an event type, or of a rule's key, is declared with; None where
     only the table knows."""
@@ -96,11 +115,9 @@ def declared_type(book: Book, name: str, column: str) -> str | None:
 
 
 def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
-    event = book.events.get(name)
-    if isinstance(event, SignalEvent | ScriptEvent) and column in event.fields:
-        yield event.fields[column]
-    elif isinstance(event, TableEvent) and event.change.is_commit:
-        yield from filter(None, [COMMIT_COLUMNS[event.change].get(column)])
+    columns = declared_columns(book.events.get(name)) or {}
+    if kind := columns.get(column):
+        yield kind
     elif name in book.records("rules") and name not in seen:
         record = book.records("rules")[name]
         given = record.get("per", ())
@@ -117,8 +134,7 @@ def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iter
 
 def family(ddl: str) -> str | None:
     """What a declared type's values can be equal to; None for what is no key."""
-    found = re.match(r"\w+", ddl.strip())
-    return _FAMILY.get(found[0].lower()) if found else None
+    return _FAMILY.get(_word(ddl))
 
 
 def payload(kind: Type) -> dict[str, str]:

@@ -5,10 +5,10 @@ from __future__ import annotations
 
 from tidegate.rules.algebra.emptiness import every_instance
 from tidegate.rules.analysis.draft import Book, refuse
-from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, check_key_types
+from tidegate.rules.analysis.key_types import check_key_types, declared_columns
 from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import ClockEvent, ScriptEvent, SignalEvent, TableEvent
+from tidegate.rules.model import SignalEvent, TableEvent
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields
 
@@ -106,7 +106,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
         place = places[name]
         if columns is BAD:
             continue
-        columns = (columns,) if isinstance(columns, str) else columns
+
         if name not in used:
             declared = book.names("events", "rules")
             if not all(other in declared for other in used):
@@ -157,15 +157,9 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
 
 def columns_of(book: Book, name: str) -> set[str] | None:
     """The columns that an event type can be keyed by; None where only the table knows."""
-    event = book.events.get(name)
-    if isinstance(event, ClockEvent):
-        return set()
-    if isinstance(event, SignalEvent | ScriptEvent):
-        return set(event.fields)
-    if isinstance(event, TableEvent):
-        if event.change.is_commit:
-            return set(COMMIT_COLUMNS[event.change])
-        return set(event.columns) or None
+    if name in book.events:
+        columns = declared_columns(book.events[name])
+        return None if columns is None else set(columns)
     records = book.records("rules")
     return set(key_names(records[name])) if name in records else None
 

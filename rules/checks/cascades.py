@@ -90,7 +90,7 @@ def _unordered(book: Rulebook) -> Iterator[Problem]:
         if _ordered(first, second, later):
             continue
         for mine in acting[one]:
-            table = next((_common(mine, its) for its in acting[two] if _conflict(mine, its)), None)
+            table = next(filter(None, (_disputed(mine, its) for its in acting[two])), None)
             if table is not None:
                 yield _either(first, second, _as_declared(book, table))
                 break
@@ -130,13 +130,11 @@ def _ordered(one: Rule, two: Rule, later: Mapping[str, Collection[str]]) -> bool
     return len(modes) > 1 or one.priority != two.priority or tied
 
 
-def _conflict(one: Writes, two: Writes) -> bool:
-    return one.disturbs(two) or two.disturbs(one)
-
-
-def _common(one: Writes, two: Writes) -> str:
+def _disputed(one: Writes, two: Writes) -> str | None:
     """The table over which two statements are in conflict."""
-    return one.table if one.disturbs(two) else two.table
+    if one.disturbs(two):
+        return one.table
+    return two.table if two.disturbs(one) else None
 
 
 def _either(one: Rule, two: Rule, table: str) -> Problem:

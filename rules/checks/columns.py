@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from tidegate.rules.analysis.draft import Book
-from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
+from tidegate.rules.analysis.key_types import declared_columns
 from tidegate.rules.analysis.keyed_events import columns_of
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Change, Rule, SignalEvent, TableEvent
+from tidegate.rules.model import Change, Rule, TableEvent
 
 # Columns that the engine adds to the parameter relation (semantics 5).
 RELATION_COLUMNS = (
@@ -28,9 +28,9 @@ _CHANGE_TYPE = "_change_type"  # which a `change` has beside its columns
 def filtered_columns(book: Book, event: str) -> Collection[str] | None:
     """What `where` of an event type sees."""
     kind = book.events.get(event)
-    if isinstance(kind, TableEvent) and kind.change.is_commit:
-        return COMMIT_COLUMNS[kind.change]
-    return kind.fields if isinstance(kind, SignalEvent) else None
+    if isinstance(kind, TableEvent) and not kind.change.is_commit:
+        return None
+    return declared_columns(kind)
 
 
 def relation_columns(book: Book, rule: Rule) -> set[str] | None:

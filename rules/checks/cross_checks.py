@@ -271,8 +271,7 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
         report.add("value", "'otherwise' does nothing", record.place("otherwise"), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
-        given = record.get(key, ())
-        for other in (given,) if isinstance(given, str) else given:
+        for other in record.get(key, ()):
             if other not in others:
                 hint = report.did_you_mean(other, others - {name})
                 report.add("unknown-rule", f"unknown rule {other!r}", record.place(key), hint)

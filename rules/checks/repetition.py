@@ -1,7 +1,8 @@
-"""Rules that fire again for what has begun once, and what would make them fire once (S13).
+"""Rules that fire again for one initiator, and what would make them fire once (S13).
 
-The default of a composite expression uses nothing up. Who has written a `context`, or what damps
-the rule, has chosen: but no context uses up what is only looked at, so of that every rule is told.
+The default context of a composite expression consumes nothing. A rule with a `context` or a damping
+key has made its choice, and is not warned. But no context consumes what begins a timer or a window,
+so that warning is given for every rule.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.repetition import fires_again, initiators, looked_at, shared, timers
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.checks.damping import KEYS
+from tidegate.rules.checks.doubts import Doubt
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import replaced, unlabelled
@@ -22,17 +24,9 @@ _NAMES_MAX = 4
 _MEANT = "; if each is meant, say so: context: restricted (the default)"
 
 
-@dataclass(frozen=True, slots=True)
-class Repeated:
-    """A part of an expression that happens again, and how to write what happens once."""
-
-    node: x.Expression
-    message: str
-    hint: str
-
-
-def repetitions(book: Book, rule: Rule, node: x.Expression) -> Iterator[Repeated]:
-    """What of a rule's expression fires again, from the outside in."""
+def repetitions(book: Book, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
+    """The parts of a rule's expression that fire again, from the outside in; the hints say how to
+    write what fires once."""
     record = book.records("rules")[rule.name]
     if any(map(record.has, KEYS)) or (
         record.has("context") and rule.context is Context.UNRESTRICTED
@@ -51,21 +45,22 @@ class _Form:
     rule: Rule
     node: x.Expression
 
-    def whole(self) -> Iterator[Repeated]:
-        """What a context can end."""
+    def whole(self) -> Iterator[Doubt]:
+        """The repetition that a context can end."""
         node, rules = self.node, self.book.rules
         if events := fires_again(node, rules):
             message = f"this fires again at each later {_again(events, initiators(node))}"
             hint = f"context: recent fires once{_MEANT}"
             if named := timers(node, rules):
                 hint = self._named(named, "timer", then=", context: recent") + _MEANT
-            yield Repeated(node, message, hint)
+            yield Doubt("fires-again", message, hint, node)
         elif names := shared(node, rules):
             message = f"one {_either(names)} counts in several detections of this"
-            yield Repeated(node, message, f"context: recent counts each once{_MEANT}")
+            hint = f"context: recent counts each once{_MEANT}"
+            yield Doubt("fires-again", message, hint, node)
 
-    def part(self, timer: x.Expression, begun: x.Expression) -> Iterator[Repeated]:
-        """What begins a timer or a window, which no context uses up."""
+    def part(self, timer: x.Expression, begun: x.Expression) -> Iterator[Doubt]:
+        """The repetition of what begins a timer or a window, which no context consumes."""
         rules, shown = self.book.rules, format_expression(timer)
         if events := fires_again(begun, rules):
             again = _again(events, initiators(begun))
@@ -78,7 +73,7 @@ class _Form:
             hint = self._named(named, "timer")
         else:
             hint = self._named((begun,), "begun", ", context: recent")
-        yield Repeated(timer, message, hint)
+        yield Doubt("fires-again", message, hint, timer)
 
     def _named(
         self, parts: Sequence[x.Expression], name: str, context: str = "", then: str = ""

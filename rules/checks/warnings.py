@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.rules.algebra.bound import Bound, Bounds
+from tidegate.rules.algebra.bound import Bounds
 from tidegate.rules.algebra.plain_expressions import compared, plain
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.graph import used_in
@@ -47,17 +47,20 @@ def warn(book: Book, report: Report) -> None:
             hint = f"write {number} s, or the unit that is meant: {number} min"
             _warn(report, "no-unit", f"{number} without a unit is seconds", scalar, span, hint)
         _broadcast(book, rule, node, scalar, report)
-        for found_again in repetitions(book, rule, node):
-            said, hint = found_again.message, found_again.hint
-            _warn(report, "fires-again", said, scalar, found_again.node.span, hint)
+        for doubt in repetitions(book, rule, node):
+            _warn(report, doubt.code, doubt.message, scalar, doubt.node.span, doubt.hint)
         _passed_over(book, rule, node, scalar, report)
         _by_position(rule, report)
         if name not in sound:
             continue
         _empty(book, name, node, sound, report)
         endless = any(doubt.code == "endless" for doubt in found)
-        if not endless and not _closed_by_commit(book, rule, node):
-            _unbounded(bounds.of_rule(rule), node, scalar, report)
+        if endless or _closed_by_commit(book, rule, node):
+            continue
+        bound = bounds.of_rule(rule)
+        if not bound.exists:
+            message = f"no bound on what this stores: {bound.why}"
+            _warn(report, "unbounded", message, scalar, node.span, "; ".join(bound.advice))
 
 
 def _operations(event: EventType | None, record: Record, report: Report) -> None:
@@ -133,13 +136,6 @@ def _empty(
         message = "count(*) is never 0: a firing without constituents still has one row"
         hint = "count what happened: count(event_type) = 0"
         report.warn("empty-firing", message, scalar.locate(offset), hint)
-
-
-def _unbounded(found: Bound, node: x.Expression, scalar: Scalar, report: Report) -> None:
-    """Nothing but the history limits what the rule stores."""
-    if not found.exists:
-        message = f"no bound on what this stores: {found.why}"
-        _warn(report, "unbounded", message, scalar, node.span, "; ".join(found.advice))
 
 
 def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from lark import Tree
 
-from tidegate.rules.errors import InputError, Place, Problem, in_order
+from tidegate.rules.errors import InputError, Place, Problem, in_order, places
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.declarations import Declarations, declarations
 from tidegate.rules.eventscript.expressions import Expressions
@@ -18,7 +18,6 @@ from tidegate.rules.eventscript.parser import Locate, Mistakes, Parsed, parse
 from tidegate.rules.eventscript.regexes import Regexes, below, walk
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.tree import Program, nodes
-from tidegate.rules.yaml.reader import places
 
 FOLLOWERS_MAX = 1_000_000
 """Pairs of places that follow each other: what is kept of a script that runs."""

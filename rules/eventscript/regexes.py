@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 from lark import Token, Tree
@@ -17,11 +16,6 @@ from tidegate.rules.eventscript.parser import Mistakes, Parsed, Silent
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.types import Basic
 
-_REPEATS: dict[str, tuple[int, int | None]] = {
-    "star": (0, None),
-    "plus": (1, None),
-    "optional": (0, 1),
-}
 _COMPONENTS = ("year", "month", "day", "hour", "minute", "second")
 _RANGES = ((1, 9999), (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
 COUNT_MAX = 10**9
@@ -30,8 +24,8 @@ _CLOSED = re.compile(r"(?:\s|//[^\n]*|/\*.*?\*/)*\]", re.DOTALL)
 
 @dataclass
 class Regexes:
-    """Reads regular expressions. What is wrong is in `mistakes`, and something stands in its
-    stead."""
+    """Reads regular expressions. A mistake is added to `mistakes`, and a stand-in takes its
+    place in the tree."""
 
     found: Declarations
     statements: Statements
@@ -41,45 +35,32 @@ class Regexes:
         return self.statements.mistakes
 
     def read(self, tree: Parsed) -> t.Regex:
-        """The node of a regular expression."""
-        data = str(tree.data)
-        if data == "block":
-            return t.Act(self.statements.block(tree), place=self.mistakes.place(tree))
-        if data in _REPEATS:
-            return self._repeat(tree, *_REPEATS[data])
-        kinds: dict[str, Callable[[Parsed], t.Regex]] = {
-            "sequence": self._sequence,
-            "either": self._either,
-            "both": self._both,
-            "without": self._without,
-            "lead": self._lead,
-            "counted": self._counted,
-            "marker": self._named,
-            "any": self._named,
-            "elapse": self._elapse,
-            "arrive": self._arrive,
-        }
-        return kinds[data](tree)
+        """The node of a regular expression, by the method of its rule in the grammar."""
+        node: t.Regex = getattr(self, f"_{tree.data}")(tree)
+        return replace(node, place=self.mistakes.place(tree))
 
     def _below(self, tree: Parsed) -> tuple[t.Regex, ...]:
         return tuple(self.read(each) for each in tree.children if isinstance(each, Tree))
 
+    def _block(self, tree: Parsed) -> t.Regex:
+        return t.Act(self.statements.block(tree))
+
     def _sequence(self, tree: Parsed) -> t.Regex:
-        return t.Sequence(self._below(tree), place=self.mistakes.place(tree))
+        return t.Sequence(self._below(tree))
 
     def _either(self, tree: Parsed) -> t.Regex:
-        return t.Either(self._below(tree), place=self.mistakes.place(tree))
+        return t.Either(self._below(tree))
 
     def _both(self, tree: Parsed) -> t.Regex:
         left, right = self._below(tree)
         self._marked(left, tree.children[0], "an operand of &")
         self._marked(right, tree.children[1], "an operand of &")
-        return t.Both(left, right, place=self.mistakes.place(tree))
+        return t.Both(left, right)
 
     def _without(self, tree: Parsed) -> t.Regex:
         left, right = self._below(tree)
         self._marked(left, tree.children[0], "what stands before -")
-        return t.Without(left, right, place=self.mistakes.place(tree))
+        return t.Without(left, right)
 
     def _marked(self, node: t.Regex, of: Parsed, what: str) -> None:
         if not has_marker(node):
@@ -88,12 +69,20 @@ class Regexes:
 
     def _lead(self, tree: Parsed) -> t.Regex:
         (right,) = self._below(tree)
-        place = self.mistakes.place(tree)
-        return t.Without(t.Named(None, place=place), right, place=place)
+        return t.Without(t.Named(None, place=self.mistakes.place(tree)), right)
 
     def _repeat(self, tree: Parsed, low: int, high: int | None) -> t.Regex:
         (item,) = self._below(tree)
-        return t.Repeat(item, low, high, place=self.mistakes.place(tree))
+        return t.Repeat(item, low, high)
+
+    def _star(self, tree: Parsed) -> t.Regex:
+        return self._repeat(tree, 0, None)
+
+    def _plus(self, tree: Parsed) -> t.Regex:
+        return self._repeat(tree, 1, None)
+
+    def _optional(self, tree: Parsed) -> t.Regex:
+        return self._repeat(tree, 0, 1)
 
     def _counted(self, tree: Parsed) -> t.Regex:
         count = tree.children[1]
@@ -108,13 +97,15 @@ class Regexes:
             low, high = 1, 1
         return self._repeat(tree, low, high)
 
-    def _named(self, tree: Parsed) -> t.Regex:
+    def _marker(self, tree: Parsed) -> t.Regex:
         event = tree.children[0]
         name = None if tree.data == "any" else str(event)
         if name is not None and name not in self.found.events and self.found.whole:
             message, hint = self.found.unknown_event(name)
             self.mistakes.add("unknown-event", message, event, hint)
-        return t.Named(name, self._stored(tree), place=self.mistakes.place(tree))
+        return t.Named(name, self._stored(tree))
+
+    _any = _marker
 
     def _stored(self, tree: Parsed) -> str | None:
         """The variable of a marker, whose type takes what the marker gives."""
@@ -144,13 +135,12 @@ class Regexes:
         elif isinstance(node, t.Literal) and node.value <= 0:
             self.mistakes.add("value", "the length of time must be above 0", amount)
         micros = 1 if unit is None else UNITS[str(unit).removesuffix("s")]
-        stored, place = self._stored(tree), self.mistakes.place(tree)
-        return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, stored, place=place)
+        return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, self._stored(tree))
 
     def _amount(self, tree: Parsed) -> tuple[Parsed, Token | None]:
-        """What stands in `elapse[..]`, and its unit: that of the whole. The grammar takes
-        `n + 1 seconds` for `n + (1 seconds)`; None where that is what makes a length of time of
-        it."""
+        """The amount in `elapse[..]`, and its unit. The grammar reads `n + 1 seconds` as
+        `n + (1 seconds)`. If that is a length of time, the unit is None; else the unit is taken
+        for that of the whole: `(n + 1) seconds`."""
         amount, *more = tree.children
         if more and _is(more[0], "UNIT"):
             return amount, more[0]
@@ -169,13 +159,10 @@ class Regexes:
         return whole, unit
 
     def _arrive(self, tree: Parsed) -> t.Regex:
-        when = tree.children[0]
-        place, stored = self.mistakes.place(tree), self._stored(tree)
+        when, stored = tree.children[0], self._stored(tree)
         if when.data == "instant":
-            below = when.children[0]
-            return t.Arrive(
-                self.statements.expressions.read(below, Basic.TIME), (), stored, place=place
-            )
+            instant = self.statements.expressions.read(when.children[0], Basic.TIME)
+            return t.Arrive(instant, (), stored)
         parts = list(when.children)
         hourly = any(_is(each, "HOURLY") for each in parts)
         parts = [each for each in parts if not _is(each, "HOURLY") and not _is(each, "MINUS")]
@@ -189,8 +176,8 @@ class Regexes:
         else:
             clock = [self._component(each, 3 + n) for n, each in enumerate(parts)]
             if len(clock) < 3:
-                clock.append(t.Literal(Basic.LONG, 0, place=place))
-        return t.Arrive(None, (*date, *clock), stored, place=place)
+                clock.append(t.Literal(Basic.LONG, 0, place=self.mistakes.place(tree)))
+        return t.Arrive(None, (*date, *clock), stored)
 
     def _component(self, part: Parsed, number: int) -> t.Expression | None:
         """One part of a date or a time of day; None is `.`, any."""
@@ -207,7 +194,8 @@ class Regexes:
 
 
 def _replaced(tree: Parsed, old: Parsed, new: Parsed) -> Parsed:
-    """A tree whose last part, or the last of that, is another one."""
+    """A tree with `new` in place of `old`, which is its last part, or the last of that, and so
+    on."""
     if tree is old:
         return new
     *before, last = tree.children
@@ -219,7 +207,7 @@ def _is(part: Parsed, kind: str) -> bool:
 
 
 def _count(digits: str) -> int:
-    """A whole number; of a longer one only that it is too large."""
+    """A whole number. Of a longer one 12 digits are enough to see that it is too large."""
     return int((digits.lstrip("0") or "0")[:12])
 
 

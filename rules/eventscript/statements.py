@@ -44,8 +44,7 @@ class Statements:
         left, right = tree.children
         base = left
         while base.data in ("index", "field"):
-            below = base.children[0]
-            base = below
+            base = base.children[0]
         name = base.children[0] if base.data == "name" else None
         if not isinstance(name, Token):
             hint = "write variable = value, variable[i] = value or variable.field = value"
@@ -96,46 +95,35 @@ class Statements:
         return t.Emit(str(name), None)
 
     def _if(self, tree: Parsed) -> t.Statement | None:
-        condition = self._expression(tree, 0, Basic.BOOLEAN)
-        then = self._statement(tree, 1)
-        other = self._statement(tree, 2) if len(tree.children) > 2 else None
-        return t.If(condition, then, other) if condition and then else None
+        condition = self.expressions.read(tree.children[0], Basic.BOOLEAN)
+        then, *other = (self.read(each) for each in tree.children[1:])
+        return t.If(condition, then, other[0] if other else None) if condition and then else None
 
     def _while(self, tree: Parsed) -> t.Statement | None:
-        condition = self._expression(tree, 0, Basic.BOOLEAN)
-        body = self._statement(tree, 1)
+        condition = self.expressions.read(tree.children[0], Basic.BOOLEAN)
+        body = self.read(tree.children[1])
         return t.While(condition, body) if condition and body else None
 
     def _count(self, tree: Parsed) -> t.Statement | None:
-        low = self._expression(tree, 1, Basic.LONG)
-        high = self._expression(tree, 2, Basic.LONG)
-        name, body = self._loop(tree, Basic.LONG, 3)
+        low, high = (self.expressions.read(each, Basic.LONG) for each in tree.children[1:3])
+        name, body = self._loop(tree, Basic.LONG)
         return t.Count(name, low, high, body) if low and high and body else None
 
     def _each(self, tree: Parsed) -> t.Statement | None:
-        array = self._expression(tree, 1)
+        array = self.expressions.read(tree.children[1])
         if array is not None and not isinstance(array.type, Array):
             hint = "for (i: low, high) counts; for (x: array) takes the elements"
             message = f"expected an array, found {array.type}"
             self.mistakes.add("type", message, tree.children[1], hint)
             array = None
         of = array.type.of if array is not None and isinstance(array.type, Array) else None
-        name, body = self._loop(tree, of, 2)
+        name, body = self._loop(tree, of)
         return t.Each(name, array, body) if array and body else None
 
-    def _loop(self, tree: Parsed, kind: Type | None, body: int) -> tuple[str, t.Statement | None]:
+    def _loop(self, tree: Parsed, kind: Type | None) -> tuple[str, t.Statement | None]:
+        """The name of a loop, which is of type `kind`, and its body."""
         name, around = str(tree.children[0]), self.names.locals
         self.names.locals = {**around, name: kind}
-        read = self._statement(tree, body)
+        read = self.read(tree.children[-1])
         self.names.locals = around
         return name, read
-
-    def _expression(
-        self, tree: Parsed, number: int, wanted: Type | None = None
-    ) -> t.Expression | None:
-        child = tree.children[number]
-        return self.expressions.read(child, wanted)
-
-    def _statement(self, tree: Parsed, number: int) -> t.Statement | None:
-        child = tree.children[number]
-        return self.read(child)

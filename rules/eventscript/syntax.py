@@ -7,40 +7,30 @@ import unicodedata
 
 from lark.exceptions import UnexpectedInput, UnexpectedToken
 
-from tidegate.rules.expressions.faults import Fault
+from tidegate.rules.expressions.faults import PUNCTUATION, Fault, unclosed
 from tidegate.rules.expressions.nodes import Span
 
 _UNITS = "days, hours, minutes, seconds, milliseconds, microseconds"
-_SHOWN = {
-    "NAME": "a name",
-    "INT": "a whole number",
+_SHOWN = PUNCTUATION | {
     "UNIT": f"a unit ({_UNITS})",
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
     "LBRACE": "{",
     "RBRACE": "}",
     "SEMICOLON": ";",
     "EQUAL": "=",
-    "COMMA": ",",
-    "COLON": ":",
     "QMARK": "?",
     "VBAR": "|",
     "AMPERSAND": "&",
     "MINUS": "-",
-    "$END": "the end",
 }
 _OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
 _SEQUENCE = {"ANY", "ELAPSE", "ARRIVE"}
 _FORBIDDEN_WORDS = {
     "if": "write condition ? statement : statement",
     "else": "write condition ? statement : statement",
-    "groupby": "write in type NAME group(expression)",
+    "groupby": "write group: in type NAME group(expression)",
     "return": "a script only assigns and emits",
 }
 _BRACKETS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|[()\[\]{}]", re.DOTALL)
-_PAIRS = {")": "(", "]": "[", "}": "{"}
 
 
 def explain(text: str, error: UnexpectedInput) -> Fault:
@@ -82,8 +72,6 @@ def _withdrawn(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | 
     if rest.startswith("[") and accepted & _SEQUENCE and before.rstrip().endswith(")"):
         hint = "name the values that matter: in double A case {A > 10 ? High : Low}, then High(x)"
         return "a marker takes no condition: events are classified by case", hint
-    if re.match(r"groupby\b", rest):
-        return "'groupby' is not a word of a script", "write group: in type NAME group(expression)"
     return None
 
 
@@ -138,15 +126,9 @@ def _character(text: str, position: int) -> Fault:
 def _ends_early(text: str, accepted: set[str]) -> Fault:
     stop = len(text.rstrip())
     at = Span(stop, stop + 1)
-    opened: list[tuple[str, int]] = []
-    for found in _BRACKETS.finditer(text):
-        if found[0] in "([{":
-            opened.append((found[0], found.start()))
-        elif opened and _PAIRS.get(found[0]) == opened[-1][0]:
-            opened.pop()
-    if opened:
-        bracket, position = opened[-1]
-        return Fault(Span(position, position + 1), f"{bracket!r} is not closed")
+    opened = unclosed(text, _BRACKETS)
+    if opened is not None:
+        return Fault(Span(opened, opened + 1), f"{text[opened]!r} is not closed")
     previous = re.search(r"[A-Za-z_]\w*$", text.rstrip())
     if accepted == {"LPAR"} and previous is not None:
         hint = f"write {previous[0]}()"

@@ -20,15 +20,27 @@ EMPTY = "name what the rule waits for: on: placed, or on: placed ; paid within 5
 _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
 _WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
+_BRACKETS = re.compile(r"\"[^\"]*\"|'[^']*'|[()\[\]]")
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
-_SHOWN = {
+PUNCTUATION = {
+    "NAME": "a name",
+    "INT": "a whole number",
+    "LPAR": "(",
+    "RPAR": ")",
+    "LSQB": "[",
+    "RSQB": "]",
+    "COMMA": ",",
+    "COLON": ":",
+    "$END": "the end",
+}
+"""What tokens of event expressions and of scripts are called in messages."""
+_SHOWN = PUNCTUATION | {
     "_WITHIN": "within",
     "_WITHOUT": "without",
     "_OR": "or",
     "_AND": "and",
     "_THEN": ";",
     "_STAR": "*",
-    "INT": "a whole number",
     "DEC": "a number",
     "UNIT": "a unit",
     "SPAN": "(hh:mm:ss)mm/dd/yy",
@@ -36,15 +48,7 @@ _SHOWN = {
     "HHMM": "HH:MM",
     "CLOCK": "<(hh:mm:ss)mm/dd/yyyy>",
     "STRING": "a quoted text",
-    "NAME": "a name",
-    "LPAR": "(",
-    "RPAR": ")",
-    "LSQB": "[",
-    "RSQB": "]",
-    "COMMA": ",",
-    "COLON": ":",
     "PLUS": "+",
-    "$END": "the end",
 }
 
 
@@ -113,12 +117,12 @@ def _character(text: str, position: int) -> Fault:
 def _ends_early(found: Unexpected) -> Fault:
     stop = len(found.text.rstrip())
     span = Span(stop, stop + 1)
-    unclosed = _unclosed(found.text)
+    opened = unclosed(found.text)
     if not found.text.strip():
         return Fault(span, "the event expression is empty", EMPTY)
-    if unclosed is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
-        span = Span(unclosed, unclosed + 1)
-        return Fault(span, f"{found.text[unclosed]!r} is not closed")
+    if opened is not None and found.accepted & {"RPAR", "RSQB", "COMMA"}:
+        span = Span(opened, opened + 1)
+        return Fault(span, f"{found.text[opened]!r} is not closed")
     if edge := slips.edge(found.text):
         return Fault(span, *edge)
     hint = slips.ends_early(found) or f"expected {_expected(found.accepted)}"
@@ -130,7 +134,7 @@ def _in_absent(found: Unexpected) -> Said:
     if found.kind != "_THEN" or "_THEN" in found.accepted or "_OR" not in found.accepted:
         return None
     left = found.text[_enclosing(found.text, found.start) : found.start].strip()
-    outside = [w for w in _WITHOUT.finditer(left) if _unclosed(left[: w.start()]) is None]
+    outside = [w for w in _WITHOUT.finditer(left) if unclosed(left[: w.start()]) is None]
     word = [each for each in outside if each[0] in ("without", "-")][-1]
     whole, absent = f"({left}) {found.word} ..", f"({left[word.end() :].strip()} {found.word} ..)"
     if len(left) > EXCERPT_WIDTH:
@@ -211,10 +215,10 @@ def _bracket(found: Unexpected) -> Said:
             "'[' cannot stand here",
             "[d] stands only last in ; not A A* P P*, as the period of P and P*, and after +",
         )
-    if found.kind in ("RPAR", "RSQB") and _unclosed(found.before) is None:
+    if found.kind in ("RPAR", "RSQB") and unclosed(found.before) is None:
         return f"{found.word!r} closes nothing", ""
     if found.kind in ("RPAR", "RSQB") and "COMMA" in found.accepted:
-        form = slips.form(found.before, _unclosed(found.before) or 0)
+        form = slips.form(found.before, unclosed(found.before) or 0)
         return f"an operand is missing before {found.word!r}", f"write {form}" if form else ""
     return None
 
@@ -252,13 +256,14 @@ def _expected(accepted: frozenset[str]) -> str:
     return ", ".join(sorted(_SHOWN.get(name, name) for name in accepted))
 
 
-def _unclosed(text: str) -> int | None:
-    """Offset of the innermost bracket that `text` leaves open."""
+def unclosed(text: str, brackets: re.Pattern[str] = _BRACKETS) -> int | None:
+    """Offset of the innermost bracket that `text` leaves open. `brackets` matches brackets, and
+    whole texts and comments, in which a bracket is none."""
     opened = []
-    for found in re.finditer(r"\"[^\"]*\"|'[^']*'|[()\[\]]", text):
-        if found[0] in "([":
+    for found in brackets.finditer(text):
+        if found[0] in "([{":
             opened.append(found.start())
-        elif found[0] in ")]" and opened:
+        elif found[0] in ")]}" and opened:
             opened.pop()
     return opened[-1] if opened else None
 

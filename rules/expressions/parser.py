@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, places
 from tidegate.rules.expressions import clock_texts, durations
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import Fault, excerpt, explain
@@ -34,11 +34,9 @@ def parse(text: str, place: Place | None = None, locate: Locate | None = None) -
     `text` to its place instead (scalars in YAML may be quoted or folded). Raises `InputError`
     with every problem found, each with the offending text underlined.
     """
-    base = place or Place()
-    where = locate or (lambda offset: _shifted(text, base, offset))
     found = _read(text)
     if isinstance(found, list):
-        raise _refused(text, found, where)
+        raise _refused(text, found, locate or places(text, place or Place()))
     return found
 
 
@@ -95,13 +93,6 @@ def _lark() -> Lark:
     return Lark(grammar, parser="lalr", keep_all_tokens=True, maybe_placeholders=False)
 
 
-def _shifted(text: str, base: Place, offset: int) -> Place:
-    before = text[:offset]
-    lines = before.count("\n")
-    column = offset - (before.rfind("\n") + 1) + (1 if lines else base.column)
-    return Place(base.file, base.line + lines, column, base.path)
-
-
 def _refused(text: str, faults: list[Fault], where: Locate) -> InputError:
     return InputError(
         [
@@ -126,9 +117,33 @@ def _span(token: Token) -> x.Span:
     return x.Span(token.start_pos or 0, token.end_pos or 0)
 
 
+_Method = Callable[["_Builder", x.Span, list[Any]], x.Expression]
+
+
+def _list_of(kind: Callable[..., x.Expression]) -> _Method:
+    return lambda _, span, parts: kind(tuple(parts), span=span)
+
+
+def _name_of(kind: Callable[..., x.Expression]) -> _Method:
+    return lambda _, span, parts: kind(str(parts[0]), span=span)
+
+
+def _window(kind: Callable[..., Any]) -> _Method:
+    def build(_: _Builder, span: x.Span, parts: list[Any]) -> x.Expression:
+        made = kind(*parts, span=span)
+        return replace(made, closer=own_terminator(made.opener, made.closer))
+
+    return build
+
+
 class _Builder:
-    """Parse tree -> nodes, bottom up, each rule of the grammar by the method of its name; collects
-    what is wrong with numbers and literals."""
+    """Parse tree -> nodes, bottom up. The method of a node is called like its rule in the grammar.
+    Faults in numbers and literals are collected."""
+
+    or_ = absent = _list_of(x.Or)
+    and_ = all = absent_all = _list_of(x.And)
+    name, begin_of, end_of, failed = map(_name_of, (x.Name, x.BeginOf, x.EndOf, x.Failed))
+    not_, aperiodic, aperiodic_star = map(_window, (x.Not, x.Aperiodic, x.AperiodicStar))
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -154,19 +169,6 @@ class _Builder:
         node: x.Expression = parts[0]
         return node
 
-    def name(self, span: x.Span, parts: list[Any]) -> x.Name:
-        return x.Name(str(parts[0]), span=span)
-
-    def or_(self, span: x.Span, parts: list[Any]) -> x.Or:
-        return x.Or(tuple(parts), span=span)
-
-    absent = or_
-
-    def and_(self, span: x.Span, parts: list[Any]) -> x.And:
-        return x.And(tuple(parts), span=span)
-
-    all = absent_all = and_
-
     def within(self, span: x.Span, parts: list[Any]) -> x.Within:
         return x.Within(parts[0], parts[1][0], span=span)
 
@@ -185,15 +187,6 @@ class _Builder:
     def label(self, span: x.Span, parts: list[Any]) -> x.Labelled:
         return x.Labelled(str(parts[0]), parts[1], span=span)
 
-    def begin_of(self, span: x.Span, parts: list[Any]) -> x.BeginOf:
-        return x.BeginOf(str(parts[0]), span=span)
-
-    def end_of(self, span: x.Span, parts: list[Any]) -> x.EndOf:
-        return x.EndOf(str(parts[0]), span=span)
-
-    def failed(self, span: x.Span, parts: list[Any]) -> x.Failed:
-        return x.Failed(str(parts[0]), span=span)
-
     def any(self, span: x.Span, parts: list[Any]) -> x.AnyOf:
         return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=span)
 
@@ -203,27 +196,14 @@ class _Builder:
     def every(self, span: x.Span, parts: list[Any]) -> x.Every:
         return x.Every(self._count(parts[0], "every(1, a) is each of them"), parts[1], span=span)
 
-    def not_(self, span: x.Span, parts: list[Any]) -> x.Not:
-        absent, opener, closer = parts
-        return x.Not(absent, opener, own_terminator(opener, closer), span=span)
-
-    def aperiodic(self, span: x.Span, parts: list[Any]) -> x.Aperiodic:
-        opener, part, closer = parts
-        return x.Aperiodic(opener, part, own_terminator(opener, closer), span=span)
-
-    def aperiodic_star(self, span: x.Span, parts: list[Any]) -> x.AperiodicStar:
-        opener, part, closer = parts
-        return x.AperiodicStar(opener, part, own_terminator(opener, closer), span=span)
-
     def periodic(self, span: x.Span, parts: list[Any]) -> x.Periodic:
         opener, (period, sample), closer = parts
         closer = own_terminator(opener, closer)
         return x.Periodic(opener, period, closer, sample, span=span)
 
     def periodic_star(self, span: x.Span, parts: list[Any]) -> x.PeriodicStar:
-        opener, (period, sample), closer = parts
-        closer = own_terminator(opener, closer)
-        return x.PeriodicStar(opener, period, closer, sample, span=span)
+        made = self.periodic(span, parts)
+        return x.PeriodicStar(made.opener, made.period, made.closer, made.sample, span=span)
 
     def own(self, span: x.Span, parts: list[Any]) -> x.Own:
         return x.Own(self._positive(parts[0]), span=span)

@@ -97,7 +97,7 @@ _CLOCK_KEYS = (
     Key("except", DATES, "dates on which it does not happen"),
     Key(
         "holidays",
-        k.by_form("a region or a list of regions", one=_REGION, many=k.listing(_REGION, 1)),
+        k.one_or_many("a region or a list of regions", _REGION),
         "a country or a part of it, as DE-BE: its holidays are such dates too",
     ),
     Key("timezone", ZONE, "default the rulebook's"),

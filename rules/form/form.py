@@ -35,7 +35,7 @@ from tidegate.rules.model import Context, Coupling, Settings
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report
-from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
+from tidegate.rules.yaml.reader import Items, Node, Scalar
 
 _MAY_BE_ZERO = {
     "actions_in_parallel_max",
@@ -98,16 +98,8 @@ _NAMED_ACTION = k.with_node(
 )
 
 
-def _as_sql(node: Node, report: Report) -> object:
-    """A text alone is the SQL of an action."""
-    sql = Fields(node.place, {"sql": node}, {"sql": node.place})
-    return _NAMED_ACTION.read(sql, report)
-
-
-_TEXT_ACTION = Kind(_as_sql, sql().schema, _AN_ACTION)
+_TEXT_ACTION = k.short("sql", _NAMED_ACTION, sql().schema, _AN_ACTION)
 ACTION = k.by_form("an action", one=_TEXT_ACTION, named=_NAMED_ACTION)
-
-
 _LISTED = k.listing(ACTION)
 
 
@@ -177,7 +169,7 @@ _HYSTERESIS = k.record(
     like="{fire: max(level) > 80, rearm: max(level) < 70}",
 )
 _MODE = s.choice(*Coupling, words=synonyms.COUPLING_WORDS)
-_NAMES = k.by_form("a rule or a list of rules", one=NAME, many=k.listing(NAME, 1))
+_NAMES = k.one_or_many("a rule or a list of rules", NAME)
 RULE = k.record(
     "a rule",
     Key("on", EXPRESSION, "the event expression", required=True),

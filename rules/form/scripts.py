@@ -6,8 +6,7 @@ from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.value_forms import COLUMN, COLUMNS, LENGTH_ABOVE_0, NAME
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
-from tidegate.rules.yaml.kinds import Key, Kind, Report
-from tidegate.rules.yaml.reader import Fields, Node
+from tidegate.rules.yaml.kinds import Key
 
 ERROR = "$error"  # the output that every script has
 _INPUT = k.record(
@@ -19,12 +18,7 @@ _INPUT = k.record(
 )
 
 
-def _as_event(node: Node, report: Report) -> object:
-    """A name alone is the event: `Use: use`."""
-    return _INPUT.read(Fields(node.place, {"event": node}, {"event": node.place}), report)
-
-
-_A_NAME = Kind(_as_event, NAME.schema, "reading")
+_A_NAME = k.short("event", _INPUT, NAME.schema, "reading")
 _KEYS = (
     Key(
         "in",

@@ -16,7 +16,7 @@ from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form.form import read_setting
-from tidegate.rules.form.shape_scripts import shape_scripts
+from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.model import (
     AHEAD_MICROS,
     Action,
@@ -90,12 +90,7 @@ def _table(book: Book, name: str, record: Record, file: str | None, report: Repo
     path = record.get("path")
     if path is not None and not _SCHEME.match(path) and not os.path.isabs(path):
         if file is None:
-            report.add(
-                "relative-path",
-                f"the relative path {path!r} in a text without a file",
-                record.place("path"),
-                "write an absolute path or a URI, or load the rulebook from its file",
-            )
+            refuse_relative(path, record.place("path"), "an absolute path or a URI", report)
         else:
             path = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
     return Table(
@@ -103,7 +98,7 @@ def _table(book: Book, name: str, record: Record, file: str | None, report: Repo
         book.key_place("tables", name),
         path=path,
         catalog=record.get("table"),
-        key=_columns(record.get("key", ())),
+        key=record.get("key", ()),
         start=_start(record, book.timezone, report),
         on_restore=record.get("on_restore", "stop"),
         on_unpaired=record.get("on_unpaired", "stop"),
@@ -147,7 +142,7 @@ def _event(book: Book, name: str, record: Record, report: Report) -> EventType |
         timezone=record.get("timezone", book.timezone),
         days=days,
         excluded=tuple(sorted({*record.get("except", ())})),
-        holidays=_columns(record.get("holidays", ())),
+        holidays=record.get("holidays", ()),
         misfire=record.get("misfire", "fire_all"),
     )
 
@@ -168,7 +163,7 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
         place,
         Change(change),
         table,
-        of=_columns(record.get("of", ())),
+        of=record.get("of", ()),
         where=where,
         where_place=where_place,
         time=record.get("time"),
@@ -211,8 +206,8 @@ def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Rep
         for_each=record.get("for_each"),
         enabled=record.get("enabled", True),
         on_dead=record.get("on_dead", "continue"),
-        precedes=_columns(record.get("precedes", ())),
-        follows=_columns(record.get("follows", ())),
+        precedes=record.get("precedes", ()),
+        follows=record.get("follows", ()),
         dry=record.get("mode") == "dry",
         disabled_for=_disabled_for(record, key_names, report),
         at_least_once=record.get("at_least_once", False),
@@ -295,7 +290,7 @@ def _damping(record: Record) -> Damping | None:
     cooldown, rate = record.get("cooldown"), record.get("throttle")
     found = Damping(
         hysteresis=_hysteresis(levels) if levels else None,
-        dedupe=Dedupe(_columns(dedupe.get("by", ())), dedupe.get("within", 1)) if dedupe else None,
+        dedupe=Dedupe(dedupe.get("by", ()), dedupe.get("within", 1)) if dedupe else None,
         cooldown_micros=cooldown,
         throttle=Throttle(*rate) if rate else None,
     )
@@ -354,10 +349,6 @@ def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) ->
 
 def _readable(texts: Mapping[str, Any]) -> dict[str, str]:
     return {name: text for name, text in texts.items() if text is not BAD}
-
-
-def _columns(given: str | tuple[str, ...]) -> tuple[str, ...]:
-    return (given,) if isinstance(given, str) else given
 
 
 def _plain(value: Any) -> Any:

@@ -10,8 +10,9 @@ from collections.abc import Iterator, Mapping
 from tidegate.rules import eventscript
 from tidegate.rules.analysis.draft import Book
 from tidegate.rules.analysis.key_types import (
-    COMMIT_COLUMNS,
     ERROR_FIELDS,
+    Columns,
+    declared_columns,
     fits,
     is_decimal,
     payload,
@@ -21,20 +22,12 @@ from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, R
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
-from tidegate.rules.model import (
-    ClockEvent,
-    Script,
-    ScriptEvent,
-    ScriptInput,
-    SignalEvent,
-    TableEvent,
-)
+from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
 from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.kinds import BAD, Record, Report
-from tidegate.rules.yaml.reader import Fields, Node, Scalar
+from tidegate.rules.yaml.reader import Fields, Node, Scalar, check_size
 
 SUFFIX = ".es"
-_Columns = Mapping[str, str | None]  # a column's type; None where only the table knows
 
 
 def is_script(file: str | None) -> bool:
@@ -45,11 +38,7 @@ def is_script(file: str | None) -> bool:
 def as_rulebook(text: str, file: str, bytes_max: int) -> Fields:
     """The nodes of the rulebook that a script alone is: rulebook and script have the file's name.
     Raises InputError where the text is too long."""
-    size = len(text.encode("utf-8", "surrogatepass"))
-    if size > bytes_max:
-        message = f"the text is {size} bytes, more than yaml_bytes_max = {bytes_max}"
-        hint = "split the script, or pass --set yaml_bytes_max=.."
-        raise InputError([Problem("yaml-too-large", message, Place(file), hint)])
+    check_size(text, file, bytes_max, "script")
     stem = re.sub(r"\W", "_", os.path.basename(file)[: -len(SUFFIX)], flags=re.ASCII)
     name = stem if re.fullmatch(texts.NAME, stem) else f"script_{stem}"
     place = Place(file)
@@ -103,9 +92,7 @@ def _program(
             path = written = record.get("file")
             if not os.path.isabs(path):
                 if file is None:
-                    message = f"the relative path {path!r} in a text without a file"
-                    hint = "write an absolute path, or load the rulebook from its file"
-                    report.add("relative-path", message, record.place("file"), hint)
+                    refuse_relative(path, record.place("file"), "an absolute path", report)
                     return None
                 path = os.path.join(os.path.dirname(file), path)
             if written not in book.files:
@@ -122,12 +109,17 @@ def _program(
     return program
 
 
+def refuse_relative(path: str, place: Place, instead: str, report: Report) -> None:
+    """Add the problem that a path is relative, and to nothing."""
+    message = f"the relative path {path!r} in a text without a file"
+    hint = f"write {instead}, or load the rulebook from its file"
+    report.add("relative-path", message, place, hint)
+
+
 def _text(path: str, record: Record) -> str:
     """The text of a script's file. What is wrong with the file itself is said of the key."""
     if not os.path.isfile(path):
-        problems = Report()
-        problems.add("file", f"there is no file {path}", record.place("file"))
-        raise InputError(problems.problems)
+        raise InputError([Problem("file", f"there is no file {path}", record.place("file"))])
     return read_file(path)
 
 
@@ -138,13 +130,13 @@ def _outputs(book: Book, name: str, program: Program, report: Report) -> Mapping
     for of in named.keys() - program.outputs.keys() - {ERROR}:
         hint = report.did_you_mean(of, [*program.outputs, ERROR])
         message = f"the script {name!r} has no output {of!r}"
-        report.add("unknown-output", message, _place(record, "out", of), hint)
+        report.add("unknown-output", message, record.key_place("out", of), hint)
     found: dict[str, str] = {}
     keys = dict(zip(program.key_names, program.key_types, strict=True))
     key_fields = {column: fields for column, kind in keys.items() for fields in [payload(kind)]}
     for of in [*program.outputs, *([ERROR] if ERROR in named else [])]:
         event = named.get(of, of)
-        place = _place(record, "out", of) if of in named else book.key_place("scripts", name)
+        place = record.key_place("out", of) if of in named else book.key_place("scripts", name)
         taken = event in book.names("events", "rules") or event in book.made
         if taken:
             message = f"the output {of!r} of the script {name!r} has a name that is taken: {event}"
@@ -167,7 +159,7 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
     for of in given.keys() - inputs.keys():
         hint = report.did_you_mean(of, inputs)
         message = f"the script {name!r} has no input {of!r}"
-        report.add("unknown-input", message, _place(record, "in", of), hint)
+        report.add("unknown-input", message, record.key_place("in", of), hint)
     found: dict[str, ScriptInput] = {}
     for of, declared in inputs.items():
         said = given.get(of)
@@ -181,7 +173,7 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
         if event not in _known(book):
             book.events[event] = SignalEvent(event, declared.place, payload(declared.type))
             book.made.add(event)
-        columns = _columns(book, event)
+        columns = declared_columns(book.events.get(event))
         value = _value(declared, event, said, columns, report)
         order = _order(event, said, columns, report) if said else ()
         found[of] = ScriptInput(event, value, order)
@@ -236,10 +228,9 @@ def _check_keys(script: Script, file: str | None, record: Record, report: Report
     report.warn("unbounded", message, grouped.place, hint)
 
 
-def _order(event: str, said: Record, columns: _Columns | None, report: Report) -> tuple[str, ...]:
+def _order(event: str, said: Record, columns: Columns | None, report: Report) -> tuple[str, ...]:
     """The columns of `order_by`, which the event has."""
-    order = said.get("order_by", ())
-    order = (order,) if isinstance(order, str) else order
+    order: tuple[str, ...] = said.get("order_by", ())
     for column in order:
         if columns is not None and column not in columns:
             hint = report.did_you_mean(column, columns)
@@ -252,28 +243,8 @@ def _known(book: Book) -> frozenset[str]:
     return book.names("events", "rules") | book.made
 
 
-def _place(record: Record, section: str, name: str) -> Place:
-    """Where a name stands in `in:` or `out:`."""
-    node = record.node.entries[section]
-    return node.keys[name] if isinstance(node, Fields) else node.place
-
-
-def _columns(book: Book, event: str) -> _Columns | None:
-    """The columns of an event type; None where only the table knows them, or it is a rule."""
-    found = book.events.get(event)
-    if isinstance(found, SignalEvent | ScriptEvent):
-        return found.fields
-    if isinstance(found, ClockEvent):
-        return {}
-    if isinstance(found, TableEvent) and found.change.is_commit:
-        return COMMIT_COLUMNS[found.change]
-    if isinstance(found, TableEvent) and found.columns:
-        return dict.fromkeys(found.columns)
-    return None
-
-
 def _value(
-    declared: Input, event: str, said: Record | None, columns: _Columns | None, report: Report
+    declared: Input, event: str, said: Record | None, columns: Columns | None, report: Report
 ) -> str | None:
     """The column of an input of one value: None where it has none, or where the only column of a
     table is meant, which only the table knows."""
@@ -309,7 +280,7 @@ def _check(
     event: str,
     column: str,
     kind: Type,
-    columns: _Columns,
+    columns: Columns,
     place: Place,
     report: Report,
 ) -> None:

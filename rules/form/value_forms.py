@@ -55,7 +55,7 @@ def sql(like: str = "") -> Kind:
 
 NAME = s.text("a name", texts.NAME)
 COLUMN = s.text("a column name", like="order_id")
-COLUMNS = k.by_form("a column or a list of columns", one=COLUMN, many=k.listing(COLUMN, 1))
+COLUMNS = k.one_or_many("a column or a list of columns", COLUMN)
 AN_INSERT = "INSERT INTO late (order_id) SELECT order_id FROM event"
 A_QUERY = "SELECT firing_id FROM event .."
 LENGTH = _length(duration_micros)

@@ -14,10 +14,11 @@ from sqlglot import exp
 from tidegate.rules.model import Change
 from tidegate.rules.sql.tree import target
 
-_THEN: Mapping[type[exp.Expr], Change] = {
+_CHANGES: Mapping[type[exp.Expr], Change] = {
     exp.Insert: Change.INSERT,
     exp.Update: Change.UPDATE,
-    exp.Var: Change.DELETE,
+    exp.Delete: Change.DELETE,
+    exp.Var: Change.DELETE,  # of a MERGE: `THEN DELETE`
 }
 
 
@@ -70,7 +71,15 @@ def written(
     table = target(statement)
     if table is None:
         return None
-    changes, updates = _changes(statement), _updates(statement)
+    parts = [statement]
+    if isinstance(statement, exp.Merge):
+        parts = [when.args["then"] for when in statement.args["whens"].expressions]
+    changes = {change for each in parts if (change := _CHANGES.get(type(each)))}
+    if statement.args.get("overwrite") or (
+        isinstance(statement, exp.Insert) and statement.args.get("where")
+    ):
+        changes.add(Change.DELETE)
+    updates = [each for each in parts if isinstance(each, exp.Update)]
     name = ".".join(part.name.lower() for part in table.parts)
     sets, set_names = _sets(updates, {name.rpartition(".")[2], table.alias.lower()})
     named = {
@@ -80,34 +89,13 @@ def written(
     }
     return Writes(
         name,
-        changes,
+        frozenset(changes),
         isinstance(statement, exp.Insert) and changes == {Change.INSERT},
         sets,
         frozenset(named),
         frozenset(tables),
         any(isinstance(n, exp.Star) and not isinstance(n.parent, exp.Count) for n in nodes),
     )
-
-
-def _changes(statement: exp.Expr) -> frozenset[Change]:
-    if isinstance(statement, exp.Merge):
-        then = _then(statement)
-        return frozenset(change for node in then if (change := _THEN.get(type(node))))
-    if isinstance(statement, exp.Insert):
-        replaces = statement.args.get("overwrite") or statement.args.get("where")
-        return frozenset({Change.INSERT, Change.DELETE} if replaces else {Change.INSERT})
-    return frozenset({Change.UPDATE if isinstance(statement, exp.Update) else Change.DELETE})
-
-
-def _then(merge: exp.Merge) -> list[exp.Expr]:
-    return [when.args["then"] for when in merge.args["whens"].expressions]
-
-
-def _updates(statement: exp.Expr) -> list[exp.Update]:
-    if isinstance(statement, exp.Merge):
-        then = _then(statement)
-        return [node for node in then if isinstance(node, exp.Update)]
-    return [statement] if isinstance(statement, exp.Update) else []
 
 
 def _sets(

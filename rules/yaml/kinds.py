@@ -102,6 +102,11 @@ class Record:
         """Where the key's value stands; without a key, the record itself."""
         return self.node.entries[key].place if key in self.node.entries else self.node.place
 
+    def key_place(self, section: str, name: str) -> Place:
+        """Where a name is declared in a section: a mapping from free names."""
+        node = self.node.entries[section]
+        return node.keys[name] if isinstance(node, Fields) else node.place
+
 
 def listing(item: Kind, least: int = 0) -> Kind:
     """A sequence, read as a tuple of what could be read."""
@@ -287,6 +292,26 @@ def by_form(
         return kind.read(node, report)
 
     return Kind(read, {"anyOf": [kind.schema for kind in given]}, like)
+
+
+def one_or_many(what: str, item: Kind) -> Kind:
+    """A value, or a list of at least one: `key: id` as `key: [id]`. Both are read as a tuple."""
+
+    def read(node: Node, report: Report) -> Any:
+        value = item.read(node, report)
+        return BAD if value is BAD else (value,)
+
+    return by_form(what, one=Kind(read, item.schema, item.like), many=listing(item, 1))
+
+
+def short(key: str, record: Kind, schema: Schema, like: str) -> Kind:
+    """A value alone that stands for a record with this one `key`: `Use: use` for `Use: {event:
+    use}`."""
+
+    def read(node: Node, report: Report) -> Any:
+        return record.read(Fields(node.place, {key: node}, {key: node.place}), report)
+
+    return Kind(read, schema, like)
 
 
 def with_node(kind: Kind) -> Kind:

@@ -7,7 +7,6 @@ that are not text, deep nesting, texts over `yaml_bytes_max`. Nothing here knows
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -22,7 +21,7 @@ from yaml.events import (
     SequenceStartEvent,
 )
 
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, places
 from tidegate.rules.yaml.hints import COMMENT, odd_blank, tag_hint, yaml_hint
 
 NESTING_MAX = 50
@@ -120,11 +119,7 @@ def read_yaml(
 
     Raises `InputError` where nothing can be read: malformed or oversize text, or no mapping.
     """
-    size = len(source.encode("utf-8", "surrogatepass"))
-    if size > bytes_max:
-        message = f"the text is {size} bytes, more than yaml_bytes_max = {bytes_max}"
-        hint = "split the rulebook, or pass --set yaml_bytes_max=.."
-        raise InputError([Problem("yaml-too-large", message, Place(file), hint)])
+    check_size(source, file, bytes_max)
     reader = _Reader(source, file)
     top = reader.document()
     if not isinstance(top, Fields):
@@ -133,6 +128,15 @@ def read_yaml(
         found = Problem("yaml", f"{what} is a mapping", place, hint)
         raise InputError([*reader.problems, found])
     return top, reader.problems
+
+
+def check_size(text: str, file: str, bytes_max: int, what: str = "rulebook") -> None:
+    """Raise `InputError` for a text of more bytes than `yaml_bytes_max`."""
+    size = len(text.encode("utf-8", "surrogatepass"))
+    if size > bytes_max:
+        message = f"the text is {size} bytes, more than yaml_bytes_max = {bytes_max}"
+        hint = f"split the {what}, or pass --set yaml_bytes_max=.."
+        raise InputError([Problem("yaml-too-large", message, Place(file), hint)])
 
 
 class _Reader:
@@ -242,18 +246,6 @@ class _Reader:
 
     def _refuse(self, event: Any, path: str, message: str, hint: str) -> None:
         self.problems.append(Problem("yaml", message, self._place(event, path), hint))
-
-
-def places(text: str, first: Place) -> Callable[[int], Place]:
-    """The place of each offset of a text whose first character stands at `first`."""
-    begins = [0, *(found.end() for found in re.finditer("\n", text))]
-
-    def at(offset: int) -> Place:
-        line = bisect_right(begins, offset) - 1
-        column = offset - begins[line] + (1 if line else first.column)
-        return Place(first.file, first.line + line, column, first.path)
-
-    return at
 
 
 def content_offsets(raw: str, content: str, style: str) -> list[int]:
