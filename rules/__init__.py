@@ -31,13 +31,14 @@ def load(
 ) -> Rulebook:
     """Read and check a rulebook.
 
-    `source` is a path, or YAML text (a string with a line break or `: ` in it). `settings` are
-    overrides (`--set name=value`). `file` says which file a text came from: relative table paths
-    resolve against its folder, and without it they are refused. `features` are names of
-    `rules.checks.gaps` that the caller accepts although the engine has not built them. `added` are
-    rules that stand beside the text, by name the YAML of each. `files` are texts to take in place
-    of those of scripts' files, by their names as the rulebook writes them. `functions` are what SQL
-    may call beside Spark's own; without it, an unknown function is left to Spark.
+    source     a path, or YAML text (a string with a line break or `: ` in it)
+    settings   overrides, as by `--set name=value`
+    file       the file that a text came from: relative paths resolve against its folder; without
+               it they are refused
+    features   names of `rules.checks.gaps` that are accepted although the engine has not built them
+    added      rules beside the text: the YAML of each, by name
+    files      texts that replace those of scripts' files, by name as the rulebook writes it
+    functions  what SQL may call beside Spark's own functions; without it, Spark judges them
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
@@ -49,9 +50,9 @@ def load(
 
 
 def parse(text: str, place: Place | None = None) -> Expression:
-    """Read one event expression whose first character stands at `place`.
+    """Read one event expression. `place`: where its first character stands.
 
-    Raises `InputError`, the offending text underlined.
+    Raises `InputError` with the offending text underlined.
     """
     from tidegate.rules.expressions.parser import parse as parse_expression
 

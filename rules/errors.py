@@ -27,8 +27,8 @@ _INDENTED: dict[str, Any] = {
 
 @dataclass(frozen=True, slots=True)
 class Place:
-    """Where in a text something stands. Lines and columns count from 1, and are 0 where there are
-    none: in a word of a command line, or a whole file. `path` is dotted."""
+    """Where something stands in a text. Lines and columns count from 1. For a word of a command
+    line or a whole file they are 0. `path` is dotted: `rules.late.on`."""
 
     file: str = "<text>"
     line: int = 1
@@ -52,7 +52,7 @@ def places(text: str, first: Place) -> Callable[[int], Place]:
 
 
 def word_place(word: str, path: str = "") -> Place:
-    """An option or argument of a command line, by its name; or a whole file."""
+    """The place of an option or argument of a command line (`word` is its name) or a whole file."""
     return Place(word, 0, 0, path)
 
 
@@ -60,9 +60,9 @@ def word_place(word: str, path: str = "") -> Place:
 class Problem:
     """One thing wrong (or, in a list of warnings, doubtful) about an input.
 
-    `code` is a stable kebab-case word tests and scripts can match; `message` says what is wrong;
-    `hint` the remedy; `excerpt` the offending text, underlined, if there is one; `others`: where
-    else the same is to be said.
+    `code` is a stable kebab-case word for tests and scripts. `message` says what is wrong, `hint`
+    the remedy. `excerpt` is the offending text, underlined, if there is one. `others`: more places
+    with the same problem.
     """
 
     code: str
@@ -97,8 +97,8 @@ class TidegateError(Exception):
 
 
 class InputError(TidegateError):
-    """The input is wrong; every problem found is in `problems`, what is doubtful beside them in
-    `warnings`. Nothing has been changed."""
+    """The input is wrong. `problems` has every problem found, `warnings` what is doubtful. Nothing
+    has been changed."""
 
     exit_code = 1
 
@@ -119,13 +119,13 @@ class EngineError(TidegateError):
 
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
-    """By place, each said once."""
+    """The problems ordered by place, without duplicates."""
     unique = dict.fromkeys(problems)
     return tuple(sorted(unique, key=lambda p: (p.place.file, p.place.line, p.place.column)))
 
 
 def nearest(word: str, names: Sequence[str]) -> str | None:
-    """The known name that was probably meant, None where none is alike."""
+    """The known name that was probably meant; None if none is similar."""
     compared = names if len(names) <= COMPARED_MAX else _alike(word, names)
     close = difflib.get_close_matches(word, compared, n=1)
     if close:
@@ -136,7 +136,7 @@ def nearest(word: str, names: Sequence[str]) -> str | None:
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A hint that names the nearest known word, or all of them where they are few."""
+    """A hint with the nearest known word, or with all known words if they are few."""
     names = sorted(map(str, known))
     meant = nearest(word, names)
     if meant:

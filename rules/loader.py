@@ -30,8 +30,8 @@ def validated(
     settings: Mapping[str, str],
     functions: Collection[str] | None = None,
 ) -> Rulebook:
-    """The rulebook in a file, whether it can be run or only be simulated yet: what `run` refuses is
-    among its warnings. Raises `InputError` as `rules.load` does."""
+    """The rulebook in a file. Features that can only be simulated are accepted: what `run` refuses
+    is among the warnings. Raises `InputError` as `rules.load` does."""
     return load_rulebook(file, settings, None, SIMULATED, _only_simulated, functions=functions)
 
 
@@ -109,7 +109,7 @@ def load_rulebook(
 
 
 def _leave_out(refused: Sequence[Problem], report: Report) -> None:
-    """What could not even be read is said by the reader alone."""
+    """Drop further problems at places that the YAML reader refused already."""
     places = {problem.place for problem in refused}
     report.problems = [p for p in report.problems if p in refused or p.place not in places]
 
@@ -120,7 +120,8 @@ def is_text(source: str) -> bool:
 
 
 def said_once(warnings: list[Problem]) -> tuple[Problem, ...]:
-    """In order; one that is the same at more than a few places is said at the first of them."""
+    """The warnings in order. One that is the same at more than `SAID_MAX` places is given at the
+    first of them, with the others in `others`."""
     ordered = in_order(warnings)
     alike: dict[tuple[str, ...], list[Place]] = {}
     for each in ordered:

@@ -1,10 +1,10 @@
 """The static bound: how much a rule stores per key, at most, in each parameter context.
 
-In `restricted` it is that of semantics 4 (Carlson's thesis, re-derived): a few instances a node,
-whatever arrives. The other contexts choose among occurrences that are not consumed yet, so they
-keep these, and only a `within` bounds how many there can be; `recent` needs a few of them where a
-detection takes one occurrence of each event type (`rules.algebra.forms`), and so do all contexts
-of `any(m, a*)` (`rules.algebra.stages`). Which is the case its form says (`rules.algebra.forms`).
+In `restricted` a node stores a few instances, whatever arrives (semantics 4; Carlson's thesis,
+re-derived). The other contexts keep the occurrences that are not consumed yet, and only a `within`
+bounds how many these are. There are two exceptions, which the form of the expression shows
+(`rules.algebra.forms`): `recent` keeps a few occurrences where a detection takes one of each event
+type, and every context keeps a few for `any(m, a*)` (`rules.algebra.stages`).
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from tidegate.rules.model import Context, Rule
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """How much is stored per key; what is made of broadcasts only is stored once, as if of one key
-    more.
+    """How much is stored per key. What is made of broadcasts alone is stored once, like one more
+    key.
 
-    instances_max, occurrences_max (with the ticks in the instances): numbers that are never
-    exceeded. Where one is None, `span_micros` says how long a time's arrivals are kept; if that is
-    None too, there is no bound.
-    forgets_micros: nothing stored gets older than that; None: something is kept for ever for every
-    key that was ever seen. `why` gives the reason, `advice` what would give a bound or let
-    the rule forget.
+    instances_max    a number that is never exceeded; None: see `span_micros`
+    occurrences_max  the same for the occurrences (and ticks) in the instances
+    span_micros      what arrives in a time of this length is kept; None: there is no such limit
+    forgets_micros   nothing stored gets older; None: something is kept for ever for every key
+    why              the nodes or the context that make up the bound
+    advice           what would give a bound, or let the rule forget
     """
 
     instances_max: int | None
@@ -59,26 +59,26 @@ class Bound:
 def bound(
     expression: x.Expression, context: Context, rules: Mapping[str, Rule] | None = None
 ) -> Bound:
-    """The bound of a rule with this context and this expression, as it stands; `rules` are those
-    that it may use as events (their own storage is not counted)."""
+    """The bound of this very expression in this context. `rules`: the rules that it may use as
+    events, of which the own storage is not counted."""
     return _bound(_form(expression, used_rules(rules or {}), ()), context)
 
 
 class Bounds:
-    """The bounds of a rulebook's rules: of what is detected for them."""
+    """The bounds of a rulebook's rules, in the form in which they are detected."""
 
     def __init__(self, rules: Mapping[str, Rule]) -> None:
         self._rules = rules
         self.used = used_rules(rules)
 
     def of_rule(self, rule: Rule) -> Bound:
-        """In its own context. Hinze & Voisard's parameters choose among all instances, as
-        `unrestricted` does."""
+        """The bound in the rule's own context. A selection counts as `unrestricted`, for it chooses
+        among all instances."""
         own = own_context(rule)
         return self.in_contexts(rule, (own,))[own]
 
     def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
-        """If its context were another."""
+        """The bounds that the rule would have in these contexts."""
         form = _form(detected(rule, self._rules), self.used, rule.per)
         return {context: _bound(form, context) for context in contexts}
 
@@ -90,8 +90,8 @@ def own_context(rule: Rule) -> Context:
 
 @dataclass(frozen=True)
 class _Form:
-    """What is the same in all contexts: `restricted` is the bound there, `nodes` those that store
-    something, `instances` and `occurrences` what they add up to."""
+    """What is the same in all contexts. `nodes`: the nodes that store something; `instances` and
+    `occurrences`: their sums; `restricted`: the bound in that context."""
 
     expression: x.Expression
     forms: Forms
@@ -109,7 +109,8 @@ def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
 
 @lru_cache(maxsize=KEPT_MAX)
 def _of_events(expression: x.Expression, keyed: Collection[str]) -> _Form:
-    """Without rules: the same while a rulebook is read and when it is explained."""
+    """The form of an expression that uses no rules. It is needed again when a rulebook that was
+    read is explained."""
     return _made(expression, {}, keyed)
 
 
@@ -177,14 +178,14 @@ _BEGUN = {
 
 
 def _why(nodes: Sequence[Stored], whole: Amount) -> str:
-    """Which nodes make up the sum; those alone that keep it from being a number, if any."""
+    """The nodes that make up the sum. If some of them keep it from being a number, only these."""
     if not nodes:
         return "nothing has to be remembered"
     if whole.endless:
         nodes = [node for node in nodes if _whole(node).endless]
     elif whole.span_micros is not None:
         nodes = [node for node in nodes if _whole(node).span_micros is not None]
-    return "; ".join(f"{_said(node)}" for node in nodes)
+    return "; ".join(map(_said, nodes))
 
 
 def _whole(node: Stored) -> Amount:
@@ -205,7 +206,7 @@ def _said(node: Stored) -> str:
 
 
 def _each(node: Stored) -> tuple[str, str]:
-    """What a node keeps without a number, and why."""
+    """What a node keeps if there is no number, and why."""
     if node.chosen_among:
         return "every occurrence", "the lowest in rank of all its instances closes a window"
     match node.node:
@@ -222,8 +223,8 @@ def _each(node: Stored) -> tuple[str, str]:
 
 
 def _advice(node: Stored, whole: x.Expression) -> str:
-    """What would let a node forget. How long a match may take is the author's choice, so no length
-    of time is proposed."""
+    """What would let a node forget. No length of time is proposed: how long a match may take is the
+    author's choice."""
     text = format_expression(node.node)
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
@@ -237,15 +238,15 @@ def _advice(node: Stored, whole: x.Expression) -> str:
 
 
 def _also_closed(node: x.Aperiodic | x.Periodic) -> str:
-    """The same window, with an example of a length. It stands in an `or`: `[d]` alone would not be
-    closed by the event any more."""
+    """The same window, which a length of time closes, too. The length stands in an `or`, so that
+    the event still closes the window."""
     either = x.Or((node.closer, x.Plus(node.opener, x.Duration(0, 86_400_000_000))))
     return format_expression(replace(node, closer=either))
 
 
 def _beside_counters(form: _Form) -> tuple[str, ...]:
-    """The advice for a context that keeps what is not consumed, where something counts since
-    activation: a `within` bounds nothing then."""
+    """The advice where a node counts since activation, for a context that keeps what is not
+    consumed: a `within` would bound nothing there."""
     counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
     bounded = counters and form.restricted.exists
     return (*counters, "choose context: restricted, which keeps few") if bounded else counters

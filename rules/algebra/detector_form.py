@@ -15,13 +15,15 @@ KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is r
 
 
 def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
-    """What is detected for `rule.on`: all its instances, in every context the same detections (S9).
+    """The expression that the detector runs for `rule.on`. It has the same instances, and in every
+    context the same detections (S9). `rules`: names of the rules that are used as events.
 
-    The normal form, so that equal subexpressions of different rules are one node however they are
-    written; then Carlson & Lisper's transformation. A law may drop a label with what never happens:
-    there the expression is transformed only. Hinze & Voisard's parameters tell the first operand
-    from the second, and the outermost `within` may tell when to choose: there it is left as it is
-    written. `rules`: names of the rules that are used as events.
+    It is the normal form, in which equal subexpressions of different rules are one node however
+    they are written, after Carlson & Lisper's transformation. There are two exceptions:
+
+    - if normalising drops a label (with a part that never happens), it is transformed only;
+    - with a `select` it stays as written: the order of its operands and its outermost `within`
+      have a meaning there.
     """
     if rule.selection:
         return rule.on

@@ -1,10 +1,13 @@
 """Carlson & Lisper's 36 laws of the event algebra, as one table.
 
-In a law x, y, z stand for any expression, `never` for one without instances, {s} and {t} for any
-durations and {least} for the shorter of the two; `and` is their `+`, `within s` their index. All
-hold for `[[E]]` but those marked, which hold for starts and ends in `restricted` (Cor. 4.4).
-`rules.algebra.normal_form` rewrites with them. The list follows from the operators' definitions and
-is checked in `tests/laws`; its order and wording are not the paper's.
+    x, y, z      any expression
+    never        any expression without instances
+    {s}, {t}     any duration; {least} is the shorter of the two
+    and, within  their `+` and their index
+
+All laws hold for `[[E]]` but those with `instances=False`, which hold for starts and ends in
+`restricted` (Cor. 4.4). `rules.algebra.normal_form` rewrites with them. The list follows from the
+definitions of the operators and is checked in `tests/laws`; order and names are not the paper's.
 """
 
 from __future__ import annotations
@@ -27,8 +30,8 @@ class Use(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Law:
-    """Two texts with variables. `instances`: equal sets of instances, so equal in every context;
-    else equal starts and ends in `restricted` only."""
+    """Two texts with variables. `instances`: both have the same instances, so the law holds in
+    every context; otherwise only starts and ends are equal, in `restricted`."""
 
     name: str
     left: str

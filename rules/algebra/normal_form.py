@@ -1,6 +1,6 @@
-"""The normal form of an expression: `[[E]]` is kept, so every context detects the same (S9).
+"""The normal form of an expression: `[[E]]` stays the same, and so every detection (S9).
 
-Equal meanings that differ by the laws in use get equal trees; what two rules share is one node.
+Expressions that the laws in use make equal get equal trees, so what two rules share is one node.
 """
 
 from __future__ import annotations
@@ -39,10 +39,13 @@ def normalise(node: x.Expression) -> x.Expression:
 
 
 def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expression:
-    """The operator over rewritten operands; the old ones where a rewrite would change what the
-    operator makes of them: a composite that is counted once per instant must stay one (S9),
-    `a + [d]` must not become an own terminator by chance, and the coincident ticks of two `P` are
-    two, so they must not become one (S6)."""
+    """The operator over rewritten operands. An old operand is kept where the rewrite would change
+    its effect:
+
+    - a composite is counted once an instant, so it must not become plain (S9);
+    - `a + [d]` must not become an own terminator by chance;
+    - simultaneous ticks of two `P` are two, so the two `P` must not become one (S6).
+    """
     if isinstance(node, x.Periodic | x.PeriodicStar):
         return node
     old, new = list(node.operands()), list(operands)
@@ -87,8 +90,9 @@ def _flat(kind: type[x.Or] | type[x.And], node: x.Expression) -> Iterator[x.Expr
 
 
 def _or(parts: Iterable[x.Expression]) -> x.Expression:
-    """As written where instances that S1 does not tell apart may show different constituents: it
-    compares no ticks, and what opens or closes a window of `A*` or `P*` is compared, not shown."""
+    """The parts in order. They stay as written if instances that S1 ranks alike may show different
+    constituents: S1 compares no ticks, and it compares what opens or closes a window of `A*` or
+    `P*`, which is not shown."""
     listed = tuple(parts)
     if not _any(x.AperiodicStar | x.Periodic | x.PeriodicStar, listed):
         listed = _sorted(listed)
@@ -100,7 +104,7 @@ def _any(kind: type[x.Expression] | UnionType, parts: tuple[x.Expression, ...]) 
 
 
 def _sorted(parts: Iterable[x.Expression]) -> tuple[x.Expression, ...]:
-    """Operands in order of their text; as written where there is a label: an occurrence in two
+    """Operands in the order of their text. With a label they stay as written: an occurrence in two
     roles shows the label of the first."""
     listed = tuple(parts)
     if _any(x.Labelled, listed):
@@ -146,8 +150,8 @@ def _patterns() -> Mapping[type[x.Expression], Sequence[Pattern]]:
 
 
 def _applied(pattern: Pattern, node: x.Expression) -> Iterator[x.Expression]:
-    """What the node becomes where the pattern's left side matches it, or two of its operands; the
-    operator at the root of both is the same."""
+    """What the node becomes by a law, in every way in which the law's left side matches the node;
+    of `or` and `and`, any two of its operands. The operator at the root of both is the same."""
     left, right = pattern
     if not isinstance(node, x.Or | x.And):
         yield from _filled(right, _matches(left, node, {}))
@@ -177,7 +181,7 @@ def _filled(right: x.Expression, matches: Iterable[Found]) -> Iterator[x.Express
 
 
 def _lasting(node: x.Expression, found: Found) -> x.Expression | None:
-    """A right side with its durations; None where `least` has no answer: a month against days."""
+    """A right side with its durations filled in; None if `least` compares a month with days."""
     operands = [_lasting(operand, found) for operand in node.operands()]
     known = [operand for operand in operands if operand is not None]
     if len(known) < len(operands):
@@ -197,7 +201,8 @@ def _least(*durations: x.Expression | x.Duration) -> x.Duration | None:
 
 
 def _matches(pattern: x.Expression, node: x.Expression, found: Found) -> Iterator[Found]:
-    """Every way in which a pattern matches a node, given what its variables stand for so far."""
+    """The values of the variables for every way in which a pattern matches a node. `found`: the
+    values that are known."""
     if isinstance(pattern, x.Name):
         if pattern.name != "never" or fires_never(node):
             yield from _bound(pattern.name, node, found)

@@ -16,8 +16,8 @@ from tidegate.rules.yaml.reader import Scalar
 
 @dataclass
 class Book:
-    """What has been read. `tables`, `events`, `rules` hold only what was readable;
-    the `_names` hold every name that is declared, so that one error does not cause others."""
+    """What has been read. `tables`, `events` and `rules` hold only what was readable. `names` knows
+    every name that is declared, so that one error does not cause others."""
 
     top: Record
     file: str
@@ -42,8 +42,8 @@ class Book:
         return self._records[section]
 
     def names(self, *sections: str) -> frozenset[str]:
-        """Every name that `tables`, `events`, `scripts` or `rules` declares; several sections
-        together. Scripts declare events, too."""
+        """The names that these sections (`tables`, `events`, `scripts`, `rules`) declare. The
+        outputs of scripts are names of events, too."""
         known = (*sections, str(len(self.made)))
         if known not in self._names:
             declared = (self.top.get(section, ()) for section in sections)
@@ -52,8 +52,8 @@ class Book:
         return self._names[known]
 
     def readable(self, *sections: str) -> bool:
-        """Whether what these sections declare is known: all of them are read, or not there. Scripts
-        declare events."""
+        """Whether all names of these sections are known: each section was read, or is not written.
+        For `events` all scripts must have been read, too."""
         if "events" in sections and not self.scripts_readable:
             return False
         return all(s in self.top.values or not self.top.has(s) for s in sections)
@@ -65,8 +65,8 @@ class Book:
 
     @cached_property
     def dashed(self) -> frozenset[str]:
-        """What an expression reads of names with a dash, such as `order-placed`, which are
-        refused where they are declared."""
+        """The pieces of names with a dash, which are refused where they are declared. An expression
+        reads `order-placed` as `order` without `placed`."""
         names = self.names("events", "rules")
         return frozenset(piece for name in names if "-" in name for piece in name.split("-"))
 

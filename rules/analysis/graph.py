@@ -1,6 +1,5 @@
-"""Who uses whom among event types, rules and scripts; what follows from that; the order of rules
-that fire in one bucket (G15); directed graphs of names, with their strongly connected parts and
-their cycles."""
+"""Directed graphs of names: which rule or script uses which event type, rule or script; cycles; the
+lateness that users inherit; the order of rules that fire in one bucket (G15)."""
 
 from __future__ import annotations
 
@@ -104,8 +103,8 @@ def _of(follows: dict[str, list[str]], at: Mapping[str, int]) -> Iterator[tuple[
 
 
 def used_in(on: x.Expression, rules: Collection[str]) -> dict[str, None]:
-    """The event types and rules that an expression names, in the order of its text. A rule of whose
-    action it names an edge (`end_of r`) is none of them."""
+    """The event types and rules that an expression names, in the order of its text. `end_of r`
+    names the action of rule r, not the rule."""
     return {
         node.name: None
         for node in on.walk()
@@ -127,7 +126,7 @@ def users_of(event: str, book: Rulebook) -> Iterator[Rule | Script]:
 
 
 def makers(names: Iterable[str], book: Rulebook | Book) -> Iterator[Rule | Script]:
-    """The scripts and rules of which names are events."""
+    """The scripts and rules that raise the events of these names."""
     for name in names:
         event = book.events.get(name)
         if isinstance(event, ScriptEvent) and event.script in book.scripts:
@@ -147,7 +146,7 @@ def in_order(book: Rulebook) -> Iterator[Rule | Script]:
 
 
 def reached(names: Iterable[T], follows: Callable[[T], Iterable[T]]) -> dict[T, None]:
-    """Names, and all that edges lead to from them: `follows` gives where from one."""
+    """Names, and all names that edges lead to from them. `follows`: the next names of one."""
     found: dict[T, None] = {}
     ahead = [*names]
     while ahead:
@@ -192,9 +191,9 @@ def sample_text(rulebook: Rulebook, sample: str) -> str:
 
 
 def lateness_micros(book: Rulebook) -> Mapping[str, int]:
-    """How far each rule and script runs behind the watermark: by the largest lateness of the event
-    types over event time that it uses, also through other rules and scripts; in whole milliseconds.
-    Those without any are not in it.
+    """How far each rule and script runs behind the watermark, in whole milliseconds; rules and
+    scripts that do not are left out. It is the largest lateness of the event types over event time
+    that it uses, directly or through other rules and scripts.
 
     Example: `placed` has `time: at, lateness: 10 min` and `paid` has none; `placed ; paid` runs ten
     minutes behind, and a rule over `paid` alone does not.
@@ -222,9 +221,9 @@ def edges(rules: Mapping[str, Rule]) -> Iterator[tuple[str, str]]:
 
 
 def later_ones(rules: Mapping[str, Rule]) -> dict[str, frozenset[str]]:
-    """By rule, those that come after it, through whatever others; what precedes none is left out.
+    """By rule, all rules that come after it; rules that precede none are left out.
 
-    The transitive closure of `precedes` and `follows`: a partial order where it has no cycle.
+    It is the transitive closure of `precedes` and `follows`, a partial order if there is no cycle.
     """
     direct: dict[str, list[str]] = {}
     for earlier, later in edges(rules):
@@ -236,16 +235,15 @@ def later_ones(rules: Mapping[str, Rule]) -> dict[str, frozenset[str]]:
 
 
 def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dict[str, int]:
-    """The stage of each rule that fired: those of one stage may overlap, the stages follow each
-    other.
+    """The stage of each rule that fired. Rules of one stage may overlap; the stages run one after
+    the other.
 
-    `later`: `later_ones` of the whole rulebook, so that order holds through rules that did not
-    fire. Kahn's algorithm, the greatest priority first. A rule has at least the priority of what
-    it precedes; of equals, the one with the greater priority of its own is first. Names decide
-    nothing.
+    `later`: `later_ones` of the whole rulebook, so that the order holds through rules that did not
+    fire. Of the rules that may come next, those of the highest priority do. A rule has at least the
+    priority of the rules that it precedes; of equals, a higher priority of its own comes first.
 
-    c precedes b, and b has the higher priority: c, b. A rule a without either comes after both,
-    as if c were b's first half: {c: 0, b: 1, a: 2}.
+    Example: c precedes b, b has priority 1, a and c have none: {c: 0, b: 1, a: 2}. The rule c takes
+    the priority of b, which it precedes; so both come before a.
     """
     own = {rule.name: rule.priority for rule in fired}
     ahead = {name: [n for n in later.get(name, ()) if n in own] for name in own}

@@ -76,7 +76,7 @@ def check_key_types(
     per: Mapping[str, tuple[str, ...]],
     report: Report,
 ) -> None:
-    """Add a problem for each key whose columns are declared of types that do not compare."""
+    """Add a problem for each key whose columns have types that are never equal."""
     place = record.place("per")
     for number, key in enumerate(names):
         columns = {event: listed[number] for event, listed in per.items()}
@@ -109,8 +109,8 @@ def declared_columns(event: EventType | None) -> Columns | None:
 
 
 def declared_type(book: Book, name: str, column: str) -> str | None:
-    """The type that a column of an event type, or of a rule's key, is declared with; None where
-    only the table knows."""
+    """The declared type of a column: one of an event type, or of a rule's key. None where only the
+    table knows it."""
     return next(_declared(book, name, column, ()), None)
 
 
@@ -133,7 +133,7 @@ def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iter
 
 
 def family(ddl: str) -> str | None:
-    """What a declared type's values can be equal to; None for what is no key."""
+    """The family of a declared type: values of one family can be equal. None: no key is of it."""
     return _FAMILY.get(_word(ddl))
 
 
@@ -154,8 +154,8 @@ def sql_of(kind: Type) -> str:
 
 
 def fits(kind: Type, sql: str) -> bool:
-    """Whether a script's type takes the values of a column. Parts of arrays and structures are
-    compared when their values come."""
+    """Whether a script's type takes the values of a column. Elements and fields are compared when
+    values arrive."""
     word = _word(sql)
     if isinstance(kind, Array):
         return word == "array"

@@ -23,8 +23,9 @@ _RULE = "rule"
 
 @dataclass(frozen=True, slots=True)
 class Trigger:
-    """`rule` may make `triggers` detect: through a table it writes or a signal it raises, which is
-    of event type `event`; by the beginning, end or failure of its action; or as an event itself."""
+    """The rule `rule` may make the rule `triggers` detect, by an event of type `event`. `kind`:
+    `table` or `signal` (`rule` writes or raises `through`), `action` (`through` is the beginning,
+    end or failure of its action), or `rule` (the detection itself is the event)."""
 
     rule: str
     kind: str  # table | signal | action | rule
@@ -35,8 +36,8 @@ class Trigger:
 
 @dataclass(frozen=True, slots=True)
 class Loop:
-    """A strongly connected component: `rules` that can trigger each other, or one itself; through
-    these tables, signals and edges of actions."""
+    """Rules that can trigger each other, or one that can trigger itself: a strongly connected
+    component. `through`: the tables, signals and edges of actions between them."""
 
     rules: tuple[str, ...]
     through: tuple[str, ...]
@@ -70,8 +71,8 @@ class Triggers:
         self._raised: dict[Hashable, tuple[str, ...]] = {}
 
     def edges(self, only: str | None = None) -> tuple[tuple[Trigger, ...], int]:
-        """The first `TRIGGERS_MAX`, and how many more there are; `only`: from and to one rule. A
-        rule with `ignore_own: true` is not triggered by its own writes."""
+        """The first `TRIGGERS_MAX` edges, and how many more there are. `only`: the edges from and
+        to this rule. A rule with `ignore_own: true` is not triggered by its own writes."""
         to_only = {name: [only] for name, users in self._users.items() if only in users}
         found: list[Trigger] = []
         more = 0
@@ -99,8 +100,8 @@ class Triggers:
         return frozenset(found)
 
     def loops(self) -> tuple[Loop, ...]:
-        """The strongly connected components, in the order of their rules. Not that of a rule which
-        ignores what it writes itself."""
+        """The strongly connected components, in the order of their rules. A rule that only triggers
+        itself, by writes that it ignores, is none."""
         follows: dict[Hashable, Collection[Hashable]] = {}
         said: dict[Hashable, str] = {}
         for event, users in self._users.items():

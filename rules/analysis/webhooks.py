@@ -38,7 +38,7 @@ _OWN_HEADERS = frozenset(
 
 
 def url(text: str) -> str:
-    """A literal URL: https, or http to this machine."""
+    """The URL as written, which is https, or http to this machine. Raises `ValueError`."""
     found = _URL.fullmatch(text)
     if found is None and "@" in text.partition("://")[2].partition("/")[0]:
         hint = f'write headers: {{Authorization: "Basic ${{TIDEGATE_SECRET_OPS}}"}}, and {A_URL}'
@@ -84,7 +84,7 @@ def filled(text: str, values: Mapping[str, str]) -> str:
 
 
 def check_webhook(action: Webhook, report: Report) -> None:
-    """Add what no single key of a webhook shows."""
+    """Add the problems of a webhook's headers and fields: taken names, and headers given twice."""
     seen: set[str] = set()
     for name in action.headers:
         if name.lower() in _OWN_HEADERS:

@@ -25,8 +25,8 @@ _NAMES_MAX = 6
 
 
 def cascade_warnings(book: Rulebook) -> Iterator[Problem]:
-    """Rules that may trigger each other without end, and pairs whose order is not said though what
-    is left in a table depends on it."""
+    """Warnings of rules that may trigger each other without end, and of pairs of rules without an
+    order whose result in a table depends on which acts first."""
     triggers = Triggers(book)
     declared = [each for each in book.cycles if {*each[0]} <= book.rules.keys()]
     known = {place: triggers.among({*names}) for names, place in declared}
@@ -64,7 +64,7 @@ def _endless(book: Rulebook, loop: Loop) -> Problem:
 
 
 def _is_cycle(rules: Sequence[str], edges: Collection[tuple[str, str]]) -> bool:
-    """Whether each of some rules can trigger each other one, or one itself, by these edges."""
+    """Whether, by these edges, each rule can trigger every other, or a single one itself."""
     follows = {rule: [two for one, two in edges if one == rule] for rule in rules}
     return [{*tangle} for tangle in tangles(follows)] == [{*rules}]
 
@@ -122,7 +122,7 @@ def _pairs(book: Rulebook, acting: Mapping[str, Sequence[Writes]]) -> Iterator[t
 
 
 def _ordered(one: Rule, two: Rule, later: Mapping[str, Collection[str]]) -> bool:
-    """Whether it is said which of two rules acts first."""
+    """Whether the rulebook says which of two rules acts first."""
     modes = {one.action_coupling, two.action_coupling}
     if Coupling.DETACHED in modes:
         return False

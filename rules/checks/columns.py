@@ -1,5 +1,5 @@
-"""The columns that the SQL of events and rules has, where declarations alone tell them: those of
-signals and commits are, those of tables are not."""
+"""The columns that the SQL of events and rules may name, as far as declarations tell them: those of
+signals and commits are declared, those of tables are not."""
 
 from __future__ import annotations
 

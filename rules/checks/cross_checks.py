@@ -1,4 +1,4 @@
-"""Cross checks: what no single key can show. Each function adds its problems to the report."""
+"""Cross checks: problems that only several keys together show. Each function adds to the report."""
 
 from __future__ import annotations
 
@@ -138,8 +138,8 @@ def _parameters(node: Node, names: Iterable[str], report: Report) -> None:
 def _columns(
     names: Iterable[str], places: Mapping[str, Place], otherwise: Place, report: Report
 ) -> None:
-    """No parameter may be named like a column of the engine's, nor like another: to Spark upper and
-    lower case are one. `places`: of the names, if not `otherwise`."""
+    """No parameter may have the name of a column that the engine adds, or of another parameter: to
+    Spark, upper and lower case are one. `places`: where the names stand; else at `otherwise`."""
     known: dict[str, str] = {}
     for name in names:
         other = known.setdefault(name.lower(), name)
@@ -225,7 +225,8 @@ def _declared_cycles(book: Book, report: Report) -> None:
 
 
 def _order(book: Book, report: Report) -> None:
-    """`precedes` and `follows` are a partial order, among rules whose actions are in one (G15)."""
+    """`precedes` and `follows` form no cycle, and relate only rules whose couplings allow that
+    order (G15)."""
     later: dict[str, list[str]] = {name: [] for name in book.rules}
     modes = list(Coupling)
     for one, two in edges(book.rules):
@@ -297,7 +298,7 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
 
 
 def _read(book: Book, rule: Rule, action: SignalAction, report: Report) -> None:
-    """A field that is a bare name which no event of the rule has."""
+    """Warn of a field whose expression is one name, which no event of the rule has as a column."""
     known = relation_columns(book, rule)
     if known is None:
         return

@@ -8,7 +8,7 @@ from tidegate.rules.model import Rule
 from tidegate.rules.yaml.kinds import Record, Report
 
 KEYS = ("hysteresis", "dedupe", "cooldown", "throttle")
-"""In the order in which they are asked."""
+"""The keys that damp a rule, in the order in which they are evaluated."""
 
 
 def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> None:

@@ -1,4 +1,4 @@
-"""Forms of an expression that mean something, and probably not what was meant (S13)."""
+"""Forms of an expression that are valid, and probably not what their author means (S13)."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _UNITLESS = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Doubt:
-    """What a part of an expression says, and the text that was probably meant."""
+    """A warning about a part of an expression; the hint is what was probably meant."""
 
     code: str
     message: str
@@ -147,7 +147,7 @@ def _looser(node: x.Within, part: x.Seq) -> Iterator[Doubt]:
 
 
 def _split(node: x.Seq) -> tuple[x.Expression, x.Expression]:
-    """The first of a chain of `;`, and what follows on it."""
+    """The first operand of a chain of `;`, and the rest of the chain."""
     first, rest = node.first, node.then
     while isinstance(first, x.Seq):
         rest = x.Seq(first.then, rest)
@@ -176,7 +176,8 @@ def _above_operands(node: x.AnyOf) -> Doubt:
 
 
 def _one_of(node: x.AnyOf | x.AnyRepeat | x.Every) -> Iterator[Doubt]:
-    """One of one kind; of a composite that is counted, once an instant (S9)."""
+    """`any(1, ..)` or `every(1, ..)`. Over a composite they differ from it: a composite is counted
+    once an instant (S9)."""
     if isinstance(node, x.AnyOf):
         meant: x.Expression = x.Or(node.parts)
     elif plain(node.part):
@@ -204,7 +205,7 @@ def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, rule: Rule) -> Iterato
 
 
 def _types(node: x.Expression) -> set[str]:
-    """What the instances of an opener or a closer hold, and consume with them."""
+    """The event types that instances of an opener or a closer hold, and consume."""
     match node:
         case x.Name() | x.Edge() | x.Clock() | x.Cron():
             return {_shown(node)}

@@ -1,7 +1,7 @@
-"""What the language has and the engine has not yet: refused by name, from these tables.
+"""Features that the language has and the engine has not built yet. A use of them is refused.
 
-Building a feature deletes its row. A caller that can already do more than the engine (simulation)
-passes the features that it accepts.
+Whoever builds a feature deletes its row here. A caller that can do more than the engine, as the
+simulation can, passes the features that it accepts.
 """
 
 from __future__ import annotations

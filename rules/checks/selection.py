@@ -9,7 +9,7 @@ from tidegate.rules.model import Selection
 
 
 def faults(expression: x.Expression, how: Selection) -> Iterator[tuple[str, str]]:
-    """What is wrong with a selection over an expression: message, hint."""
+    """(message, hint) of everything wrong with a selection over an expression."""
     core = expression
     within = False
     while isinstance(core, x.Within | x.Minus | x.Labelled):

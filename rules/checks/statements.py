@@ -127,7 +127,7 @@ class _Statements:
             self._reads_event(rule, scalar, "this statement")
 
     def _steady(self, scalar: Scalar) -> None:
-        """Nothing that depends on when it runs (G25)."""
+        """Refuse functions whose value depends on when they run (G25)."""
         for word in unsteady_words(scalar.text):
             message = f"{word.text} does not depend on the row alone"
             hint = "compare with a column; in a condition, detected_at is the detecting instant"
@@ -156,7 +156,7 @@ class _Statements:
         return read is not None and not self._undeclared(read, scalar, own)
 
     def _read(self, scalar: Scalar, judge: _Judge) -> Statement | None:
-        """A statement with nothing but what is known; None also where sqlglot cannot read it."""
+        """A well-formed statement of known functions; None, too, if sqlglot cannot read it."""
         if not scalar.text.strip() or not self._well_formed(scalar, judge):
             return None
         return None if self._unknown_functions(scalar) else statement(scalar.text)
@@ -219,7 +219,7 @@ class _Statements:
             self._report.warn("event-unread", message, scalar.locate(0), hint)
 
     def _well_formed(self, scalar: Scalar, judge: _Judge) -> bool:
-        """Report what is wrong with the form of a text; whether nothing is."""
+        """Whether a text is well-formed; what is wrong with it is reported."""
         fault = judge(scalar.text) if scalar.text.strip() else None
         if fault is None:
             if found := substituted(scalar.text):

@@ -1,4 +1,4 @@
-"""What is allowed and probably not meant (S13, semantics 3)."""
+"""Warnings of what is allowed, and probably not meant (S13, semantics 3)."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ from tidegate.rules.yaml.reader import Scalar
 
 
 def warn(book: Book, report: Report) -> None:
-    """Add the warnings of every rule that could be read; of its bound and its constituents only
-    where all that it uses could be."""
+    """Add the warnings of every rule that could be read. Those of its bound and its constituents
+    are only added if everything that the rule uses could be read, too."""
     for name, record in book.records("events").items():
         _operations(book.events.get(name), record, report)
     sound = _sound(book)
@@ -64,8 +64,8 @@ def warn(book: Book, report: Report) -> None:
 
 
 def _operations(event: EventType | None, record: Record, report: Report) -> None:
-    """A `where` over commits that asks for an operation that there is not; a transaction's that
-    asks for what changes no row."""
+    """Warn of a `where` over commits with an unknown operation, and of one over transactions with
+    operations that change no row."""
     where = record.get("where")
     if not where or not isinstance(event, TableEvent) or not event.change.is_commit:
         return
@@ -96,7 +96,8 @@ def _sound(book: Book) -> dict[str, Rule]:
 
 
 def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
-    """What lacks the key goes to every key (S7): meant for a signal to all, else forgotten."""
+    """Warn of event types without the key, whose occurrences go to every key (S7). That may be
+    meant, as for a signal to all, or the column was forgotten."""
     if not rule.per:
         return
     listed = isinstance(book.records("rules")[rule.name].get("per"), dict)
@@ -126,7 +127,7 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
 def _empty(
     book: Book, name: str, node: x.Expression, rules: Mapping[str, Rule], report: Report
 ) -> None:
-    """An empty firing still has one row, so that it can be acted on (semantics 5)."""
+    """Warn of `count(*) = 0`: a firing without constituents has one row, too (semantics 5)."""
     condition = book.records("rules")[name].get("if")
     if not isinstance(condition, tuple) or not may_be_empty(node, rules):
         return
@@ -139,7 +140,7 @@ def _empty(
 
 
 def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
-    """Whether it keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, all of one table."""
+    """Whether a rule keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, of one table."""
     if not isinstance(node, x.Aperiodic | x.AperiodicStar) or rule.context is Context.UNRESTRICTED:
         return False
     match node.opener, node.closer:
@@ -159,7 +160,7 @@ def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
 def _passed_over(
     book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
 ) -> None:
-    """Rows of one commit are simultaneous, so `restricted` detects one of them."""
+    """Warn of rows of one commit: they are simultaneous, and `restricted` detects one of them."""
     if rule.context is not Context.RESTRICTED or rule.selection or plain(node):
         return
     for below in compared(node):
@@ -180,7 +181,7 @@ def _passed_over(
 
 
 def _by_position(rule: Rule, report: Report) -> None:
-    """An INSERT whose values go by position fails on the day its table gets another column."""
+    """Warn of an INSERT without column names: it fails once its table gets another column."""
     for action in (*rule.actions, *rule.otherwise):
         read = statement(action.text) if isinstance(action, Sql) else None
         if read is not None and (table := read.by_position):

@@ -1,5 +1,5 @@
 """Event scripts: regular expressions over events, with actions (EventScript, Cohen and Kalleberg,
-LCTES 2008). From a text to a typed tree, every mistake with its line and column."""
+LCTES 2008). A text becomes a typed tree; every mistake has its line and column."""
 
 from __future__ import annotations
 
@@ -21,11 +21,12 @@ def read(
     locate: Callable[[int], Place] | None = None,
     markers_max: int = MARKERS_MAX,
 ) -> tuple[Program, tuple[Problem, ...]]:
-    """Read one event script: the program, and what is doubtful about it.
+    """Read one event script. Returns the program and its warnings.
 
-    `place` is where the text's first character stands; `locate`, if given, maps an offset in `text`
-    to its place instead. `markers_max`: markers and blocks, counts expanded. Raises `InputError`
-    with every mistake, sorted by place; where the grammar refuses the text, with the first.
+    `place`: where the first character of the text stands. `locate` maps an offset in `text` to its
+    place, and is used instead of `place` if given. `markers_max`: how many markers and blocks there
+    may be, counts expanded. Raises `InputError` with every mistake, sorted by place; if the grammar
+    refuses the text, with the first one.
     """
     from tidegate.rules.errors import Place
     from tidegate.rules.eventscript.reader import read_script

@@ -1,4 +1,4 @@
-"""What stands before the regular expression of a script: inputs, outputs, types, functions."""
+"""The declarations before the regular expression of a script: inputs, outputs, types, functions."""
 
 from __future__ import annotations
 
@@ -18,7 +18,8 @@ from tidegate.rules.eventscript.types import NOTHING, Basic, Type
 
 @dataclass
 class Declarations:
-    """`events`: the input of each event name. `key`: types of the key's columns."""
+    """What a script declares. `events`: the input of each event name. `key`: the types of the key's
+    columns."""
 
     types: TypeNames = field(default_factory=TypeNames)
     inputs: dict[str, Input] = field(default_factory=dict)
@@ -31,7 +32,7 @@ class Declarations:
     whole: bool = True  # False: something that is declared could not be read
 
     def unknown_event(self, name: str) -> tuple[str, str]:
-        """What to say of a marker that names no event."""
+        """The message and the hint for a marker that names no event."""
         if name == "groupby":  # a form that the paper withdrew in its section 4.3
             hint = "write group: in type NAME group(expression)"
             return "'groupby' is not a word of a script", hint
@@ -44,7 +45,7 @@ class Declarations:
 
 
 def declarations(trees: list[Parsed], mistakes: Mistakes) -> Declarations:
-    """Read the declarations of a script; what is wrong is added to `mistakes`."""
+    """Read the declarations of a script, and add what is wrong to `mistakes`."""
     found = Declarations()
     before = len(mistakes.problems)
     for tree in trees:

@@ -52,11 +52,11 @@ _ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "b": "\b", "f": "\f", '"': '"', "\\
 
 @dataclass
 class Expressions:
-    """Reads expressions. A method gives None where something is wrong, or of no known type yet;
-    what is wrong is then in `mistakes`.
+    """Reads expressions. A method gives None if something is wrong, which is then in `mistakes`, or
+    if a type is not known yet.
 
-    `guessing`: an operand of unknown type is taken to be of the other's, so that `n = n + 1` says
-    something of `n` (see `inference`)."""
+    `guessing`: an operand of unknown type gets the type of the other, so that `n = n + 1` makes n a
+    long (see `inference`)."""
 
     mistakes: Mistakes
     names: Names

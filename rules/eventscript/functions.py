@@ -78,8 +78,8 @@ FORMS = {
 
 
 def signature(name: str, operands: Sequence[Type], declared: Function | None) -> Signature | None:
-    """The types that the function takes and the type that it gives; operands are widened to those
-    that it takes. None where it does not take such operands."""
+    """The types that the function takes, to which operands are widened, and the type that it gives.
+    None if it does not take such operands."""
     if declared is not None:
         return (
             (declared.arguments, declared.result) if _takes(declared.arguments, operands) else None
@@ -115,7 +115,7 @@ def _has_length(of: Type) -> bool:
 
 
 def join(one: Type, two: Type) -> Type | None:
-    """The type that values of both have once longs are widened; None where there is none.
+    """The type that takes values of both types, longs widened to doubles; None if there is none.
     Structures join field by field, in the order of the first."""
     if one == two:
         return one
@@ -136,14 +136,14 @@ def join(one: Type, two: Type) -> Type | None:
 
 
 def storable(one: Type, two: Type) -> Type | None:
-    """The type of a variable that takes events of both: as `join`, but a structure is stored as it
-    comes, so that both are alike."""
+    """The type of a variable that stores events of both types. It is their `join`, but structures
+    must be equal, for they are stored unchanged."""
     return None if one != two and isinstance(one, Structure) else join(one, two)
 
 
 def widened(node: Expression, wanted: Type) -> Expression | None:
-    """`node` as a value of type `wanted`: as it is, or with its longs widened and its fields in
-    order. Everything but a duration is an object. None where that cannot be."""
+    """`node` as a value of type `wanted`, with longs widened and fields reordered if necessary.
+    Every value but a duration is an object, too. None if the types do not fit."""
     if node.type == wanted:
         return node
     if wanted == Basic.OBJECT:

@@ -1,10 +1,10 @@
-"""The one type of every variable, from all that assigns it.
+"""Type inference: the one type of every variable of a script.
 
-Markers and assignments each say a type; a variable's is their join, so that `x = 1; x = 2.5;` makes
-x a double (`conversion.join`). Where two say types that do not join, the first in the text stands,
-markers before assignments, and the other is refused when it is read. A type known only through a
-variable waits for that variable. What is left waits for itself, as `n` in `n = n + 1`: there the
-other operand decides. Assignments to an element or a field say nothing.
+Each marker and each assignment gives a type. The type of the variable is their join: `x = 1;
+x = 2.5;` makes x a double (`functions.join`). If two types do not join, the first in the text
+stays, markers before assignments, and the other is refused when it is read. A type that depends on
+another variable waits for that one. A variable that depends on itself alone, as in `n = n + 1`,
+gets the type of the other operand. Assignments to an element or a field give no type.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ _Join = Callable[[Type, Type], Type | None]
 
 
 def infer(regex: Parsed, found: Declarations) -> dict[str, Type | None]:
-    """The type of every variable that something assigns; None where nothing says of what type."""
+    """The type of every variable that is assigned; None if nothing gives one."""
     inference = _Inference(found)
     inference.collect(regex, {})
     inference.settle(guessing=False)
@@ -68,7 +68,7 @@ def stored_in(tree: Parsed) -> Token | None:
 
 @dataclass(frozen=True)
 class _Source:
-    """An assignment, or a `for` over an array: where it puts the value of which expression."""
+    """An assignment, or a `for` over an array: it puts the value of `value` into `slot`."""
 
     slot: _Slot
     value: Parsed
@@ -83,7 +83,8 @@ class _Inference:
         self.sources: list[_Source] = []
 
     def collect(self, tree: Parsed, scope: _Scope) -> None:
-        """The sources of a regular expression or a statement; markers say theirs at once."""
+        """Collect the sources of a regular expression or a statement. The type of a marker is
+        known, and taken in at once."""
         if tree.data in ("marker", "any", "elapse", "arrive"):
             name, kind = stored_in(tree), event_type(tree, self.found)
             if name is not None:
@@ -109,7 +110,7 @@ class _Inference:
                 self.collect(child, scope)
 
     def say(self, slot: _Slot, kind: Type, joined: _Join = join) -> bool:
-        """Whether this changes the type of a slot."""
+        """Take in that a slot gets values of this type; whether that changes the slot's type."""
         known = self.variables[slot] if isinstance(slot, str) else self.loops[slot]
         both = kind if known is None else joined(known, kind)
         if both is None or both == known:
@@ -121,7 +122,7 @@ class _Inference:
         return True
 
     def settle(self, guessing: bool) -> None:
-        """Take in the sources until none says anything new."""
+        """Take in the sources until none changes a type."""
         readers: dict[_Slot, list[_Source]] = {}
         for source in self.sources:
             for slot in _slots(source):
@@ -150,6 +151,6 @@ class _Inference:
 
 
 def _slots(source: _Source) -> set[_Slot]:
-    """What the value of a source reads."""
+    """The slots that the value of a source reads."""
     names = (str(each.children[0]) for each in source.value.find_data("name"))
     return {source.scope.get(name, name) for name in names}

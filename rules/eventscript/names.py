@@ -1,4 +1,4 @@
-"""What a name stands for, in the blocks of a script and in its `case` and `group`."""
+"""The names that the blocks of a script know, and those that its `case` and `group` know."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from tidegate.rules.eventscript.types import Structure, Type
 
 
 class Names(Protocol):
-    """`key`: types of the columns of the key; None where there is no key to read."""
+    """The names of one part of a script. `key`: the types of the key's columns; None: no key can be
+    read there."""
 
     key: tuple[Type, ...] | None
 
@@ -28,7 +29,7 @@ Variables = Mapping[str, Type | None]  # None: its type is not known
 
 @dataclass
 class BlockNames:
-    """Variables, which every block shares, and the names of the `for` loops around."""
+    """The names in a block: the script's variables, and those of the `for` loops around it."""
 
     variables: Variables
     locals: Variables = field(default_factory=dict)
@@ -49,7 +50,8 @@ class BlockNames:
 
 @dataclass
 class RawNames:
-    """The value of an input by the input's name, and if it is a structure its fields by theirs."""
+    """The names in `case` and `group`: the input's name for its value, and the names of its fields
+    if it is a structure."""
 
     input: str
     type: Type

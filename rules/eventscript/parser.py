@@ -1,5 +1,5 @@
-"""Text of an event script -> parse tree. The grammar is `grammar.lark` (LALR(1)). What is wrong or
-doubtful is collected until all has been read."""
+"""Text of an event script -> parse tree. The grammar is `grammar.lark` (LALR(1)). Problems and
+warnings are collected while the whole text is read."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def _too_deep(tree: Tree[Token]) -> Span | None:
 
 
 def span(parsed: Parsed) -> Span:
-    """The characters of a part of the parsed script, or a span itself."""
+    """The characters of a part of the parse tree. A span stays as it is."""
     if isinstance(parsed, Span):
         return parsed
     found: Any = parsed if isinstance(parsed, Token) else parsed.meta
@@ -87,7 +87,7 @@ class Mistakes:
 
 
 class Silent(Mistakes):
-    """Of a text that is read on trial: what is wrong is said when it is read again, or nowhere."""
+    """The mistakes of a text that is read on trial: they are dropped."""
 
     def __init__(self) -> None:
         super().__init__("", lambda _: Place())

@@ -1,5 +1,4 @@
-"""`eventscript.read`: from a text to a checked program, and what is doubtful about one that is
-right."""
+"""`eventscript.read`: from a text to a checked program, and its warnings."""
 
 from __future__ import annotations
 
@@ -20,7 +19,7 @@ from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.tree import Program, nodes
 
 FOLLOWERS_MAX = 1_000_000
-"""Pairs of places that follow each other: what is kept of a script that runs."""
+"""Pairs of markers and blocks that follow each other: a script that runs keeps them in memory."""
 _Names = frozenset[str]
 
 
@@ -68,8 +67,8 @@ def _program(text: str, regex: Parsed, found: Declarations, mistakes: Mistakes) 
 
 
 def size(node: t.Regex) -> int:
-    """Markers and blocks, each as often as counts repeat it (`eventscript.md` 3: `R{i,}` is
-    i - 1 copies and `R+`)."""
+    """How many markers and blocks there are, each as often as counts repeat it (`eventscript.md` 3:
+    `R{i,}` is i - 1 copies and `R+`)."""
     if isinstance(node, t.Repeat):
         copies = max(1, node.low) if node.high is None else node.high
         return copies * size(node.item)
@@ -77,8 +76,9 @@ def size(node: t.Regex) -> int:
 
 
 class _Ends(NamedTuple):
-    """Of a part: in how many ways places follow each other in it, how many of its places can be the
-    first and the last, and whether it can be left out."""
+    """Counts of one part of a regular expression, where places are its markers and blocks. `ways`:
+    pairs of places that follow each other; `first`, `last`: places that can be the first or the
+    last one; `empty`: the part can be left out."""
 
     ways: int
     first: int
@@ -87,8 +87,8 @@ class _Ends(NamedTuple):
 
 
 def followers(node: t.Regex) -> int:
-    """How many pairs of places follow each other without an event between, counts expanded: what
-    the text leads to from all places together. `((A())?){n}` has n * (n - 1) / 2."""
+    """How many pairs of markers and blocks can follow each other directly, counts expanded.
+    Example: `((A())?){n}` has n * (n - 1) / 2."""
     return _ends(node).ways
 
 
@@ -127,15 +127,15 @@ def _repeated(item: _Ends, low: int, high: int | None) -> _Ends:
 
 
 def endless(node: t.Regex) -> list[Problem]:
-    """Blocks that lead to themselves without an event (the cyclic check of section 4.2)."""
+    """Problems of blocks that can repeat without an event (the cyclic check of section 4.2)."""
     found: list[Problem] = []
     _silent(node, found)
     return list(dict.fromkeys(found))
 
 
 def _silent(node: t.Regex, found: list[Problem]) -> tuple[t.Act, ...] | None:
-    """The blocks on ways through `node` on which no event is taken; None where there is none. `&`
-    and `-` are read as `|`."""
+    """The blocks on ways through `node` that take no event; None if every way takes one. `&` and
+    `-` are read as `|`."""
     if isinstance(node, t.Act):
         return (node,)
     parts = [_silent(each, found) for each in below(node)]
@@ -161,8 +161,8 @@ def _problem(act: t.Act, repeat: t.Repeat) -> Problem:
 
 
 def doubts(program: t.Program, outputs: dict[str, Place]) -> list[Problem]:
-    """Warnings: variables read too early, inputs unused, outputs never emitted. `outputs`: where
-    each is declared."""
+    """Warnings of variables that are read too early, unused inputs, and outputs that nothing emits.
+    `outputs`: the place of each declaration."""
     found = _early(program.regex)
     named = [each.event for each in walk(program.regex) if isinstance(each, t.Named)]
     for declared in program.inputs if None not in named else ():
@@ -193,14 +193,14 @@ def _early(regex: t.Regex) -> list[Problem]:
 
 
 class _Reads:
-    """Follows every way through a script with the variables that are assigned by then. A loop of
-    statements may run no round; conditions are not looked into."""
+    """Finds variables that are read before they are assigned, on any way through a script. A loop
+    of statements may run no round; the values of conditions are not considered."""
 
     def __init__(self) -> None:
         self.early: dict[str, Place] = {}
 
     def regex(self, node: t.Regex, known: _Names) -> _Names:
-        """What is assigned behind `node`, on every way, where `known` is before it."""
+        """The variables that are assigned after `node` on every way. `known`: those before it."""
         if isinstance(node, t.Named | t.Elapse | t.Arrive):
             for part in _operands(node):
                 self.expression(part, known)
@@ -252,7 +252,7 @@ class _Reads:
 
 
 def _operands(node: t.Node) -> list[t.Expression | None]:
-    """The expressions that stand in a marker or a loop itself."""
+    """The expressions in the head of a marker or a loop."""
     if isinstance(node, t.Elapse):
         return [node.amount]
     if isinstance(node, t.Arrive):

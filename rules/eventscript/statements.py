@@ -17,7 +17,7 @@ from tidegate.rules.eventscript.types import NOTHING, Array, Basic, Type
 
 @dataclass
 class Statements:
-    """Reads statements; what is wrong in one leaves it out and is in `mistakes`."""
+    """Reads statements. A wrong one is left out, and its mistakes are in `mistakes`."""
 
     expressions: Expressions
     names: BlockNames
@@ -68,7 +68,7 @@ class Statements:
         return t.Assign(target, value) if target and value else None
 
     def _untyped(self, name: Token, value: Parsed) -> None:
-        """Refuse a variable of which nothing says the type, unless its value is wrong itself."""
+        """Refuse a variable without a type, unless its value is wrong itself."""
         before = len(self.mistakes.problems)
         if value.data != "null":
             self.expressions.read(value)

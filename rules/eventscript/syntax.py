@@ -1,4 +1,4 @@
-"""What is wrong with the text of a script that the grammar refuses."""
+"""Faults in the text of a script that the grammar refuses, each with its remedy."""
 
 from __future__ import annotations
 

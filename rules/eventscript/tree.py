@@ -1,8 +1,7 @@
 """An event script as a typed tree: declarations, and a regular expression over markers and blocks.
 
-Frozen values. Every expression knows its type: names are resolved, and where a `long` meets a
-`double` a `Call("double", ..)` stands in the tree. What runs and what is explained reads this tree;
-nothing behind it looks at the text.
+All nodes are frozen values. Names are resolved, and every expression knows its type: a `long` that
+is widened is a `Call("double", ..)`. Only this tree is run and explained, never the text.
 """
 
 from __future__ import annotations
@@ -19,7 +18,7 @@ from tidegate.rules.eventscript.types import Type
 
 @dataclass(frozen=True, slots=True)
 class Node:
-    """Base of all nodes; where a node stands does not take part in comparison."""
+    """Base of all nodes. Nodes that differ in their `place` alone are equal."""
 
     place: Place = field(default=Place(), compare=False, repr=False, kw_only=True)
 
@@ -45,7 +44,7 @@ class Variable(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Local(Expression):
-    """The name of a `for`. Loops inside each other that use one name have each their own."""
+    """The name of a `for`. Each of two nested loops with the same name has its own."""
 
     name: str
 
@@ -197,8 +196,8 @@ class Regex(Node):
 
 @dataclass(frozen=True, slots=True)
 class Named(Regex):
-    """A marker `event(variable)`; `event` None is `.`, any named event. `variable` None stores
-    nothing. A long that a double variable takes is widened."""
+    """A marker `event(variable)`. `event` None: `.`, any named event. `variable` None: the value is
+    not stored. A long is widened if the variable is a double."""
 
     event: str | None
     variable: str | None = None
@@ -206,8 +205,8 @@ class Named(Regex):
 
 @dataclass(frozen=True, slots=True)
 class Elapse(Regex):
-    """A marker `elapse[amount unit](variable)`: `amount` (long or double, or a duration, whose unit
-    is 1) times `unit_micros`."""
+    """A marker `elapse[amount unit](variable)`: it waits `amount` times `unit_micros`. The amount
+    is a long or a double; or a duration, with `unit_micros` 1."""
 
     amount: Expression
     unit_micros: int
@@ -216,7 +215,7 @@ class Elapse(Regex):
 
 @dataclass(frozen=True, slots=True)
 class Arrive(Regex):
-    """A marker `arrive[..](variable)`. `instant`: one expression of type time; otherwise the six
+    """A marker `arrive[..](variable)`. `instant`: one expression of type time. Without it, the six
     components year, month, day, hour, minute, second, each a long or None (`.`, any)."""
 
     instant: Expression | None
@@ -273,7 +272,8 @@ class Repeat(Regex):
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """The first condition that is true names the event; none: `otherwise`, or it is no event."""
+    """`case`: the first condition that is true names the event. If none is, it is `otherwise`; if
+    that is None, the value is no event."""
 
     branches: tuple[tuple[Expression, str], ...]
     otherwise: str | None
@@ -281,8 +281,8 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Input:
-    """An input stream `name` of values of `type`. `events`: the names that its values can bear, its
-    own name where it has no `case`. `group`: the columns of its key; () goes to all instances."""
+    """An input stream `name` of values of `type`. `events`: the event names that its values can
+    get: its own name if it has no `case`. `group`: the columns of its key; (): of none."""
 
     name: str
     type: Type
@@ -310,8 +310,8 @@ class Function:
 
 @dataclass(frozen=True, slots=True)
 class Program:
-    """A whole script. `key_names` are the columns of an instance's key, () where no input has a
-    `group`; `key_types` their types. `variables` have each one type."""
+    """A whole script. `key_names` and `key_types`: the columns of an instance's key; () if no input
+    has a `group`. `variables`: the type of each variable."""
 
     text: str
     inputs: tuple[Input, ...]

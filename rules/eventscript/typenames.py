@@ -1,4 +1,4 @@
-"""The types that a script names: `type NAME = type`, in any order, none part of itself."""
+"""The types that a script declares: `type NAME = type`, in any order. No type is part of itself."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ _Sized = tuple[Type, int, int]  # a type, how many parts it has, how deep they l
 
 
 class TypeNames:
-    """`declared`: the parse tree of each named type."""
+    """Reads types. `_declared`: the parse tree of each named type."""
 
     def __init__(self) -> None:
         self._declared: dict[str, Parsed] = {}
@@ -43,7 +43,7 @@ class TypeNames:
         self._declared[str(name)] = tree
 
     def read_all(self, mistakes: Mistakes) -> None:
-        """Read what is declared, whether it is used or not."""
+        """Read all declared types, those that nothing uses, too."""
         for name, tree in self._declared.items():
             self._named(name, tree, mistakes)
 

@@ -7,11 +7,11 @@ from enum import StrEnum
 
 
 class Basic(StrEnum):
-    """Types without parts. A `time` is microseconds since the epoch, a `duration` microseconds; an
-    `object` is any value, which a script can only pass on and compare.
+    """Types without parts. A `time` is microseconds since the epoch. A `duration` is microseconds.
+    An `object` is any value; a script can only pass it on and compare it.
 
-    A duration has no name in the text: it is the difference of two times, or `600 seconds`. It
-    stays in the script, so no input, output or key holds one."""
+    A duration is the difference of two times, or `600 seconds`; no declaration names the type. It
+    stays in the script: no input, output or key holds one."""
 
     BOOLEAN = "boolean"
     LONG = "long"
@@ -51,7 +51,7 @@ NOTHING = Structure()
 
 
 def holds_duration(of: Type) -> bool:
-    """Whether a value of the type is, or has in it, a duration."""
+    """Whether a value of the type is a duration or contains one."""
     if isinstance(of, Structure):
         return any(holds_duration(kind) for _, kind in of.fields)
     return holds_duration(of.of) if isinstance(of, Array) else of == Basic.DURATION

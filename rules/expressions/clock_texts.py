@@ -139,7 +139,8 @@ class CronFields:
 
 
 def _nearest_weekday(date: datetime.date, day: int, last: int) -> int:
-    """Of a date's month, the Monday to Friday nearest to a day, which is not in another month."""
+    """The day of a date's month that is Monday to Friday and nearest to `day`. It stays in the
+    month: for Saturday the 1st it is Monday the 3rd."""
     weekday = date.replace(day=day).isoweekday()
     if weekday == 6:
         return day - 1 if day > 1 else day + 2
@@ -174,8 +175,8 @@ def cron(text: str) -> CronFields:
 
 
 def _days_of_month(word: str) -> tuple[str, frozenset[int], frozenset[int]]:
-    """A day of month without `L`, `L-3`, `15W` and `LW`; what these say: `before_last` and
-    `nearest` of `CronFields`."""
+    """The field `day of month`: its plain items, and what `L`, `L-3`, `15W` and `LW` say
+    (`before_last` and `nearest` of `CronFields`)."""
     plain: list[str] = []
     before, nearest = set[int](), set[int]()
     for item in word.split(","):
@@ -194,7 +195,8 @@ def _days_of_month(word: str) -> tuple[str, frozenset[int], frozenset[int]]:
 
 
 def _days_of_week(word: str) -> tuple[str, frozenset[tuple[int, int]]]:
-    """A day of week without `mon#2` and `friL`; what these say: `nth` of `CronFields`."""
+    """The field `day of week`: its plain items, and what `mon#2` and `friL` say (`nth` of
+    `CronFields`)."""
     plain: list[str] = []
     nth = set[tuple[int, int]]()
     name, low, high, names = _FIELDS[4]
@@ -247,8 +249,8 @@ def _cron_value(text: str, name: str, low: int, high: int, names: dict[str, int]
 def occurs_never(
     expression: Clock | Cron, days: Collection[int] = (), excluded: Collection[str] = ()
 ) -> bool:
-    """Whether no date of any year matches: `days` (0 = Monday) and `excluded` (ISO dates) narrow
-    what the text says. Holidays are not looked at."""
+    """Whether no date of any year matches. `days` (0 = Monday) and `excluded` (ISO dates) narrow
+    the expression. Holidays are not considered."""
     fitting = days or range(7)
     if isinstance(expression, Clock):
         if expression.year is None or expression.month is None or expression.day is None:
@@ -278,6 +280,6 @@ def region(code: str) -> HolidayBase:
 
 
 def region_code(text: str) -> str:
-    """The code of a region that is known. Raises `ValueError` with a message for the user."""
+    """The code itself if its region is known. Raises `ValueError` with a message for the user."""
     region(text)
     return text

@@ -80,13 +80,13 @@ def duration(text: str) -> Duration:
 
 
 def lacks_unit(text: str) -> bool:
-    """Whether a length of time is a number alone, which is seconds."""
+    """Whether a length of time is a number alone (but 0), which is taken for seconds."""
     found = _BARE.fullmatch(text)
     return found is not None and Decimal(found[1]) != 0
 
 
 def _parts(text: str) -> list[tuple[Decimal, str]] | None:
-    """Numbers with their units, each unit once; None where the text is something else."""
+    """The numbers and units of a text; None if it has another form, or a unit twice."""
     if found := _BARE.fullmatch(text):
         return [(Decimal(found[1]), "s")]
     if _UNITS.fullmatch(text):

@@ -1,4 +1,4 @@
-"""What is wrong with the text of an event expression, said so that the remedy is plain."""
+"""Faults in the text of an event expression, each with its remedy."""
 
 from __future__ import annotations
 
@@ -130,7 +130,7 @@ def _ends_early(found: Unexpected) -> Fault:
 
 
 def _in_absent(found: Unexpected) -> Said:
-    """`a ; b without c ; d`: is `c ; d` absent, or does d come after all of it?"""
+    """`a ; b without c ; d`, which has two readings: `c ; d` is absent, or d follows the rest."""
     if found.kind != "_THEN" or "_THEN" in found.accepted or "_OR" not in found.accepted:
         return None
     left = found.text[_enclosing(found.text, found.start) : found.start].strip()

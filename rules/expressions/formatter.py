@@ -69,7 +69,8 @@ def _item(node: x.Expression) -> str:
 
 
 def _chained(node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:
-    """The left operand of an operator that groups to the left with those alike."""
+    """The left operand of an operator that groups to the left: without parentheses if it is of the
+    kinds `alike`."""
     return format_expression(node) if isinstance(node, alike) else _item(node)
 
 

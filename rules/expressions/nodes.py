@@ -64,8 +64,8 @@ def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
 
 
 class _Readers(dict[type[Expression], _Operands]):
-    """How the operands of each kind of node are read, filled as kinds are met: rulebooks of many
-    rules are walked a million times."""
+    """A function for each kind of node that reads its operands. It is made when the kind is met
+    first: `operands` is called a million times for a rulebook of many rules."""
 
     def __missing__(self, kind: type[Expression]) -> _Operands:
         names = _operand_names(kind)
@@ -128,9 +128,9 @@ class Seq(Expression):
 class BoundedSeq(Seq):
     """`a ;_t b`: { a u b : e(a) < s(b), e(b) - s(b) <= t }, Carlson & Lisper's bounded sequence.
 
-    The same instances as `a ; b` where no b is longer than t: what `rules.algebra.transformation`
-    has found out. When a b ends now, it started at now - t or later: so of the a's that ended
-    before now - t only the one with the latest start is kept. Internal: the language writes `;`.
+    It has the instances of `a ; b` if no b is longer than t, which `rules.algebra.transformation`
+    finds out. A b that ends now started at now - t or later. So of the a's that ended before
+    now - t, only the one with the latest start is kept. The language has no sign for it.
     """
 
     duration: Duration
@@ -240,7 +240,7 @@ class Labelled(Expression):
 
 @dataclass(frozen=True, slots=True)
 class Edge(Expression):
-    """Base of the edges of what takes time: an update, a commit or a rule's action (S10)."""
+    """The beginning or end of what takes time: an update, a commit or a rule's action (S10)."""
 
     name: str
 

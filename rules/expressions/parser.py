@@ -20,7 +20,8 @@ NESTING_MAX = 200  # operators inside each other; every later stage walks trees 
 COUNT_MAX = 1_000_000
 TEXTS_KEPT = 4_096  # that were read
 
-# Tokens that say something; all are kept, for a node stands where its first to its last token does.
+# Tokens with a value. The tree keeps the others, too: a node reaches from its first token to its
+# last.
 _VALUES = {"NAME", "INT", "DEC", "ISO", "UNIT", "SPAN", "CLOCK", "HHMM", "STRING"}
 
 T = TypeVar("T")
@@ -42,8 +43,8 @@ def parse(text: str, place: Place | None = None, locate: Locate | None = None) -
 
 @lru_cache(TEXTS_KEPT)
 def _read(text: str) -> x.Expression | list[Fault]:
-    """The nodes of a text, or what is wrong with it. A rulebook that is read again, with one rule
-    changed, finds the others known."""
+    """The nodes of a text, or its faults. They are kept: when a rulebook is read again with one
+    rule changed, the other expressions are known."""
     try:
         tree = _lark().parse(text)
     except UnexpectedInput as error:
@@ -71,7 +72,7 @@ def unlabelled(node: x.Expression) -> x.Expression:
 
 
 def replaced(node: x.Expression, part: x.Expression, by: x.Expression) -> x.Expression:
-    """The same tree with another part in place of every one like it."""
+    """The same tree with `by` in place of every part that equals `part`."""
     if node == part:
         return by
     return x.with_operands(node, [replaced(below, part, by) for below in node.operands()])
@@ -128,7 +129,7 @@ def _name_of(kind: Callable[..., x.Expression]) -> _Method:
     return lambda _, span, parts: kind(str(parts[0]), span=span)
 
 
-def _window(kind: Callable[..., Any]) -> _Method:
+def _window(kind: Callable[..., x.Not | x.Aperiodic | x.AperiodicStar]) -> _Method:
     def build(_: _Builder, span: x.Span, parts: list[Any]) -> x.Expression:
         made = kind(*parts, span=span)
         return replace(made, closer=own_terminator(made.opener, made.closer))
@@ -149,7 +150,7 @@ class _Builder:
         self.faults: list[Fault] = []
 
     def build(self, tree: Any) -> tuple[Any, int, int]:
-        """What a tree stands for, and where it begins and ends, parentheses included."""
+        """The node of a tree, and where its text begins and ends, parentheses included."""
         if tree.data == "prim":
             inner = tree
             while inner.data == "prim":

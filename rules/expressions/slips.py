@@ -1,5 +1,5 @@
-"""What people write for an operator, a function or a length of time that the language says
-otherwise: each with the text that was probably meant."""
+"""Words and signs that people write for an operator, a function or a length of time of the
+language, each with the text that was probably meant."""
 
 from __future__ import annotations
 
@@ -109,7 +109,7 @@ def form(before: str, bracket: int) -> str:
 
 
 def length(found: Unexpected) -> Said:
-    """What stands where a length of time should."""
+    """Something else in place of a length of time."""
     if found.kind == "COLON" and re.search(r"\bat\s*\([\d:\s]*$", found.before):
         return "a time of day has no seconds here", _KEYWORD_FORMS["at"]
     if found.kind == "COLON" and re.search(r"\d\s*$", found.before):
@@ -159,8 +159,8 @@ def joined(found: Unexpected) -> Said:
 
 
 def before_event(found: Unexpected) -> Said:
-    """`begin e` for `begin_of e`, `e as x`, `when e`, `insert t`: a word that is no event, behind
-    which, or as which, a name cannot stand."""
+    """Two names side by side, one of which is no event: `begin e` for `begin_of e`, `e as x`,
+    `when e`, `insert t`."""
     if found.kind != "NAME" or "_WITHIN" not in found.accepted:
         return None
     left = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
@@ -196,7 +196,7 @@ def declared(change: str, table: str) -> str:
 
 
 def absence(found: Unexpected) -> str:
-    """What `a ; not b within 1 day`, or `.. not(b) ..`, means: that no b follows an a for a day."""
+    """The hint for `a ; not b within 1 day` and `.. not(b) ..`: `not(b)[a, [1 day]]`."""
     first = re.search(r"([A-Za-z_]\w*)\s*(?:;|then|and|&)\s*not\b[^;]*$", found.before)
     named = re.search(r"\bnot\s*\(\s*(\w[^()]*?)\s*\)\s*$", found.before)
     rest = found.word + found.after if named else found.after
@@ -207,7 +207,7 @@ def absence(found: Unexpected) -> str:
 
 
 def edge(before: str) -> Said:
-    """A keyword that a rule's name follows, where none does."""
+    """`begin_of`, `end_of` or `failed` without the name that should follow."""
     last = re.search(r"\b(begin_of|end_of|failed)\s*$", before)
     if not last:
         return None
@@ -222,12 +222,12 @@ def behind_edge(found: Unexpected) -> Said:
 
 
 def called(name: str) -> str:
-    """The hint for a function that there is not; "" where none is known."""
+    """The hint for a function that does not exist; "" where none is known."""
     return _NOT_FUNCTIONS.get(name.lower(), "")
 
 
 def keyword(found: Unexpected) -> Said:
-    """A function's name without what it takes."""
+    """A function's name without its arguments, a comma that is missing, a name in quotes."""
     if found.kind == "STRING" and "NAME" in found.accepted:
         return "a name has no quotes", f"write {found.word[1:-1]}"
     if "NAME" in found.accepted:
