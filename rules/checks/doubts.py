@@ -218,5 +218,4 @@ def _types(node: x.Expression) -> set[str]:
     return set().union(*(_types(part) for part in node.operands()))
 
 
-def _shown(node: x.Expression) -> str:
-    return format_expression(node)
+_shown = format_expression

@@ -282,7 +282,8 @@ class Case:
 @dataclass(frozen=True, slots=True)
 class Input:
     """An input stream `name` of values of `type`. `events`: the event names that its values can
-    get: its own name if it has no `case`. `group`: the columns of its key; (): of none."""
+    get; without a `case` its own name. `group`: the columns of its key; without any, a value goes
+    to all instances."""
 
     name: str
     type: Type

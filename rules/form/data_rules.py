@@ -1,4 +1,4 @@
-"""Rules that stand beside a rulebook's text, each with a text of its own."""
+"""Rules beside a rulebook's text, each with a text of its own."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from tidegate.rules.yaml.reader import Fields, Node, read_yaml
 
 
 def with_added(top: Fields, added: Mapping[str, str], bytes_max: int) -> Fields:
-    """A rulebook's nodes, and those of rules by name, from the YAML of each. Under `alarm/x` stands
-    YAML whose keys replace those of the rule `alarm`, if there is one.
+    """The nodes of a rulebook together with those of the rules in `added`: the YAML of each rule by
+    its name. The YAML under a name like `alarm/x` holds keys that replace those of the rule
+    `alarm`, if there is one.
 
-    Places in a rule's text name it in place of a file: `<rule alarm>:1:5`. Raises InputError.
+    The place of a problem names the rule instead of a file: `<rule alarm>:1:5`. Raises InputError.
     """
     if not added:
         return top

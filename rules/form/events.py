@@ -1,4 +1,4 @@
-"""What a rulebook may say of tables and events (see `rules.form.form`)."""
+"""The form of a rulebook's tables and events (see `rules.form.form`)."""
 
 from __future__ import annotations
 

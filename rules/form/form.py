@@ -1,7 +1,7 @@
-"""What a rulebook may say: every key, its kind and its meaning. The one source of truth.
+"""The form of a rulebook: every key, its kind and its meaning. The one source of truth.
 
-`rules.form.shape` reads by it; it is printed as JSON Schema for editors: `rules/schema.json`, which
-`python -m tidegate.rules.form.form` writes; a test fails while that is stale.
+`rules.form.shape` reads rulebooks by it. Editors get it as JSON Schema: `rules/schema.json`, which
+`python -m tidegate.rules.form.form` writes. A test fails while that file is stale.
 """
 
 from __future__ import annotations

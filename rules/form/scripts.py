@@ -1,4 +1,4 @@
-"""What a rulebook may say of event scripts (see `rules.form.form`)."""
+"""The form of a rulebook's event scripts (see `rules.form.form`)."""
 
 from __future__ import annotations
 

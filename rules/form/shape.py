@@ -57,8 +57,9 @@ _OPTIONS = (
 def shape(
     top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
 ) -> Book:
-    """Everything of a rulebook but its settings. Expressions' names are not yet checked.
-    `markers_max`: of one script; `files`: texts of scripts' files that are known already."""
+    """Everything of a rulebook but its settings. The names in expressions are not checked yet.
+    `markers_max`: the limit of one script. `files`: texts of scripts' files that are known already.
+    """
     book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
@@ -252,7 +253,7 @@ def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
 def _disabled_for(
     record: Record, key_names: tuple[str, ...], report: Report
 ) -> tuple[Mapping[str, Any], ...]:
-    """The keys, by column; of a single column a bare value will do."""
+    """The keys in `disabled_for`, each by column. If a key has one column, its value is enough."""
     found = []
     for given in map(_plain, record.get("disabled_for", ())):
         key = given if isinstance(given, dict) else dict.fromkeys(key_names[:1], given)
@@ -267,7 +268,7 @@ def _disabled_for(
 
 
 def _check_net(record: Record, action: Coupling, report: Report) -> None:
-    """`net: bucket` sums up firings that are acted on together."""
+    """Refuse `net: bucket` for firings that are not acted on together."""
     if record.get("net", "firing") != "bucket":
         return
     apart = "for_each: firing" if record.get("for_each") else f"coupling: {action}"
@@ -352,7 +353,7 @@ def _readable(texts: Mapping[str, Any]) -> dict[str, str]:
 
 
 def _plain(value: Any) -> Any:
-    """What an option says, without marks."""
+    """The plain value of a YAML node, without places."""
     if isinstance(value, Scalar):
         return value.value
     if isinstance(value, Items):

@@ -1,5 +1,5 @@
-"""The scripts of a rulebook: their programs, the event types that their outputs are, and what their
-inputs are."""
+"""The scripts of a rulebook: their programs, the event types of their outputs, and the events of
+their inputs."""
 
 from __future__ import annotations
 
@@ -36,8 +36,8 @@ def is_script(file: str | None) -> bool:
 
 
 def as_rulebook(text: str, file: str, bytes_max: int) -> Fields:
-    """The nodes of the rulebook that a script alone is: rulebook and script have the file's name.
-    Raises InputError where the text is too long."""
+    """The nodes of a rulebook with one script, from a file that holds the script alone. Rulebook
+    and script get the file's name. Raises InputError if the text is too long."""
     check_size(text, file, bytes_max, "script")
     stem = re.sub(r"\W", "_", os.path.basename(file)[: -len(SUFFIX)], flags=re.ASCII)
     name = stem if re.fullmatch(texts.NAME, stem) else f"script_{stem}"
@@ -52,8 +52,8 @@ def _fields(place: Place, entries: dict[str, Node]) -> Fields:
 
 
 def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report) -> None:
-    """Read the scripts, declare the event types of their outputs, and find their inputs; what no
-    event type is named after is a signal."""
+    """Read the scripts, declare the event types of their outputs, and find those of their inputs.
+    An input whose name is no event type declares a signal."""
     programs: dict[str, Program] = {}
     for name, record in book.records("scripts").items():
         if name in book.names("rules"):
@@ -83,7 +83,7 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
 def _program(
     book: Book, record: Record, file: str | None, markers_max: int, report: Report
 ) -> Program | None:
-    """The program of a script; what is wrong or doubtful about it is added to the report."""
+    """The program of a script. Its problems and warnings are added to the report."""
     try:
         if "text" in record.values:
             text, node = record.get("text")
@@ -117,14 +117,14 @@ def refuse_relative(path: str, place: Place, instead: str, report: Report) -> No
 
 
 def _text(path: str, record: Record) -> str:
-    """The text of a script's file. What is wrong with the file itself is said of the key."""
+    """The text of a script's file. That a file is missing is a problem of the key `file`."""
     if not os.path.isfile(path):
         raise InputError([Problem("file", f"there is no file {path}", record.place("file"))])
     return read_file(path)
 
 
 def _outputs(book: Book, name: str, program: Program, report: Report) -> Mapping[str, str]:
-    """The event type of each output, which this declares; of `$error` only if it is named."""
+    """Declare an event type for each output; for `$error` only if the rulebook names it."""
     record = book.records("scripts")[name]
     named = {of: event for of, event in record.get("out", {}).items() if event is not BAD}
     for of in named.keys() - program.outputs.keys() - {ERROR}:
@@ -213,7 +213,7 @@ def _column_of(expression: Expression, taken: ScriptInput) -> Iterator[str]:
 
 
 def _check_keys(script: Script, file: str | None, record: Record, report: Report) -> None:
-    """Keys are forgotten by `expire_key_after` only."""
+    """Warn of keys that are never forgotten, and of `expire_key_after` without keys."""
     grouped = next((each for each in script.program.inputs if each.group), None)
     if grouped is None and script.expire_key_after_micros is not None:
         message = f"the script {script.name!r} has no group, so that it has no key to forget"
@@ -246,8 +246,8 @@ def _known(book: Book) -> frozenset[str]:
 def _value(
     declared: Input, event: str, said: Record | None, columns: Columns | None, report: Report
 ) -> str | None:
-    """The column of an input of one value: None where it has none, or where the only column of a
-    table is meant, which only the table knows."""
+    """The column of an input of one value. None: the input is a structure, or it takes the only
+    column of a table, which only the table knows."""
     named: str | None = said.get("value") if said else None
     place = said.place("value") if said and named else declared.place
     if isinstance(declared.type, Structure):
@@ -284,7 +284,8 @@ def _check(
     place: Place,
     report: Report,
 ) -> None:
-    """That an event has a column, of a type that a script's type takes."""
+    """Refuse a column that the event does not have, or whose type the script's type does not
+    take."""
     if column not in columns:
         hint = report.did_you_mean(column, columns)
         report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)

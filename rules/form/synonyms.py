@@ -1,4 +1,4 @@
-"""What people write for a key or a word of the language, and what it is called here."""
+"""Synonyms: words that people write for a key or a word of the language, each with that word."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ _MINUTE = 60_000_000
 
 
 def _lasting(value: str) -> str:
-    """What `for: 10m` is called here."""
+    """The hint for `for: 10m`."""
     length = f"[{value or '10 min'}]"
     return f"what must last is said in `on`: not(cleared)[raised, {length}]"
 
 
 def _rhythm(value: str) -> str:
-    """The cron line of `every: 5 min`."""
+    """The hint for `every: 5 min`: a cron line."""
     try:
         minutes, rest = divmod(duration_micros(re.sub(r"\bdays?\b", "d", value)), _MINUTE)
     except ValueError:

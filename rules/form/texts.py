@@ -1,5 +1,5 @@
-"""Short texts of a rulebook: pauses, zones, instants, columns, days. A text that is none raises
-`ValueError` with `message; hint` for the user."""
+"""Short texts of a rulebook: pauses, zones, instants, columns, days. For a wrong text a reader
+raises `ValueError` with `message; hint` for the user."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _CRON_WORDS = {
     **dict.fromkeys(("@monthly", "monthly"), "0 0 1 * *"),
     **dict.fromkeys(("@yearly", "@annually", "yearly"), "0 0 1 1 *"),
 }
-_ABBREVIATED = {  # what is short for an offset, in one season; and a place where it is in use
+_ABBREVIATED = {  # abbreviations of an offset in one season, each with a place that uses it
     **dict.fromkeys(("CEST", "MESZ", "MEZ"), "Europe/Berlin"),
     "EEST": "Europe/Helsinki",
     **dict.fromkeys(("WEST", "WEDT"), "Europe/Lisbon"),
@@ -35,7 +35,7 @@ _ABBREVIATED = {  # what is short for an offset, in one season; and a place wher
     "MDT": "America/Denver",
     **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
 }
-RATE_MAX = 100_000  # so many instants are kept of each key
+RATE_MAX = 100_000  # firings, of which the instants are kept for each key
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 

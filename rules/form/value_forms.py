@@ -1,4 +1,4 @@
-"""What single values of a rulebook may be (see `rules.form.form`)."""
+"""The kinds of single values in a rulebook (see `rules.form.form`)."""
 
 from __future__ import annotations
 

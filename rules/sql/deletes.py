@@ -1,4 +1,5 @@
-"""DELETE is no action: one that deletes nothing leaves no marker. The MERGE that does the same."""
+"""DELETE is refused as an action, for one that deletes nothing leaves no marker. A MERGE can do the
+same."""
 
 from __future__ import annotations
 
@@ -6,8 +7,8 @@ MESSAGE = "DELETE is refused: one that deletes nothing leaves no marker and coul
 
 
 def delete_as_merge(text: str) -> str:
-    """What to write for a text that is a DELETE: a MERGE, which leaves a marker even if it deletes
-    nothing; a line a clause."""
+    """The hint for a DELETE: the MERGE to write instead, one clause a line. A MERGE leaves a marker
+    even if it deletes nothing."""
     from sqlglot import exp
 
     from tidegate.rules.sql.tree import tree_of

@@ -1,5 +1,5 @@
-"""What the words of a Spark SQL text show: quotes, brackets, how it begins, how many statements it
-is."""
+"""Faults that the tokens of a Spark SQL text show: quotes and brackets, a missing operand, the
+first word, several statements."""
 
 from __future__ import annotations
 
@@ -65,8 +65,8 @@ class SqlFault:
 
 
 def action_fault(text: str, *, unmarked: bool = False) -> SqlFault | None:
-    """What keeps a text from being one INSERT, MERGE or UPDATE, or one DELETE where the rule lets
-    in what leaves no marker."""
+    """The fault of a text that should be one INSERT, MERGE or UPDATE. `unmarked`: DELETE is
+    allowed, too, though it may leave no marker."""
     found = _form(text)
     if found and found.code == "sql-several":
         return replace(found, hint="make it two items, each behind a dash of its own")
@@ -74,7 +74,7 @@ def action_fault(text: str, *, unmarked: bool = False) -> SqlFault | None:
 
 
 def query_fault(text: str) -> SqlFault | None:
-    """What keeps a text from being one query."""
+    """The fault of a text that should be one query."""
     found = _form(text)
     first = next(iter(sql_tokens(text)), None)
     if found or first is None or first.text == "(" or first.text.upper() in QUERIES:
@@ -85,7 +85,7 @@ def query_fault(text: str) -> SqlFault | None:
 
 
 def expression_fault(text: str) -> SqlFault | None:
-    """What keeps a text from being one expression."""
+    """The fault of a text that should be one expression."""
     found = _form(text)
     tokens = sql_tokens(text)
     if found is None and tokens and tokens[-1].text == ";":
@@ -95,7 +95,7 @@ def expression_fault(text: str) -> SqlFault | None:
 
 
 def _other_kind(text: str) -> SqlFault | None:
-    """A query, or a condition with the word before it."""
+    """A query in place of an expression, or a condition with its WHERE or IF."""
     first = next(iter(sql_words(text)), None)
     if first is None or first.called or first.quoted or first.qualifies:
         return None
@@ -113,7 +113,7 @@ def _other_kind(text: str) -> SqlFault | None:
 
 @lru_cache(maxsize=KEPT_MAX)
 def _form(text: str) -> SqlFault | None:
-    """What is wrong with a text of any kind."""
+    """The first fault of a text, whatever it should be."""
     try:
         tokens = read_tokens(text)
     except UnclosedError as unclosed:
@@ -130,7 +130,7 @@ def _form(text: str) -> SqlFault | None:
 
 
 def _curly(text: str, tokens: Sequence[Token]) -> SqlFault | None:
-    """A quote of a word processor's."""
+    """A curly quote, as word processors write it."""
     for token in tokens if _CURLY.search(text) else ():
         quoted = token.text.startswith(_QUOTED)
         found = None if quoted else _CURLY.search(token.text)
@@ -179,8 +179,8 @@ def _ends_early(_: str, tokens: Sequence[Token]) -> SqlFault | None:
 
 
 def _lacks_operand(_: str, tokens: Sequence[Token]) -> SqlFault | None:
-    """An operator, or a comma, without a value on one of its sides. AND and OR are taken for no
-    names of columns, which to Spark they may be; at the beginning `_other_kind` has them."""
+    """An operator or a comma without a value on one side. AND and OR are taken for operators,
+    though Spark lets columns have these names. At the beginning `_other_kind` refuses them."""
     before, last = _BEGIN, "" if tokens[0].text.upper() not in ("AND", "OR") else "a name"
     typed = _has_nested_types(tokens)
     for token in tokens:
@@ -222,7 +222,7 @@ def _side_by_side(tokens: Sequence[Token]) -> SqlFault | None:
 
 
 def _is_value(token: Token) -> bool:
-    """Whether it is a value, and can be nothing else."""
+    """Whether a token is a value, and cannot be anything else."""
     text = token.text
     if text.isidentifier():
         return text.lower() not in GRAMMAR and not token.called
@@ -240,7 +240,7 @@ def _substituted(text: str, tokens: Sequence[Token]) -> SqlFault | None:
 
 
 def substituted(text: str) -> re.Match[str] | None:
-    """`${x}` inside of quotes, where it is written as it stands."""
+    """`${x}` inside of quotes, which Spark takes literally."""
     if "${" not in text:
         return None
     quoted = (token for token in sql_tokens(text) if token.text.endswith(_QUOTES))

@@ -1,4 +1,4 @@
-"""What the operation of a commit says of its rows, by Delta's names for operations."""
+"""Delta's names for the operations of commits, and which of them change no row."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ OPERATIONS = ROWLESS | {
     "REPLACE TABLE AS SELECT", "RESTORE", "STREAMING UPDATE", "TRUNCATE", "UPDATE", "WRITE",
 }
 # fmt: on
-"""All that Delta on Spark names; other writers, and later versions, may name more."""
+"""All names that Delta on Spark has. Other writers and later versions may have more."""
 
 
 def unknown_operations(where: str) -> Sequence[str]:
-    """The texts that a `where` over commits compares `operation` with, and Delta does not name."""
+    """The texts that a `where` over commits compares `operation` with, and that Delta has not."""
     from tidegate.rules.sql.tree import tree_of
 
     tree = tree_of(where, expression=True)
@@ -40,8 +40,8 @@ def unknown_operations(where: str) -> Sequence[str]:
 
 
 def only_rowless(where: str) -> Sequence[str]:
-    """The operations that a `where` over commits names, if none but they can meet it, and none of
-    them changes a row. Example: `operation = 'OPTIMIZE' and version > 3`."""
+    """The operations of the commits that a `where` lets pass, if none of them changes a row; else
+    (). Example: OPTIMIZE, of `operation = 'OPTIMIZE' and version > 3`."""
     from sqlglot import exp
 
     from tidegate.rules.sql.tree import tree_of
@@ -56,7 +56,7 @@ def only_rowless(where: str) -> Sequence[str]:
 
 
 def _met(node: exp.Expr, operation: str) -> bool | None:
-    """Whether a predicate is true of a commit of this operation; None: the rest decides."""
+    """Whether a predicate holds for a commit of this operation. None: other columns decide."""
     from sqlglot import exp
 
     if isinstance(node, exp.Paren):

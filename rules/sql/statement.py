@@ -1,6 +1,6 @@
-"""What a text of Spark SQL calls, reads and writes, as sqlglot reads it.
+"""The functions, tables and columns that a text of Spark SQL calls, reads and writes, by sqlglot.
 
-sqlglot knows most of Spark's SQL and not all of it: what it cannot read is left to Spark's verdict.
+sqlglot knows most of Spark's SQL, but not all. What it cannot read is left to Spark.
 """
 
 from __future__ import annotations
@@ -24,23 +24,28 @@ _OF_THE_GRAMMAR = {"identifier", "timestampadd", "timestampdiff", "try_cast"}
 
 @cache
 def functions() -> dict[str, str]:
-    """The group of each: `sum` is of `agg_funcs`."""
+    """Spark's functions, each with its group: `sum` is in `agg_funcs`."""
     lines = files("tidegate.rules.sql").joinpath(LIST).read_text(encoding="utf-8").splitlines()
     named = (line.split(" ", 1) for line in lines if not line.startswith("# "))
     return dict.fromkeys(_OF_THE_GRAMMAR, "-") | dict(named)
 
 
 def aggregates(name: str) -> bool:
-    """Whether a function is of many rows."""
+    """Whether a function aggregates rows."""
     return functions().get(name.lower()) == "agg_funcs"
 
 
 @dataclass(frozen=True, slots=True)
 class Statement:
-    """`calls`: the functions called by an unqualified name; `relations`: the unqualified names that
-    are read as tables; `targets`: those that are written; `by_position`: the table of an INSERT
-    that names no columns; `writes`: what each of its statements does. `columns`: those that an
-    expression names, with what stands before them."""
+    """What a text calls, reads and writes.
+
+    calls        functions that are called by an unqualified name
+    relations    unqualified names that are read as tables
+    targets      unqualified names of tables that are written
+    by_position  the table of an INSERT without column names
+    writes       what each writing statement does
+    columns      the columns of an expression, with what stands before them: `a.b`
+    """
 
     calls: Sequence[Mention] = ()
     relations: Sequence[Mention] = ()
@@ -53,7 +58,8 @@ class Statement:
 def calls(
     text: str, wanted: Callable[[str], bool], *, expression: bool = False
 ) -> Sequence[Mention]:
-    """The calls of functions whose name is wanted. What no word suggests is not looked for."""
+    """The calls of functions whose name is wanted. If no word of the text is such a name, sqlglot
+    need not read it."""
     if not any(map(wanted, _called(text))):
         return ()
     read = expression_of(text) if expression else statement(text)
@@ -68,7 +74,7 @@ def _called(text: str) -> frozenset[str]:
 
 @lru_cache(maxsize=KEPT_MAX)
 def statement(text: str) -> Statement | None:
-    """What a statement or query is; None where sqlglot cannot tell."""
+    """A statement or query, read; None if sqlglot cannot."""
     from tidegate.rules.sql import tree
     from tidegate.rules.sql.writes import written
 
@@ -93,7 +99,7 @@ def statement(text: str) -> Statement | None:
 
 @lru_cache(maxsize=KEPT_MAX)
 def expression_of(text: str) -> Statement | None:
-    """What an expression calls, and the columns that it names."""
+    """An expression, read: its calls and columns; None if sqlglot cannot."""
     from tidegate.rules.sql import tree
 
     root = tree.tree_of(text, expression=True)
@@ -104,8 +110,8 @@ def expression_of(text: str) -> Statement | None:
 
 
 def unknown_columns(text: str, known: Collection[str]) -> Sequence[Mention]:
-    """The columns of an expression that are not `known`. A field, `a.b`, is taken for one of a
-    known column. What no word suggests is not looked for."""
+    """The columns of an expression that are not `known`. `a.b` is taken for a field of a known
+    column. If all words of the text are known, sqlglot need not read it."""
     spelt = {name.lower() for name in known} | GRAMMAR
     words = (word for word in sql_words(text) if not (word.called or word.member))
     if all(word.name.lower() in spelt for word in words):

@@ -47,7 +47,7 @@ GRAMMAR = frozenset(_UNSTEADY_WITHOUT_PARENTHESES | {
 
 
 class Token(NamedTuple):
-    """A token as written, at `offset`; `before`: the one before it, `after`: the two behind it."""
+    """A token as written, at `offset`. `before`: the token before it; `after`: the two after it."""
 
     text: str
     offset: int
@@ -56,7 +56,7 @@ class Token(NamedTuple):
 
     @property
     def name(self) -> str:
-        """What it may name, without backquotes; empty if it is no word."""
+        """The name that it may be, without backquotes; empty if it is no word."""
         if self.quoted:
             return self.text[1:-1].replace("``", "`")
         return self.text if self.text.isidentifier() else ""
@@ -134,7 +134,8 @@ def read_tokens(text: str) -> tuple[Token, ...] | None:
 
 
 def _unclosed(text: str) -> UnclosedError:
-    """The last mark that begins something, everything before it being whole."""
+    """The last quote or comment mark before which the text is complete: it opens what is not
+    closed."""
     from sqlglot.errors import TokenError
 
     marks = [found.start() for found in _MARK.finditer(text)]
@@ -148,7 +149,7 @@ def _unclosed(text: str) -> UnclosedError:
 
 
 def sql_words(text: str) -> list[Token]:
-    """What may name something, in order."""
+    """The tokens that may be names, in order."""
     return [token for token in sql_tokens(text) if token.name]
 
 

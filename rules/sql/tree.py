@@ -60,7 +60,7 @@ def calls(nodes: Sequence[exp.Expr], text: str) -> Iterator[Mention]:
 
 
 def columns(nodes: Sequence[exp.Expr]) -> Iterator[Mention]:
-    """The columns that are named; of `a.b`, which may be a field of a, `a` if it is a column's."""
+    """The columns that are named, with their qualifiers: `a.b`, which may be a field of a."""
     for node in nodes:
         if isinstance(node, exp.Column) and isinstance(node.this, exp.Identifier):
             whole = ".".join(part.name for part in node.parts)
@@ -101,7 +101,7 @@ def is_by_position(statement: exp.Expr) -> bool:
 
 @contextmanager
 def _unheard() -> Iterator[None]:
-    """Without sqlglot's log: that it cannot read a text is no news."""
+    """Silences sqlglot's log: that it cannot read a text is expected."""
     logger = logging.getLogger("sqlglot")
     before, logger.disabled = logger.disabled, True
     try:

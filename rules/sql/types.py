@@ -40,7 +40,7 @@ _PIECE = re.compile(r"\s*(?:(`[^`]+`|[(),:<>]|[0-9]+)|([A-Za-z_]\w*)(?=\s*([(),<
 
 
 def sql_type(text: str) -> str:
-    """The type as written, without needless blanks. Raises `ValueError` for the user."""
+    """The type as written, with single blanks. Raises `ValueError` with a message for the user."""
     if text.strip().lower() not in PLAIN:
         type_tree(text)
     return " ".join(text.split())
@@ -73,7 +73,7 @@ def fields(struct: exp.DataType) -> Iterator[tuple[str, exp.DataType]]:
 
 
 def precision_and_scale(decimal: exp.DataType) -> tuple[int, int]:
-    """Of `decimal(12, 2)`; Spark's own where they are not written."""
+    """(12, 2) of `decimal(12, 2)`; Spark's (10, 0) of `decimal`."""
     precision, scale = ([int(n.name) for n in decimal.expressions] + [0, 0])[:2]
     return (precision, scale) if decimal.expressions else (10, 0)
 
@@ -84,7 +84,7 @@ def _quoted(piece: re.Match[str]) -> str:
 
 
 def _check_names(text: str) -> None:
-    """Refuse what is no type, of the words that no name of a field can be."""
+    """Refuse words that stand where only a type can stand, and are none."""
     end = 0
     for found in _PIECE.finditer(text):
         name = (found[2] or "").lower() if found[3] is not None else ""
@@ -100,7 +100,7 @@ def _check_names(text: str) -> None:
 
 
 def _check(part: exp.DataType, text: str) -> None:
-    """Refuse what sqlglot lets through: parameters and parts that a type of Spark has not."""
+    """Refuse parameters and parts that Spark's types do not have, but sqlglot lets pass."""
     kind = part.this.value.lower()
     given = [parameter.name for parameter in part.expressions]
     if kind in _NESTED:

@@ -1,7 +1,7 @@
-"""What a statement of an action writes and reads, as far as its text shows it.
+"""What a statement of an action writes and reads, as far as its text shows.
 
-`explain` and the warnings of a rulebook need it without Spark: what a view or a function would read
-is not seen, nor a statement that sqlglot cannot read.
+`explain` and the warnings of a rulebook need this without Spark. So what a view or a function reads
+is not known, nor a statement that sqlglot cannot read.
 """
 
 from __future__ import annotations
@@ -24,12 +24,16 @@ _CHANGES: Mapping[type[exp.Expr], Change] = {
 
 @dataclass(frozen=True, slots=True)
 class Writes:
-    """One statement. `table`: its target, in small letters, with all the parts of its name;
-    `changes`: what it may do there; `appends`: it is a plain INSERT.
+    """What one statement writes and reads. All names are in small letters.
 
-    `sets`: the columns that it updates, in small letters, each with the literal that it becomes,
-    empty for any other value; None where they are not listed. `names`: the identifiers of all the
-    rest; `tables`: those that are read; `star`: all columns of something are.
+    table    the target, with all parts of its name
+    changes  what the statement may do there
+    appends  it is a plain INSERT
+    sets     the columns that it updates, each with the literal that it becomes, "" for another
+             value; None: the columns are not listed
+    names    all other identifiers in the statement
+    tables   the tables that are read
+    star     all columns of something are read
     """
 
     table: str
@@ -46,7 +50,7 @@ class Writes:
         return None if self.sets is None else frozenset(self.sets)
 
     def disturbs(self, other: Writes) -> bool:
-        """Whether what the other does may be another once this one has run."""
+        """Whether the other statement may have another effect after this one has run."""
         if self.table in other.tables:
             return not self._spares(other) or other.star
         if self.table != other.table or (self.appends and other.appends):
@@ -54,7 +58,7 @@ class Writes:
         return not (self._spares(other) and other._spares(self) and self._agrees(other))
 
     def _spares(self, other: Writes) -> bool:
-        """Whether it changes nothing but columns that the other does not look at."""
+        """Whether this one only changes columns that the other does not read."""
         only = self.changes == {Change.UPDATE} and self.sets is not None
         return only and self.sets.keys().isdisjoint(other.names)  # type: ignore[union-attr]
 
@@ -67,7 +71,7 @@ class Writes:
 def written(
     statement: exp.Expr, nodes: Sequence[exp.Expr], tables: Collection[str]
 ) -> Writes | None:
-    """What a statement, of these nodes, writes, which reads these tables."""
+    """What a statement writes. `nodes`: its nodes; `tables`: the tables that it reads."""
     table = target(statement)
     if table is None:
         return None

@@ -1,4 +1,4 @@
-"""What was probably meant where a YAML parser gives up: quotes or another indentation."""
+"""Hints for texts that the YAML parser refuses: mostly quotes or another indentation."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ def tag_hint(tag: str, value: str) -> str:
 
 
 def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | None) -> str:
-    """The remedy for a parser's `problem` at a line and column (from 0); `begun`: the line where
-    what it was reading began, if it says so."""
+    """The remedy for a parser's `problem` at a line and column (from 0). `begun`: the line where
+    the construct began that the parser was reading, if it is known."""
     lines = source.split("\n")
     text = lines[line] if line < len(lines) else ""
     at = text[column : column + 1]
@@ -51,8 +51,8 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
 
 
 def odd_blank(source: str, line: int) -> tuple[int, int, str] | None:
-    """Line and column (from 0) of a blank that YAML takes for a letter, and what it is: behind a
-    colon or a dash, or before a key; in a line or in the one before."""
+    """Line and column (from 0) of a blank that YAML takes for a letter, and its description. Only
+    blanks after a colon or a dash, or before a key, in this line or the one before, are found."""
     lines = source.split("\n")
     for number in (line, line - 1):
         text = lines[number] if 0 <= number < len(lines) else ""
@@ -66,8 +66,8 @@ def odd_blank(source: str, line: int) -> tuple[int, int, str] | None:
 
 
 def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str:
-    """A text inside { } or [ ] that holds a character of YAML's own, or a bracket or quote left
-    open."""
+    """The hint inside { } or [ ]: for a text with a character that YAML reserves there, or for a
+    bracket or quote that is not closed."""
     text = lines[line] if line < len(lines) else ""
     for number in range(line if begun is None else begun, min(line + 1, len(lines))):
         if meant := _before_comment(lines[number]):
@@ -99,7 +99,7 @@ def _before_comment(text: str) -> str:
 
 
 def _flow_end(text: str, begin: int) -> int:
-    """Where a text inside { } probably ends: at a comma or bracket that is not its own."""
+    """Where a text inside { } probably ends: at a comma or bracket outside of its own brackets."""
     opened: list[str] = []
     for position in range(begin, len(text)):
         character = text[position]
@@ -113,7 +113,8 @@ def _flow_end(text: str, begin: int) -> int:
 
 
 def _second_colon(lines: list[str], line: int, column: int) -> str:
-    """A `: ` inside a text, a key that is indented too far, or a line before it without a colon."""
+    """The hint for a colon too many: a `: ` inside a text, a key that is indented too far, or a
+    line before it without a colon."""
     text = lines[line]
     before = next((one for one in reversed(lines[:line]) if one.strip()), "")
     begins = re.fullmatch(r"\s*[\w.-]+", text[:column]) is not None
@@ -126,7 +127,7 @@ def _second_colon(lines: list[str], line: int, column: int) -> str:
 
 
 def _aligned(lines: list[str], line: int) -> str:
-    """Where a line that begins with a key should begin: below the key that is nearest."""
+    """The hint for a key in a wrong column: to begin below the nearest key."""
     above: list[tuple[int, str, int]] = []  # column, key and line of what the line may stand below
     for number, text in enumerate(lines[:line]):
         if found := _KEY.match(text):

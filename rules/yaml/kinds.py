@@ -1,7 +1,7 @@
-"""Kinds of YAML values: each says how to read a node and what its JSON Schema is.
+"""Kinds of YAML values. A kind reads a node, and has the JSON Schema of it.
 
-One declaration (`rules.form.form`) made of these is both the reader of rulebooks and their schema.
-A reader never raises: it adds to the report and returns `BAD`, so that one pass finds every error.
+`rules.form.form` is made of kinds, and so is both the reader of rulebooks and their schema. A
+reader never raises: it adds to the report and returns `BAD`, so that one pass finds every error.
 """
 
 from __future__ import annotations
@@ -24,15 +24,15 @@ from tidegate.rules.yaml.misreadings import (
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
 Schema = dict[str, Any]
-# The key that a word stands for; of several the first that is not written; or, from the value that
-# is written for it, the whole hint.
+# By word, the key that was probably meant: of several keys the first that is not written yet. Or a
+# function that makes the whole hint of the value that is written for the word.
 Words = Mapping[str, str | tuple[str, ...] | Callable[[str], str]]
 
 HINTS_MAX = 100  # nearest names that one report looks for: nobody reads more
 
 
 class _Bad:
-    """What a reader returns in place of a value that was refused."""
+    """The type of BAD, which a reader returns for a value that was refused."""
 
 
 BAD: Final = _Bad()
@@ -63,10 +63,9 @@ class Report:
 
 @dataclass(frozen=True)
 class Kind:
-    """`read(node, report)` gives the value or BAD; `schema` is the JSON Schema of the node.
-
-    `like`: an example of what to write; `names`: the keys, if it is a mapping with fixed ones.
-    """
+    """How a value is read and described. `read(node, report)` gives the value or BAD. `schema` is
+    the JSON Schema. `like`: an example of what to write. `names`: the keys of a mapping with fixed
+    keys."""
 
     read: Callable[[Node, Report], Any]
     schema: Schema
@@ -86,7 +85,7 @@ class Key:
 
 @dataclass
 class Record:
-    """The values of a mapping by key (those that could be read), with their nodes."""
+    """A mapping that was read: by key, the values that could be read. `node` has all of them."""
 
     node: Fields
     values: dict[str, Any] = field(default_factory=dict)
@@ -129,7 +128,8 @@ def listing(item: Kind, least: int = 0) -> Kind:
 
 
 def _as_item(item: Kind, node: Node) -> str:
-    """A list of the one value that is written without brackets; "" where it is no such value."""
+    """The value written without brackets, with brackets: `[a]` for `a`; "" if it is no such
+    value."""
     if not isinstance(node, Scalar) or not node.text:
         return ""
     found = Report()
@@ -147,9 +147,9 @@ def mapping(
     like: str = "",
     keywords: Collection[str] = (),
 ) -> Kind:
-    """A mapping from free names that match the pattern `key`, and are no `keywords`, to values of
-    one kind; a `single` one has one entry. Values that are refused are kept as BAD, so that their
-    names stay known.
+    """A mapping from free names to values of one kind. Names match the pattern `key` and are no
+    `keywords`. `single`: there is one entry. A value that is refused stays as BAD, so that its name
+    is known.
     """
     example = value.like or ".."
     whole = like or f"NAME: {example}"
@@ -191,7 +191,7 @@ def mapping(
 
 
 def record(what: str, *keys: Key, like: str = "", words: Words | None = None) -> Kind:
-    """A mapping with fixed keys, read as a `Record`. `words`: what else is written for a key."""
+    """A mapping with fixed keys, read as a `Record`. `words`: synonyms of the keys."""
     known = {key.name: key for key in keys}
     nested = frozenset(key.name for key in keys if key.kind.like.startswith(("{", "[")))
 
@@ -236,8 +236,8 @@ def by_key(
     several: str = "",
     words: Words | None = None,
 ) -> Kind:
-    """One of several records. The key that is present says which one. `several` is the hint where
-    more than one is present."""
+    """One of several records, by the key that is present. `several`: the hint if more than one of
+    these keys is present."""
     known = frozenset(kinds).union(*(kind.names for kind in kinds.values()))
 
     def read(node: Node, report: Report) -> Any:
@@ -331,8 +331,8 @@ def hint_for(
     report: Report,
     entries: Mapping[str, Node] | None = None,
 ) -> str:
-    """The known name that a word stands for, else the nearest one. `entries`: the word's own and
-    those beside it."""
+    """A hint for an unknown word: the name that it is a synonym of, else the nearest known name.
+    `entries`: those of the mapping that the word is a key of."""
     other = (words or {}).get(word.lower())
     keys = entries or {}
     if callable(other):
@@ -353,7 +353,7 @@ def _say(wrong: Iterable[Misplaced], report: Report) -> set[str]:
 
 
 def wrong_shape(what: str, like: str, node: Node, report: Report, keys: Iterable[str] = ()) -> Any:
-    """A node that is neither a scalar, a list nor a mapping where it should be."""
+    """Refuse a node of the wrong shape: a scalar, list or mapping where another is expected."""
     expected = what if " " in what else f"a mapping for {what}"
     message = f"expected {expected}, found {named(node)}"
     return report.add("type", message, node.place, shape_hint(like, node, keys))

@@ -1,5 +1,5 @@
-"""Mappings that YAML reads otherwise than they were meant: texts cut at a comma, keys that are not
-indented."""
+"""Mappings in which YAML reads something else than was meant: texts that a comma cuts, keys that
+are not indented."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _OPENING, _CLOSING = "([", ")]"
 
 @dataclass(frozen=True, slots=True)
 class Misplaced:
-    """What stands elsewhere than was meant: the entry `name`, and `pieces` that are part of it."""
+    """An entry `name`, and the other entries (`pieces`) that were meant to be part of it."""
 
     name: str
     pieces: tuple[str, ...]
@@ -26,8 +26,8 @@ class Misplaced:
 
 
 def cut_texts(node: Fields, known: Collection[str] | None = None) -> Iterator[Misplaced]:
-    """Inside { } a comma ends a text: `{on: any(2, a, b)}` has the keys on, a and `b)`. `known`:
-    the keys that there are; without them only a bracket left open shows it."""
+    """Texts inside { } that a comma cuts: `{on: any(2, a, b)}` has the keys `on`, `a` and `b)`.
+    `known`: the fixed keys of the mapping; without them, only an open bracket shows the cut."""
     names = list(node.entries)
     at = 0
     while at < len(names) - 1:
@@ -51,9 +51,12 @@ def cut_texts(node: Fields, known: Collection[str] | None = None) -> Iterator[Mi
 def not_indented(
     node: Fields, known: Collection[str], nested: Collection[str] | None = None
 ) -> Iterator[Misplaced]:
-    """A key without a value, and what belongs below it beside it. In a mapping of free names that
-    is what has a name of the `known` keys; in one of fixed keys, what has another name than these
-    and follows one of the `nested`."""
+    """Keys without a value, with the entries after them that should be indented below them.
+
+    In a mapping of free names (`nested` None), these entries have names of the `known` keys. In a
+    mapping of fixed keys, they have other names than the `known` keys, and follow one of the
+    `nested` keys.
+    """
     hollow = ""
     pieces: list[str] = []
     for name, value in [*node.entries.items(), ("", None)]:
@@ -68,7 +71,7 @@ def not_indented(
 
 
 def listed_names(node: Node) -> list[str]:
-    """What the items of a list are called, where it should be a mapping."""
+    """The names of the items of a list that should be a mapping."""
     found = []
     for item in node.items if isinstance(node, Items) else ():
         if isinstance(item, Scalar):
@@ -80,7 +83,8 @@ def listed_names(node: Node) -> list[str]:
 
 
 def identifier_hint(text: str) -> str:
-    """A name for what is none because of its letters; "" where that is not its fault."""
+    """The hint for a name with letters that are not allowed: `write cafe` for `café`; "" for other
+    names."""
     plain = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
     name = re.sub(r"\W+", "_", plain.strip(), flags=re.ASCII).strip("_")
     name = f"n{name}" if name[:1].isdigit() else name

@@ -114,8 +114,8 @@ def read_yaml(
     what: str = "a rulebook",
     begin: str = "rulebook: NAME",
 ) -> tuple[Fields, list[Problem]]:
-    """Read one YAML document whose top is a mapping; also gives what was refused and left out.
-    `what` it is and how it may `begin` are for messages.
+    """Read one YAML document whose top is a mapping. Returns the mapping, and the problems of what
+    was refused and left out. For messages: `what` the document is, and how it may `begin`.
 
     Raises `InputError` where nothing can be read: malformed or oversize text, or no mapping.
     """

@@ -1,4 +1,4 @@
-"""Kinds of scalars: of what stands for one value in a rulebook."""
+"""Kinds of scalars: texts, numbers, flags and choices."""
 
 from __future__ import annotations
 
