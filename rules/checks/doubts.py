@@ -176,8 +176,8 @@ def _above_operands(node: x.AnyOf) -> Doubt:
 
 
 def _one_of(node: x.AnyOf | x.AnyRepeat | x.Every) -> Iterator[Doubt]:
-    """`any(1, ..)` or `every(1, ..)`. Over a composite they differ from it: a composite is counted
-    once an instant (S9)."""
+    """`any(1, ..)` or `every(1, ..)`: each occurrence by itself. A composite is no case of it,
+    for it is counted once an instant (S9)."""
     if isinstance(node, x.AnyOf):
         meant: x.Expression = x.Or(node.parts)
     elif plain(node.part):
