@@ -129,10 +129,11 @@ def _name_of(kind: Callable[..., x.Expression]) -> _Method:
     return lambda _, span, parts: kind(str(parts[0]), span=span)
 
 
-def _window(kind: Callable[..., x.Not | x.Aperiodic | x.AperiodicStar]) -> _Method:
+def _window(kind: Callable[..., Any]) -> _Method:
     def build(_: _Builder, span: x.Span, parts: list[Any]) -> x.Expression:
         made = kind(*parts, span=span)
-        return replace(made, closer=own_terminator(made.opener, made.closer))
+        closed: x.Expression = replace(made, closer=own_terminator(made.opener, made.closer))
+        return closed
 
     return build
 
