@@ -36,8 +36,9 @@ NO_LATENESS: Mapping[str, int] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True)
 class Span:
-    """A step over the instants after `before` and up to `watermark`. `stopped`: scripts and rules
-    that do not run; `anew`: scripts that start with it; `limit`: the most timers that may fire."""
+    """The bounds of a step: it covers the instants after `before` and up to `watermark`. `stopped`:
+    the scripts and rules that do not run. `anew`: the scripts that start with it. `limit`: the most
+    timers that may fire."""
 
     watermark: int
     before: int = -FOREVER
@@ -56,10 +57,15 @@ class _ScriptFloodError(FloodError):
 
 @dataclass(slots=True)
 class Flow:
-    """What scripts did in one step. `emissions`: by script; `emitted`: by event type, as scripts
-    take them, `shown`: as rules see them. `tables`: what is carried on, and the names of those that
-    `changed`. `parked`: the scripts that have run away, and when; `passed_over`: by parked script,
-    how many occurrences it did not see."""
+    """The result of the scripts' step.
+
+    emissions     script -> its emissions, a list
+    emitted       event type -> the emissions as scripts take them
+    shown         event type -> the emissions as rules see them
+    tables        what is carried on
+    changed       the names of the tables that have changed
+    parked        script that has run away -> when
+    passed_over   parked script -> how many occurrences it did not see"""
 
     emissions: dict[str, list[Emissions]] = field(default_factory=dict)
     emitted: dict[str, Batch] = field(default_factory=dict)

@@ -264,7 +264,7 @@ def kept_faults(script: model.Script, found: Emissions, limits: model.Settings) 
 
 
 def runaway(script: model.Script, found: Emissions, reached: int) -> Parked:
-    """A script whose last emission is that a transition has run away."""
+    """Parks a script whose last emission says that a transition has run away."""
     fault = found.values[ERROR_NAME][-1].as_py()
     return Parked(script.name, fault["message"], "mend the script, or raise the limit", reached)
 

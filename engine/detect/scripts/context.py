@@ -20,8 +20,8 @@ class RunawayError(Exception):
 
 
 class Fault(NamedTuple):
-    """What `$error` tells. `kind`: unexpected, arithmetic, index, null, function, elapse or
-    runaway; `event`: the event that was taken; `place`: where in the text something failed."""
+    """The value of `$error`. `kind`: unexpected, arithmetic, index, null, function, elapse or
+    runaway. `event`: the event that was taken. `place`: the place in the text that failed."""
 
     kind: str
     event: str
@@ -32,12 +32,15 @@ class Fault(NamedTuple):
 
 @dataclass(slots=True)
 class Context:
-    """One for all instances of a script, set before each transition.
+    """The context of a transition. All instances of a script share one; it is set before each
+    transition.
 
-    `now` and `event` are the instant and the name of the event, `key` the instance's; `raw` the
-    value of an input, for `case` and `group`. A transition leaves its emissions in `found`, pairs
-    of output and value, in order, and in `undo` the elements of arrays that it has written, as they
-    were before. `fresh`: bytes that were stored since an instance was last measured.
+    now, event   the instant and the name of the event
+    key          the key of the instance
+    raw          the value of an input, for its `case` and `group`
+    found        the transition's emissions in order, as pairs of output and value
+    undo         the elements of arrays that the transition has overwritten, as they were
+    fresh        the bytes stored since the instance was last measured
     """
 
     steps_max: int

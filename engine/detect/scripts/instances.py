@@ -70,8 +70,8 @@ class Emitted:
 
 
 class StoppedError(Exception):
-    """A step cannot go further than `reached`. `runaway`: because a transition has run away then;
-    otherwise because too many timers are due."""
+    """A step ends at `reached`, before its watermark. `runaway`: a transition has run away then;
+    else too many timers are due."""
 
     def __init__(self, reached: int, *, runaway: bool) -> None:
         super().__init__(reached)
@@ -182,7 +182,7 @@ class Stepper:
             self._transit(instance, move, value, now, number, 0)
 
     def fire(self, instance: Instance, until: int, phase: int = ELAPSE + 1) -> None:
-        """Fire the timers of an instance that are due before a phase of an instant."""
+        """Fires the timers of an instance that are due before a phase of an instant."""
         while instance.due <= until:
             first = min(instance.timers)
             if first[:2] >= (until, phase) or self.expired(instance, first.at):

@@ -17,8 +17,8 @@ from tidegate.rules.errors import EngineError
 
 @dataclass(eq=False, slots=True)
 class State:
-    """A path set with its timed markers in the order of the text, and the moves found so far: None
-    for an event that is not expected. `number` counts the states that are kept; others have -1."""
+    """A path set; its timed markers in the order of the text; and the moves found so far, None for
+    an event that is not expected. `number` is its place among the states kept, -1 if it is not."""
 
     paths: PathSet
     timed: tuple[int, ...]
@@ -45,9 +45,9 @@ class Move:
 class Machine:
     """The automaton of a script. `kind`: `auto`, `dfa` or `hierarchical`.
 
-    `states` are those that are kept, in the order of their numbers. `full`: there was one more than
-    `states_max`. Its methods raise `TooManyPathsError`, and `EngineError('script-states')` where
-    `kind` is `dfa` and it is full.
+    `states` are the states kept, in the order of their numbers. `full`: a state was reached beyond
+    `states_max`. The methods raise `TooManyPathsError`, and `EngineError('script-states')` if a
+    `dfa` is full.
     """
 
     def __init__(self, places: Places, kind: str, states_max: int, paths_max: int) -> None:

@@ -36,8 +36,8 @@ MATCHED = Reached(NOWHERE, True, NO_PLACES)
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A part of the regular expression. `number` counts its place, or the pairs; `index` is where
-    it stands in its parent. What `Places` finds out about it once is kept with it."""
+    """A part of the regular expression. `number` is the number of its place, or of the pair.
+    `index` is its position in its parent. It also keeps what `Places` has found out about it."""
 
     number: int = -1
     parent: Part | None = None
@@ -175,8 +175,9 @@ class Places:
         return united(*parts)._replace(matched=matched) if parts else MATCHED
 
     def after(self, part: Part, *, apart: bool = False) -> Reached:
-        """Where the text goes on once a part has matched, up to the operand of `&` or `-` that it
-        stands in; `apart`: up to the end of the text, `&` and `-` read as `|`."""
+        """The places at which the text goes on after a part has matched. The search ends at the
+        operand of `&` or `-` around the part. `apart`: it goes on to the end of the text, and `&`
+        and `-` are read as `|`."""
         found = part.behind.get(apart)
         if found is None:
             found = part.behind[apart] = self._after(part, apart)

@@ -53,9 +53,9 @@ about as long."""
 class ScriptStepped(NamedTuple):
     """What a step gives: emissions, what to carry on, and the watermark that it has reached.
 
-    `parked`: a transition has run away at `reached`; what arrives later is passed over. Otherwise,
-    where `reached` is below what was asked for, too many timers were due: what is after it is to be
-    given again.
+    `parked`: a transition has run away at `reached`, and later arrivals are passed over. If it is
+    not parked and `reached` is below the watermark asked for, too many timers were due: later
+    arrivals are to be given again.
     """
 
     emissions: Emissions
@@ -273,7 +273,7 @@ class Runner:
         keys: Keys,
         now: int,
     ) -> None:
-        """The instant at which a transition runs away: nothing happens behind it."""
+        """The instant at which a transition runs away. Nothing happens after it."""
         stepper.fire_all(instances.values(), now - 1)
         ordered = self._by_key(instances, keys)
         for instance in ordered:

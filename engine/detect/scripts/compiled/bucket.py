@@ -36,8 +36,8 @@ _WORD, _LOOPS = 8, 64  # bytes of a value; names of loops, at most
 
 
 class Given(NamedTuple):
-    """What a bucket starts from: the key of each arrival (`EVERY`: all), carried tables with the
-    keys of their rows, and all keys."""
+    """The input of a bucket: the key of each arrival (`EVERY`: all instances), the carried tables
+    with the keys of their rows, and all keys."""
 
     arrivals: Arrivals
     key: Int32
@@ -47,8 +47,8 @@ class Given(NamedTuple):
 
 
 class Done(NamedTuple):
-    """What comes of it: emissions; the keys of the instances that are left, their columns, previous
-    instants, first timers and numbers of timers."""
+    """The result of a bucket: emissions; and of the instances that are left their keys, columns,
+    previous instants, first timers and numbers of timers."""
 
     emissions: Emissions
     key: Int32

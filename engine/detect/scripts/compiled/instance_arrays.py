@@ -35,9 +35,10 @@ TURNED = 2048
 
 
 class Fleet:
-    """`keys` instances at most, by the codes of their keys.
-    `after`, `previous`, `cause` and `due` are the first words of all; `id` and `depth` are those of
-    causes that are no arrivals. Raises `InterpretedError`, `FullError`."""
+    """The instances of a bucket as arrays, by the codes of their keys; `keys` instances at most.
+
+    `after`, `previous`, `cause` and `due` are the first words of each instance. `id` and `depth`
+    are those of its cause, if that is no arrival. Raises `InterpretedError`, `FullError`."""
 
     def __init__(
         self, compiled: Compiled, table: Table, keys: int, arrivals: Arrivals, texts: Texts

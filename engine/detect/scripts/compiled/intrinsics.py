@@ -1,5 +1,5 @@
-"""What Numba cannot say by itself: a call of a function at an address, and a hint to the processor
-that memory will be read soon."""
+"""Two operations that Numba lacks: the call of a function at an address, and the prefetch of memory
+that will be read soon."""
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
 
@@ -34,8 +34,8 @@ def transition(_typing, address, rows, context, row, now, place, cause, records)
 
 @intrinsic
 def fetch_ahead(_typing, rows, row) -> Any:
-    """Let a row of a C-contiguous array of two dimensions be fetched: LLVM's `llvm.prefetch`. Any
-    row may be named; one that there is not does nothing."""
+    """Prefetches a row of a C-contiguous array of two dimensions, by LLVM's `llvm.prefetch`. A row
+    outside the array has no effect."""
 
     def generate(target, builder, signature, arguments):
         first = _row(target, builder, signature.args[0], *arguments)

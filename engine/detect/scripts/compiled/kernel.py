@@ -37,8 +37,8 @@ EVENT, KEY, RECORDS, STATE, SYMBOL = range(5)
 
 
 class Automaton(NamedTuple):
-    """`table[state, symbol]` is a move: `to` a state, by the function at `address` (0: none).
-    Move 0 is that of the start."""
+    """An automaton as arrays. `table[state, symbol]` is the number of a move. A move leads `to` a
+    state and calls the function at `address` (0: none). Move 0 is the start."""
 
     table: Int32
     to: Int32
@@ -46,8 +46,8 @@ class Automaton(NamedTuple):
 
 
 class Events(NamedTuple):
-    """time[n], symbol[n], key[n] (`EVERY`: all); place[n] is where its values stand in the columns,
-    whose addresses are in the context."""
+    """Events in order: time[n], symbol[n], key[n] (`EVERY`: all instances). place[n] is the row of
+    its values in the columns. The context has the addresses of these columns."""
 
     time: Int64
     symbol: Int32
@@ -56,10 +56,17 @@ class Events(NamedTuple):
 
 
 class Instances(NamedTuple):
-    """A row of words for each key, of integers and of doubles in the same memory, so that one that
-    is seldom met is fetched at once. First come its state + 1 (0: none), the instant and the cause
-    of its previous event (the number of an event i; a start by it: -2 - i; -1: told elsewhere) and
-    its first timer; then its variables. timers[key, timed marker]."""
+    """A row of words for each key. Integers and doubles share its memory, so one fetch brings a row
+    that is not in the processor's cache. The words of a row are:
+
+        state + 1 (0: there is no instance)
+        instant of its previous event
+        cause of its previous event: the number i of an event; -2 - i for a start by event i; -1 for
+        a cause that is kept elsewhere
+        instant of its first timer
+        its variables
+
+    timers[key, timed marker] are the instants of all its timers."""
 
     integers: Int64
     doubles: npt.NDArray[np.float64]
@@ -81,8 +88,9 @@ class Found(NamedTuple):
 
 
 class Scratch(NamedTuple):
-    """Timers of the state that is reached; what a transition has overwritten in arrays: words, and
-    what they were; clocks[c]: from when on, and when, a clock is next."""
+    """Scratch of the pass: the timers of the state that is reached; the words of arrays that a
+    transition has overwritten, and what they were; clocks[c], the last answer for clock c: the
+    instant from which on it was asked, and its next instant then."""
 
     timers: Int64
     where: Int64
@@ -92,8 +100,8 @@ class Scratch(NamedTuple):
 
 @njit
 def each_row(address, context, time, done):
-    """Calls a function for the events at each place; done[n]: it has emitted, which it does once.
-    Returns how many have."""
+    """Calls a function for the event at each place. done[n] says whether the call has emitted; it
+    emits at most once. Returns how many have."""
     row, records = np.zeros((1, 1), np.int64), np.int64(0)
     for n in range(len(time)):
         after: int = transition(  # type: ignore[call-arg]

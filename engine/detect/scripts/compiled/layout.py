@@ -80,9 +80,9 @@ class Counter:
 
 
 class Layout:
-    """Where the words of a script's variables stand in an instance, those of outputs in their
-    columns, and those of inputs in the bucket's. `raw`: the words of the value of an input, in an
-    expression of its `case` or `group`. Raises `UncompiledError`."""
+    """The places of a script's words: those of variables in an instance, those of outputs in the
+    output's columns, those of inputs in the bucket's columns. `raw`: the words of an input's value,
+    in an expression of its `case` or `group`. Raises `UncompiledError`."""
 
     raw: tuple[Word, ...] = ()
 
@@ -124,8 +124,8 @@ def _number(type_: Type) -> Basic:
 
 
 def _longest(regex: tree.Regex) -> dict[str, int]:
-    """The most elements that each array of a script is given. Raises `UncompiledError` where an
-    array is anything but a new one of a constant length, or one that is copied whole."""
+    """The most elements that each array of a script may have. Raises `UncompiledError` unless every
+    array is either new and of constant length, or a copy of a whole array."""
     lengths: dict[str, int] = {}
     copies: list[tuple[str, str]] = []
     for node in nodes(regex):

@@ -22,8 +22,8 @@ class Register(NamedTuple):
 
 
 class Registers:
-    """The registers of a script: its variables' come first, constants and temporary ones as they
-    are needed. `texts`: the strings that stand in it, by code."""
+    """The registers of a script. Those of its variables come first. Constants and temporary values
+    get theirs when they are needed. `texts`: the strings in the script, by code."""
 
     def __init__(self, layout: Layout) -> None:
         self.integers: list[int] = [0] * layout.own.integers
@@ -50,8 +50,8 @@ class Registers:
 
 
 class Program:
-    """The instructions of one program. Registers of variables are loaded before them where they are
-    read, or perhaps not written; what is written is stored behind."""
+    """The instructions of one program. Variables are loaded on entry if they are read, or written
+    only on some paths. Written ones are stored on exit."""
 
     def __init__(self, layout: Layout, registers: Registers) -> None:
         self.layout = layout
