@@ -43,10 +43,12 @@ os.environ.setdefault(
     " -XX:+UseSerialGC -XX:MetaspaceSize=400m",
 )
 
-# Likewise for the Java code that Spark writes for each query. Commands of their own keep it.
-INTERPRETED = {
+# Likewise for the Java code that Spark writes for each query. VACUUM and RESTORE list their files in
+# ten thousand tasks otherwise: a minute each. Commands of their own keep all that.
+SPARK_CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+    "spark.sql.sources.parallelPartitionDiscovery.parallelism": "2",
 }
 
 
@@ -81,7 +83,7 @@ def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
     from tidegate.connectors.delta.session import start_session
 
-    session = start_session("tidegate-tests", {"spark.master": "local[2]", **INTERPRETED})
+    session = start_session("tidegate-tests", {"spark.master": "local[2]", **SPARK_CONF})
     yield session
     session.stop()
 

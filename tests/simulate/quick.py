@@ -38,7 +38,7 @@ rules:
     do: [{sql: INSERT INTO out SELECT id FROM event}, {sql: INSERT INTO out SELECT id FROM event}]
 """
 EFFECTS = {"heard": 2}
-COUNTERS = ("lost", "duplicate", "out of order", "corrupt", "stuck", "moved back")
+COUNTERS = ("lost", "duplicate", "out of order", "corrupt", "stuck", "moved back", "begun late")
 OFTEN = 1.5  # times the usual share of a fault
 # Few lives come to where these happen: five times as often
 RARE = (
@@ -159,6 +159,7 @@ def simulate(
                 simulation.real, simulation.sink, simulation.feed.commits, effects=EFFECTS
             )
             verdict["moved back"] = simulation.moved_back()
+            verdict["begun late"] = simulation.chance.begun_late
         except Exception as error:
             verdict = {"corrupt": 1, f"{type(error).__name__}: {error}": 1}
         found.effects += simulation.sink.effects.total()

@@ -15,7 +15,9 @@ from tests.support.bench import Bench
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.instants import floor_millisecond
+from tidegate.engine.core.lifecycle import CATCHING_UP, STARTING, Activity
 from tidegate.engine.core.ports import OutageError, ReadRequest, SinkError
+from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.values import Answers, Failure, Firings, Question, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
@@ -36,7 +38,12 @@ FAULTS = [
     *("taken over in a statement", "taken over before a commit"),
     *("feed.version", "feed.read", "feed.head slow", "a condition fails for good"),
     *("skip", "redrive"),
+    *(STOPS := ("stopped before a transaction", "stopped between entries", "stopped after all")),
 ]
+STOPPED_IN = (
+    *(3 * ("feed.version", "feed.read", "a condition", "sink.run", "store.acted")),
+    *(f"store.{name}" for name in STORE if name != "load"),
+)
 
 
 class Killed(BaseException):
@@ -45,10 +52,16 @@ class Killed(BaseException):
 
 class Chance:
     """Draws the faults; `hit` counts those that really happened. None once `over`, and none of
-    those that are `spared`."""
+    those that are `spared`.
+
+    A stop is asked for while some call is under way, which goes on: the engine looks for itself
+    whether it is `stopping`. `begun_late`: how many reads and conditions it has begun since."""
 
     def __init__(self, seed: int, hit: Counter[str]) -> None:
-        self.random = random.Random(seed)
+        self.random, self.stops = random.Random(seed), random.Random(~seed)
+        self.stopping = False
+        self.stop_in, self.calls_before = "", 0
+        self.begun_late = 0
         self.hit = hit
         self.over = False
         self.spared: Collection[str] = ()
@@ -61,6 +74,19 @@ class Chance:
             return False
         self.hit[what] += 1
         return True
+
+    def choose_stop(self, share: float) -> None:
+        """The call of the next step, if any, in which a stop is asked for."""
+        self.stop_in, self.calls_before = "", self.stops.randrange(2)
+        if not self.over and self.stops.random() < share:
+            self.stop_in = self.stops.choice(STOPPED_IN)
+
+    def may_stop(self, where: str, *, begins: bool = False) -> None:
+        """Within a call; `begins`: one that a stop keeps from beginning."""
+        self.begun_late += begins and self.stopping
+        if where == self.stop_in and not self.over:
+            self.stopping |= self.calls_before == 0
+            self.calls_before -= 1
 
     def fails(self, where: str, share: float = 0.04) -> None:
         """Ends the process, or the connection, or is a bug."""
@@ -104,6 +130,7 @@ class FaultyLedger:
             if name == "commit" and self._chance.now("taken over before a commit", 0.1):
                 self._take_over()
             self._chance.fails(f"store.{name} before", STORE[name])
+            self._chance.may_stop(f"store.{name}")
             found = real(*given)
             self._chance.fails(f"store.{name} after", STORE[name])
             return found
@@ -128,6 +155,7 @@ class FaultySink(MemorySink):
         if self.chance.now("taken over in a statement", 0.02):
             self.take_over()
         self.chance.fails("sink.run before")
+        self.chance.may_stop("sink.run")
         super().run(entry, firings)
         if self.chance.now("sink.run lost", 0.05):
             raise SinkError("[IO] no answer")
@@ -168,10 +196,12 @@ class FaultyFeed(MemoryFeed):
             self.clock.later(15)
 
     def version(self, table: Table) -> int:
+        self.chance.may_stop("feed.version")
         self.chance.fails("feed.version", 0.1)
         return super().version(table)
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        self.chance.may_stop("feed.read", begins=True)
         if self.chance.now("feed.read", 0.1):
             raise OSError("no space left on device")
         return super().read(table, span, request)
@@ -182,6 +212,7 @@ class FaultyConditions(AllHold):
         self.chance = chance
 
     def hold(self, questions: Sequence[Question]) -> Answers:
+        self.chance.may_stop("a condition", begins=True)
         if self.chance.now("a condition fails for good", 0.1):
             return Answers(failed={q.asked: Failure("[NO] never") for q in questions})
         return super().hold(questions)
@@ -192,6 +223,8 @@ class Simulation(Bench):
 
     text = BOOK
     steps = 30
+    stop_share = 0.25  # of the steps
+    planned = False  # whether the step has chosen a bucket
 
     def __init__(self, store: AnyStore, seed: int, hit: Counter[str]) -> None:
         self.chance = Chance(seed, hit)
@@ -213,20 +246,27 @@ class Simulation(Bench):
     def analyst(self) -> Analyst:
         return Analyst()
 
+    def stopped(self) -> bool:
+        return self.chance.stopping
+
+    def say(self, activity: Activity) -> None:
+        self.planned |= activity.state in (CATCHING_UP, STARTING)
+
     def restart(self) -> None:
+        self.chance.stopping = False
         super().restart()
         self.loop.runner.check = self.loop.ledger.lease.check
 
     def take_over(self) -> None:
         """Another engine goes on while this one is in a statement, or stands before a commit."""
-        mine = self.loop
+        mine, stopping, planned = self.loop, self.chance.stopping, self.planned
         self.begin()
         try:
             self.loop.bucket()
         except (Killed, EngineError, RuntimeError) as error:
             if not foreseen(error):
                 raise
-        self.loop = mine
+        self.loop, self.chance.stopping, self.planned = mine, stopping, planned
 
     def live(self) -> None:
         chance = self.chance.random
@@ -263,15 +303,32 @@ class Simulation(Bench):
 
     def step(self) -> None:
         """What one engine does until something fails; then it goes on, or another one begins."""
+        self.planned = False
+        self.chance.choose_stop(self.stop_share)
         try:
-            self.loop.bucket()
+            report = self.loop.bucket()
         except (Killed, EngineError, RuntimeError) as error:
             if not foreseen(error):
                 raise
-            if not isinstance(error, Killed) and not self.stale():
+            if not (isinstance(error, Killed) or self.stopped() or self.stale()):
                 with suppress(Killed, OutageError, RuntimeError):
                     return self.loop.recover()
             self.begin()
+        else:
+            if self.stopped():
+                self.end(report)
+
+    def end(self, report: BucketReport | None) -> None:
+        """A process that was asked to stop ends, and another one begins."""
+        if report is None and self.planned:
+            self.chance.hit["stopped before a transaction"] += 1
+        elif self.loop.runner.queues.count_due(self.clock.at):
+            self.chance.hit["stopped between entries"] += 1
+        elif report is not None:
+            self.chance.hit["stopped after all"] += 1
+        with suppress(Killed, EngineError, RuntimeError):
+            self.loop.finish()
+        self.begin()
 
     def stale(self) -> bool:
         try:

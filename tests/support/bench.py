@@ -5,7 +5,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 
 from tests.support.acting import Alone, executors
 from tests.support.analysts import EveryIdAnalyst
@@ -17,6 +17,7 @@ from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner, Targets
 from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Analyst, Conditions
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Answers, Question
@@ -47,7 +48,10 @@ class NoConditions:
 
 
 class Bench:
-    """A loop over memory and a store on disk; `restart` makes another one on the same."""
+    """A loop over memory and a store on disk; `restart` makes another one on the same. `stopped`:
+    whether it is asked to stop."""
+
+    stopped: Callable[[], bool] = staticmethod(lambda: False)
 
     def __init__(self, store: SqlStore, commits: int, text: str = BOOK) -> None:
         self.store, self.feed, self.sink = store, MemoryFeed(commits), MemorySink()
@@ -68,8 +72,8 @@ class Bench:
         self.sink.app_ids = store.app_ids
         self.epoch = store.of(book.name).lease.acquire("one", 600)
         self.ledger = ledger = store.of(book.name, self.epoch)
-        self.quarantine = quarantine(ledger.suspects, most=book.settings.strikes_max)
-        asked = WatchedConditions(self.conditions, self.quarantine)
+        most, stopped = book.settings.strikes_max, self.stopped
+        self.quarantine = quarantine(ledger.suspects, most=most, stopped=stopped)
         self.prepared: list[Mapping[str, str]] = []
         state = ledger.buckets.load()
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
@@ -81,9 +85,9 @@ class Bench:
             ledger=ledger,
             store_id=store.id,
             check_lease=ledger.lease.check,
-            feed=WatchedFeed(self.feed, self.quarantine, book),
-            conditions=asked,
-            asked_later=asked,
+            feed=WatchedFeed(self.feed, self.quarantine, book, stopped),
+            conditions=WatchedConditions(self.conditions, self.quarantine, stopped),
+            asked_later=WatchedConditions(self.conditions, self.quarantine),
             quarantine=self.quarantine,
             runner=Runner(
                 book,
@@ -97,7 +101,12 @@ class Bench:
             now=self.clock,
             instants=Instants(10 * SECOND),
             state=state,
+            stopped=stopped,
+            say=self.say,
         )
+
+    def say(self, activity: Activity) -> None:
+        """What it does from now on."""
 
     def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         self.prepared.append(schemas)

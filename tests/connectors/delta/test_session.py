@@ -11,7 +11,7 @@ import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
-from tests.conftest import INTERPRETED
+from tests.conftest import SPARK_CONF
 from tidegate.connectors.delta.session import check_session, new_session, start_session
 from tidegate.rules.errors import EngineError
 
@@ -22,7 +22,7 @@ ROOT = Path(__file__).parents[3]
 def test_a_cold_start_prints_nothing_to_stdout_and_leaves_nothing_behind(tmp_path: Path) -> None:
     script = (
         "from tidegate.connectors.delta.session import start_session\n"
-        f"spark = start_session(conf={INTERPRETED})\n"
+        f"spark = start_session(conf={SPARK_CONF})\n"
         "spark.sql('CREATE DATABASE d')\n"
         "spark.sql('CREATE TABLE d.t USING delta AS SELECT 1 AS a')\n"
         "import os\n"

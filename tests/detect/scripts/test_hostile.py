@@ -74,6 +74,7 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
     assert said in str(caught.value)
 
 
+@pytest.mark.parametrize("states", [1_000, pytest.param(5_000, marks=pytest.mark.long)])
 @pytest.mark.parametrize(
     "regex",
     [
@@ -82,6 +83,7 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
         ".* A() .{16}",
         ".* A() .{20000}",
         "((A())?){500} B()",
+        pytest.param("((A())?){1000} B()", marks=pytest.mark.long),
         pytest.param("(({ n = 1; })?){1000} A()", marks=pytest.mark.long),
         "(.* A() .{12} & .* B() .{12}) - (.* A() B() .{12})",
         "((.* A() .{8} & .* B() .{9})* - .{40})*",
@@ -93,8 +95,9 @@ def test_texts_that_are_refused(tmp_path: Path, regex: str, said: str) -> None:
     ],
     ids=lambda regex: regex[:30],
 )
-def test_automata_that_are_large(tmp_path: Path, regex: str) -> None:
-    found = run(tmp_path, f"{A}{{ n = 1; }} ({regex})", settings="{script_states_max: 1000}")
+def test_automata_that_are_large(tmp_path: Path, regex: str, states: int) -> None:
+    settings = f"{{script_states_max: {states}}}"
+    found = run(tmp_path, f"{A}{{ n = 1; }} ({regex})", settings)
     assert all(each["event"] == "$error" for each in found)
 
 

@@ -73,6 +73,16 @@ def test_scripts_with_parts_put_in_or_left_out() -> None:
     assert seen[False] > 1_000
 
 
+LARGER = [  # of those below that take seconds: read by the long suite
+    "in long A " + "(" * 50_000 + "A()" + ")" * 50_000,
+    "in long A A(x) { x = " + "-" * 5_000 + "1; }",
+    "in long A A(x) { " + "x > 1 ? " * 3_000 + "x = 1; }",
+    "in long A A()" + " | A()" * 5_000,
+    "in long A A() { " + "".join(f"x{n} = x{n + 1}; " for n in range(3_000)) + "x3000 = 1; }",
+    "in long A A() { " + "".join(f"y = x{n}; " for n in range(3_000)) + "}",
+]
+
+
 @pytest.mark.parametrize(
     "text",
     [
@@ -97,6 +107,7 @@ def test_scripts_with_parts_put_in_or_left_out() -> None:
         "in long A A(){" + "9" * 50_000 + "}",
         "in long A A(x) { x = " + "9" * 50_000 + "; }",
         "in long A A(x) { x = " + "9" * 50_000 + ".5; }",
+        *(pytest.param(text, marks=pytest.mark.long) for text in LARGER),
     ],
     ids=lambda text: f"{text[:24]}..{len(text)}",
 )
