@@ -43,8 +43,8 @@ os.environ.setdefault(
     " -XX:+UseSerialGC -XX:MetaspaceSize=400m",
 )
 
-# Likewise for the Java code that Spark writes for each query. VACUUM and RESTORE list their files in
-# ten thousand tasks otherwise: a minute each. Commands of their own keep all that.
+# Likewise for the Java code that Spark writes for each query. VACUUM and RESTORE list files in ten
+# thousand tasks otherwise, which takes a minute. Commands of their own keep all that.
 SPARK_CONF = {
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",

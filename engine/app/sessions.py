@@ -6,7 +6,8 @@ import logging
 import threading
 import time
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 
 from pyspark.sql import SparkSession
 
@@ -20,11 +21,24 @@ from tidegate.connectors.delta.session import (
 from tidegate.connectors.delta.watchdog import Watchdog, watched
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.text.logs import nobodys
-from tidegate.engine.quarantine.turns import GATE
+from tidegate.engine.quarantine.turns import GATE, Gate
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 HOUR_SECONDS = 3_600.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lifecycle:
+    """How a session is found, started, looked at, and ended."""
+
+    active: Callable[[], SparkSession | None] = SparkSession.getActiveSession
+    start: Callable[[str, Mapping[str, str]], SparkSession] = start_session
+    check: Callable[[SparkSession], None] = check_session
+    watch: Callable[[SparkSession], Watchdog | None] = watched
+    why_lost: Callable[[SparkSession], EngineError | None] = why_lost
+    discard: Callable[..., None] = discard_session
+    stop: Callable[[SparkSession], None] = stop_session
 
 
 class Sessions:
@@ -35,9 +49,18 @@ class Sessions:
     calls `again` starts another session; the second gets that one.
     """
 
-    def __init__(self, given: SparkSession | None, conf: Mapping[str, str]) -> None:
+    def __init__(
+        self,
+        given: SparkSession | None,
+        conf: Mapping[str, str],
+        lifecycle: Lifecycle | None = None,
+        gate: Gate = GATE,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
         self._spark = given
         self._conf = dict(conf)
+        self._lifecycle = lifecycle or Lifecycle()
+        self._gate, self._clock = gate, clock
         self.own = False  # started here
         self._lock = threading.Lock()
         self._restarts: deque[float] = deque()
@@ -47,10 +70,10 @@ class Sessions:
         """The session. Raises EngineError, see `start_session`."""
         with self._lock, nobodys():
             if self._spark is None:
-                self.own = SparkSession.getActiveSession() is None
+                self.own = self._lifecycle.active() is None
                 self._spark = self._started()
             else:
-                check_session(self._spark)
+                self._lifecycle.check(self._spark)
             return self._spark
 
     def again(self, ended: SparkSession, reason: EngineError, most: int) -> SparkSession:
@@ -60,32 +83,35 @@ class Sessions:
         allowed in an hour; 0 allows none of either. Raises `reason` where there were as many, and
         where the session is the user's.
         """
+        lifecycle = self._lifecycle
         with self._lock, nobodys():
             if self._spark is not None and self._spark is not ended:
                 return self._spark
             if not self.own or not most:
                 raise reason
-            counted = "what ran then is suspected" if GATE.take_blame() else self._counted(most)
+            counted = (
+                "what ran then is suspected" if self._gate.take_blame() else self._counted(most)
+            )
             if counted is None:
                 raise reason
             log.warning("%s\n    starting it again (%s)", reason.message, counted)
             if self._watchdog is not None:
                 self._watchdog.close()
-            discard_session(ended, with_java=why_lost(ended) is None)
+            lifecycle.discard(ended, with_java=lifecycle.why_lost(ended) is None)
             self._spark = None
             self._spark = self._started()
             failpoint("spark.restart")
             return self._spark
 
     def _started(self) -> SparkSession:
-        found = start_session("tidegate", self._conf)
+        found = self._lifecycle.start("tidegate", self._conf)
         if self.own:
-            self._watchdog = watched(found)
+            self._watchdog = self._lifecycle.watch(found)
         return found
 
     def _counted(self, most: int) -> str | None:
         """Count a restart that no suspect explains. None if there were `most` in the last hour."""
-        now = time.monotonic()
+        now = self._clock()
         while self._restarts and self._restarts[0] <= now - HOUR_SECONDS:
             self._restarts.popleft()
         if len(self._restarts) >= most:
@@ -99,5 +125,5 @@ class Sessions:
             if self._watchdog is not None:
                 self._watchdog.close()
             if self.own and self._spark is not None:
-                stop_session(self._spark)
+                self._lifecycle.stop(self._spark)
                 self._spark = None

@@ -7,52 +7,61 @@ from typing import Any
 
 import pytest
 
-from tidegate.engine.app import sessions as module
-from tidegate.engine.app.sessions import HOUR_SECONDS, Sessions
+from tidegate.engine.app.sessions import HOUR_SECONDS, Lifecycle, Sessions
 from tidegate.engine.quarantine.turns import Gate
 from tidegate.rules.errors import EngineError
 
 GONE = EngineError("spark-lost", "Spark is gone: killed", "run again")
 
 
-@pytest.fixture
-def started(monkeypatch: pytest.MonkeyPatch) -> list[Any]:
-    """The sessions that were started; those that were forgotten say so."""
-    found: list[Any] = []
+class Java:
+    """Starts sessions that say what became of them."""
 
-    def start(*_: object) -> Any:
-        found.append(SimpleNamespace(forgotten=False, stopped=False, watched=False))
-        return found[-1]
+    def __init__(self, *, active: bool = False) -> None:
+        self.started: list[Any] = []
+        self.with_java: list[bool] = []  # of the sessions that were forgotten
+        self.runs = False  # whether Java goes on where its session is of no use
+        self.lifecycle = Lifecycle(
+            active=lambda: SimpleNamespace() if active else None,  # type: ignore[arg-type]
+            start=self.start,
+            check=lambda _: None,
+            watch=self.watch,
+            why_lost=lambda _: None if self.runs else GONE,
+            discard=self.discard,
+            stop=self.stop,
+        )
 
-    monkeypatch.setattr(module, "start_session", start)
-    monkeypatch.setattr(module, "check_session", lambda _: None)
-    monkeypatch.setattr(module, "watched", lambda one: setattr(one, "watched", True))
-    monkeypatch.setattr(module, "why_lost", lambda _: GONE)
+    def start(self, *_: object) -> Any:
+        self.started.append(SimpleNamespace(forgotten=False, stopped=False, watched=False))
+        return self.started[-1]
 
-    def discard(one: Any, *, with_java: bool) -> None:
-        one.forgotten = not with_java
+    def watch(self, one: Any) -> None:
+        one.watched = True
 
-    monkeypatch.setattr(module, "discard_session", discard)
-    monkeypatch.setattr(module, "stop_session", lambda one: setattr(one, "stopped", True))
-    monkeypatch.setattr(module, "SparkSession", SimpleNamespace(getActiveSession=lambda: None))
-    return found
+    def discard(self, one: Any, *, with_java: bool) -> None:
+        one.forgotten = True
+        self.with_java.append(with_java)
+
+    def stop(self, one: Any) -> None:
+        one.stopped = True
 
 
-def test_engines_that_lose_one_session_get_one_other(started: list[Any]) -> None:
-    shared = Sessions(None, {})
+def test_engines_that_lose_one_session_get_one_other() -> None:
+    java = Java()
+    shared = Sessions(None, {}, java.lifecycle)
     first = shared.get()
     assert shared.get() is first
     second = shared.again(first, GONE, 1)
     assert shared.again(first, GONE, 1) is second  # the other engine, later
-    assert [one.forgotten for one in started] == [True, False]
+    assert [one.forgotten for one in java.started] == [True, False]
+    assert java.with_java == [False]
     shared.close()
-    assert [one.stopped for one in started] == [False, True]
+    assert [one.stopped for one in java.started] == [False, True]
 
 
-def test_there_are_so_many_in_an_hour(started: list[Any], monkeypatch: pytest.MonkeyPatch) -> None:
-    now = [1000.0]
-    monkeypatch.setattr(module.time, "monotonic", lambda: now[0])
-    shared = Sessions(None, {})
+def test_there_are_so_many_in_an_hour() -> None:
+    java, now = Java(), [1000.0]
+    shared = Sessions(None, {}, java.lifecycle, clock=lambda: now[0])
     last = shared.get()
     for _ in range(2):
         last = shared.again(last, GONE, 2)
@@ -62,26 +71,23 @@ def test_there_are_so_many_in_an_hour(started: list[Any], monkeypatch: pytest.Mo
     assert refused.value is GONE
     now[0] = 1000.0 + HOUR_SECONDS
     shared.again(last, GONE, 2)
-    assert len(started) == 4
+    assert len(java.started) == 4
 
 
-def test_a_users_session_is_not_started_again(started: list[Any]) -> None:
-    users: Any = SimpleNamespace(stopped=False)
-    shared = Sessions(users, {})
-    assert shared.get() is users
+def test_a_users_session_is_not_started_again() -> None:
+    java, users = Java(), SimpleNamespace(stopped=False)
+    shared = Sessions(users, {}, java.lifecycle)  # type: ignore[arg-type]
+    assert shared.get() is users  # type: ignore[comparison-overlap]
     with pytest.raises(EngineError):
-        shared.again(users, GONE, 3)
+        shared.again(users, GONE, 3)  # type: ignore[arg-type]
     shared.close()
     assert not users.stopped
-    assert not started
+    assert not java.started
 
 
-def test_g13_a_start_whose_suspect_is_known_costs_nothing(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
-    gate = Gate()
-    monkeypatch.setattr(module, "GATE", gate)
-    shared = Sessions(None, {})
+def test_g13_a_start_whose_suspect_is_known_costs_nothing() -> None:
+    java, gate = Java(), Gate()
+    shared = Sessions(None, {}, java.lifecycle, gate)
     last = shared.get()
     for _ in range(5):
         gate.died()
@@ -89,36 +95,29 @@ def test_g13_a_start_whose_suspect_is_known_costs_nothing(
     last = shared.again(last, GONE, 1)  # nobody is suspected of this one
     with pytest.raises(EngineError):
         shared.again(last, GONE, 1)
-    assert len(started) == 7
+    assert len(java.started) == 7
     gate.died()
     with pytest.raises(EngineError):
         shared.again(last, GONE, 0)  # never, it says
 
 
-def test_a_session_that_is_active_already_is_the_users(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_session_that_is_active_already_is_the_users() -> None:
     """It is neither watched, whose end is to kill Java, nor started again, nor stopped."""
-    active = SimpleNamespace(getActiveSession=lambda: SimpleNamespace())
-    monkeypatch.setattr(module, "SparkSession", active)
-    shared = Sessions(None, {})
+    java = Java(active=True)
+    shared = Sessions(None, {}, java.lifecycle)
     users = shared.get()
     with pytest.raises(EngineError):
         shared.again(users, GONE, 3)
     shared.close()
-    assert [(one.watched, one.stopped) for one in started] == [(False, False)]
+    assert [(one.watched, one.stopped) for one in java.started] == [(False, False)]
 
 
-def test_g13_a_java_whose_slots_are_held_ends_with_its_session(
-    started: list[Any], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_g13_a_java_whose_slots_are_held_ends_with_its_session() -> None:
     """Its tasks end only with it; one that has ended by itself is only forgotten."""
-    ended: list[bool] = []
-    monkeypatch.setattr(module, "discard_session", lambda _, *, with_java: ended.append(with_java))
-    shared = Sessions(None, {})
+    java = Java()
+    shared = Sessions(None, {}, java.lifecycle)
     last = shared.get()
-    for runs in (True, False):
-        monkeypatch.setattr(module, "why_lost", lambda _, runs=runs: None if runs else GONE)
+    for java.runs in (True, False):
         last = shared.again(last, GONE, 2)
-    assert ended == [True, False]
-    assert all(one.watched for one in started)
+    assert java.with_java == [True, False]
+    assert all(one.watched for one in java.started)

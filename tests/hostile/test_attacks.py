@@ -61,10 +61,7 @@ rules:
 """
 
 
-def test_g27_no_shell_is_run_by_validate(
-    judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
+def test_g27_no_shell_is_run_by_validate(judge: Judge, spark: SparkSession, tmp_path: Path) -> None:
     spark.sql(f"INSERT INTO delta.`{judge.folder}/accounts` VALUES (1, 1.0, false)")
     text, marker = BOOK.format(folder=judge.folder), tmp_path / "ran"
     for number, attack in enumerate(BY_SHELL.values()):
@@ -198,9 +195,8 @@ def test_refused_nodes_are_called_as_sql_has_them(kind: str, words: str) -> None
 
 
 def test_reads_are_what_actions_may_read_and_conditions_may_not(
-    judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: Judge, spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     spark.sql("CREATE DATABASE IF NOT EXISTS elsewhere")
     for name in ("rates", "secrets"):
         at = f"USING delta LOCATION '{tmp_path / name}'"
@@ -243,10 +239,8 @@ def test_g27_sql_in_a_target_is_judged_before_it_is_written(
     spark: SparkSession,
     owned: Path,
     tmp_path: Path,
-    monkeypatch: pytest.MonkeyPatch,
     what: str,
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     attacked = tmp_path / "attacked"
     shutil.copytree(judge.folder / "accounts", attacked / "accounts")
     shutil.copytree(owned, attacked / "alerts", ignore=shutil.ignore_patterns("*.crc"))
@@ -292,9 +286,8 @@ def test_g27_a_constraint_that_comes_later_stops_the_write(
 
 
 def test_g27_the_operator_may_let_in_a_function(
-    judge: Judge, spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    judge: Judge, spark: SparkSession, tmp_path: Path
 ) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: spark)
     spark.sql("CREATE DATABASE IF NOT EXISTS bank")
     spark.sql("CREATE FUNCTION bank.tax(x BIGINT) RETURNS BIGINT RETURN x * 2")
     text = BOOK.format(folder=judge.folder)

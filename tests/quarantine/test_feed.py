@@ -410,14 +410,14 @@ HIT: Counter[str] = Counter()
 
 
 @example_count(300)
-@given(seed=st.integers(0, 2**32), restarts=st.sampled_from([True, True, False]))
+@given(seed=st.integers(0, 2**32), restarts=st.sampled_from([True, True, True, False]))
 def check_random_poison(seed: int, restarts: bool) -> None:
     draw = random.Random(seed)
     share = draw.choice([0.002, 0.01])
-    kinds = draw.choices(["death", "overrun", "failure"], k=draw.randint(1, 3))
+    kinds = draw.choices(["death", "death", "overrun", "failure"], k=draw.randint(1, 3))
     versions: dict[int, list[tuple[int, str]]] = {}
     for version in range(1, draw.randint(2, 4)):
-        count = draw.choice([0, 1, 2, FANOUT, FANOUT + 1, 500])
+        count = draw.choice([0, 1, 2, FANOUT, FANOUT + 1, 500, 500, 500])
         versions[version] = [
             (n, draw.choice(kinds) if draw.random() < share else draw.choice(["good", "bad"]))
             for n in range(count)
@@ -442,5 +442,5 @@ def test_random_poison_is_found_row_by_row_whatever_ends_meanwhile() -> None:
     HIT.clear()
     check_random_poison()
     assert min(HIT[kind] for kind in POISON) >= 20, HIT
-    assert HIT["restarted"] >= 5, HIT
+    assert HIT["restarted"] >= 10, HIT
     assert HIT["several"] >= 10, HIT

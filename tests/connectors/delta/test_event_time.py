@@ -73,10 +73,7 @@ def test_g05_rows_stand_at_their_times_and_late_ones_are_rejected(lake: Lake) ->
     assert status["rejected_rows"] == 4
 
 
-def test_columns_of_other_types_are_named_before_anything_runs(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+def test_columns_of_other_types_are_named_before_anything_runs(lake: Lake) -> None:
     lake.create("orders", "id BIGINT, n BIGINT, at STRING")
     lake.create("requests", "id INT, more INT")
     lake.create("out", "what STRING, id BIGINT, most BIGINT, last BIGINT")

@@ -58,12 +58,9 @@ WRONG = [
 ]
 
 
-def test_every_kind_of_problem_is_named_in_one_run(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_every_kind_of_problem_is_named_in_one_run(lake: Lake) -> None:
     """Wrong columns, filters, conditions and actions, tables that are gone or have no feed; not
     what only follows from one of these."""
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
     lake.create("t", "id BIGINT, name STRING")
     lake.create("quiet", "id BIGINT", enableChangeDataFeed="false")
     lake.create("out", "id BIGINT")
@@ -77,10 +74,8 @@ def test_every_kind_of_problem_is_named_in_one_run(
     assert problems[-1].hint.endswith("without `event`")
 
 
-def test_an_instant_has_no_row_of_what_it_follows(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+@pytest.mark.usefixtures("spark")
+def test_an_instant_has_no_row_of_what_it_follows() -> None:
     book = """
         rulebook: b
         events: {paid: {signal: {amount: bigint}}}
@@ -95,10 +90,7 @@ def test_an_instant_has_no_row_of_what_it_follows(
     check_tables(rules.load(book.replace("+ [2", "; [2"), features=SIMULATED), spark_conf={})
 
 
-def test_key_columns_that_may_be_null_are_warned_of(
-    lake: Lake, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("tidegate.engine.app.tables.start_session", lambda *_: lake.spark)
+def test_key_columns_that_may_be_null_are_warned_of(lake: Lake) -> None:
     lake.create("t", "id BIGINT, sure BIGINT NOT NULL, name STRING")
     book = f"""
 rulebook: b
