@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import json
 import logging
+import shutil
 from collections.abc import Callable, Iterator, Mapping
 from decimal import Decimal
 from pathlib import Path
@@ -40,7 +41,7 @@ class Bench:
     """A runner over an SQLite store, at the time `now`, and the server that it sends to."""
 
     def __init__(self, url: str, receiver: Receiver, sink: FakeSink | None = None) -> None:
-        self.store = open_store(url, create=True)
+        self.store = open_store(url, create=False)
         self.receiver, self.sink, self.now = receiver, sink or FakeSink(), 0
         self.environment = dict(SECRETS)
         self.poster = WebhookPoster(receiver.hosts, 4, 2)
@@ -105,11 +106,12 @@ class Bench:
 
 
 @pytest.fixture
-def bench_of(tmp_path: Path) -> Iterator[Callable[..., Bench]]:
+def bench_of(tmp_path: Path, empty_store: Path) -> Iterator[Callable[..., Bench]]:
+    file = shutil.copy(empty_store, tmp_path / "store.db")
     opened: list[Bench] = []
 
     def make_bench(receiver: Receiver, sink: FakeSink | None = None) -> Bench:
-        opened.append(Bench(f"sqlite:///{tmp_path / 'store.db'}", receiver, sink))
+        opened.append(Bench(f"sqlite:///{file}", receiver, sink))
         return opened[-1]
 
     yield make_bench

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
@@ -24,10 +25,10 @@ NAME = "doors"
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
+def url(tmp_path: Path, empty_store: Path) -> str:
     """A store in which rule `passed` is parked, entry 1 is done, 2 dead and 3 held."""
-    url = f"sqlite:///{tmp_path / 'doors.db'}"
-    with open_store(url, create=True) as store:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'doors.db')}"
+    with open_store(url, create=False) as store:
         store.of(NAME).versions.register(SIGNALS + "  other: {on: opened}\n", None)
         epoch = store.of(NAME).lease.acquire(this_holder(), 60)
         fired = make.firings("passed")

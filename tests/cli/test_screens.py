@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 import time
 from collections.abc import Iterator
@@ -44,8 +45,8 @@ REMOTE = SIGNALS.replace(
 
 
 @pytest.fixture
-def url(tmp_path: Path) -> str:
-    return f"sqlite:///{tmp_path / 'doors.db'}"
+def url(tmp_path: Path, empty_store: Path) -> str:
+    return f"sqlite:///{shutil.copy(empty_store, tmp_path / 'doors.db')}"
 
 
 @pytest.fixture
@@ -53,7 +54,7 @@ def store(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[SqlStore]:
     """With a bucket in which rule `passed` fired twice."""
     monkeypatch.setenv("COLUMNS", "100")
     monkeypatch.setattr(screens, "bytes_text", lambda _: "1 MB")
-    with open_store(url, create=True) as store:
+    with open_store(url, create=False) as store:
         store.of(NAME).versions.register(SIGNALS, None)
         plan = make.plan(rulebook=NAME, activations={"passed": make.BEGIN})
         epoch = store.of(NAME).lease.acquire(HOLDER, 60)

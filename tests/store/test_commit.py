@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
+from multiprocessing import get_context
 from typing import Any
 
 import pyarrow as pa
@@ -129,15 +127,15 @@ def test_a_commit_that_fails_leaves_nothing(store: SqlStore, epoch: int, point: 
 def test_a_process_that_dies_around_the_commit(
     url: str, store: SqlStore, point: str, bucket: int, entries: int
 ) -> None:
-    script = (
-        "from tidegate.engine.store import open_store\n"
-        "from tests.store.test_commit import everything\n"
-        f"store = open_store({url!r}, create=False)\n"
-        "everything(store, store.of('bank').lease.acquire('child', 60))\n"
-    )
-    environment = {**os.environ, failpoints.VARIABLE: f"{point}=exit"}
-    ended = subprocess.run([sys.executable, "-c", script], env=environment, check=False)
-    assert ended.returncode == failpoints.EXIT_CODE
+    def child() -> None:
+        failpoints.arm(f"{point}=exit")
+        own = open_store(url, create=False)
+        everything(own, own.of("bank").lease.acquire("child", 60))
+
+    ended = get_context("fork").Process(target=child)
+    ended.start()
+    ended.join()
+    assert ended.exitcode == failpoints.EXIT_CODE
     assert store.of("bank").buckets.load().bucket == bucket
     assert len(store.of("bank").outbox.open_entries()) == entries
     assert len(make.unplaced(store)) == 1 - bucket

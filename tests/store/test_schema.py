@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import get_context
 from pathlib import Path
 
 import pytest
@@ -137,13 +136,17 @@ def test_a_newer_store_is_refused(url: str) -> None:
 
 
 def test_processes_that_start_together_make_one_store(url: str) -> None:
-    script = (
-        f"from tidegate.engine.store import open_store; print(open_store({url!r}, create=True).id)"
-    )
-    command = [sys.executable, "-c", script]
-    started = [subprocess.Popen(command, stdout=subprocess.PIPE, text=True) for _ in range(3)]
-    found = {process.communicate()[0] for process in started}
-    assert [process.returncode for process in started] == [0, 0, 0]
+    fork = get_context("fork")
+    ids = fork.SimpleQueue()
+    started = [
+        fork.Process(target=lambda: ids.put(open_store(url, create=True).id)) for _ in range(3)
+    ]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    assert [process.exitcode for process in started] == [0, 0, 0]
+    found = {ids.get() for _ in started}
     assert len(found) == 1
 
 
