@@ -25,6 +25,7 @@ class Turn:
         self._looks = 0
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
+        until(lambda: self._looks > 0 or self.begun.is_set())  # it stands in its queue
 
     def _run(self) -> None:
         try:
