@@ -100,8 +100,9 @@ def entries_for(
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
     entries = asked + list(_staged(sets))
     return tuple(
-        stamp.on(_admitted(_timed(_ordered(entry, order), rules, stamp), depth_max))
+        stamp.on(_admitted(_timed(replace(entry, turn=turn), rules, stamp), depth_max))
         for order, entry in enumerate(entries)
+        for turn in (replace(entry.turn, order=order),)
     )
 
 
@@ -189,10 +190,6 @@ def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
         for statement in one.statements:
             turn = Turn(stage=stage)
             yield Entry(one.rule.name, statement, one.ids, depth=one.depth, turn=turn)
-
-
-def _ordered(entry: Entry, order: int) -> Entry:
-    return replace(entry, turn=replace(entry.turn, order=order))
 
 
 def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Entry:

@@ -78,7 +78,8 @@ def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
         kind = codes.astype(np.int64)
     if span.snapshot:
         kind = np.full(len(kind), ChangeKind.SNAPSHOT, np.int64)
-    time = _instants(span)[version - span.first] if len(version) else _NO_ROWS
+    instants = [span.instants[v] for v in range(span.first, span.last + 1)]
+    time = np.array(instants, np.int64)[version - span.first] if len(version) else _NO_ROWS
     sorted_already = bool(np.all(version[1:] >= version[:-1]))
     order = None if sorted_already else np.argsort(version, kind="stable")
     return Changes(rows, before, version, kind, time, order)
@@ -103,7 +104,3 @@ def _pre_images(
         mask=kind != ChangeKind.UPDATE,
     )
     return rows.select(request.old).take(index)
-
-
-def _instants(span: TableRange) -> npt.NDArray[np.int64]:
-    return np.array([span.instants[v] for v in range(span.first, span.last + 1)], np.int64)

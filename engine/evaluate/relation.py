@@ -62,12 +62,13 @@ def parameter_relation(
     """
     d, rows = detections, _rows(detections)
     firing = pa.array(rows.firing)
+    occurred = gather(d, lambda _, batch: batch.time, np.empty(len(d.event_row), np.int64))
     called = pa.array([d.batches[event].event for event in d.events], pa.string())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "firing_id": ids.take(firing),
         "event_type": called.take(pa.array(d.event_code).take(rows.entry)),
         "label": _labels(d).take(rows.entry),
-        "occurred_at": _occurred(d).take(rows.entry),
+        "occurred_at": _instants(occurred).take(rows.entry),
         "started_at": _instants(d.start).take(firing),
         "detected_at": _instants(d.end).take(firing),
     }
@@ -142,10 +143,6 @@ def _labels(d: Detections) -> pa.Array:
     if d.label is None:
         return pa.nulls(len(d.event_row), pa.string())
     return pa.array(d.labels, pa.string()).take(pa.array(d.label, mask=d.label < 0))
-
-
-def _occurred(d: Detections) -> pa.Array:
-    return _instants(gather(d, lambda _, batch: batch.time, np.empty(len(d.event_row), np.int64)))
 
 
 def _instants(times: Int64) -> pa.Array:

@@ -157,7 +157,8 @@ def _prepare_rule(
         if isinstance(action, Switch):
             statements.append(SwitchStatement(action.rule, action.enabled, action=number))
             continue
-        types = _signal_types(rulebook, action) if isinstance(action, SignalAction) else {}
+        raised = rulebook.events[action.event] if isinstance(action, SignalAction) else None
+        types = raised.fields if isinstance(raised, SignalEvent) else {}
         try:
             reading = _read(rule, action, shape, analyst, types, resolve=True)
         except InputError as error:
@@ -298,11 +299,6 @@ def _with_fields(
         return SignalStatement(fields, types, group, action.event, action=number)
     own = action.url, action.secret, action.headers
     return WebhookStatement(fields, {}, group, *own, action=number)
-
-
-def _signal_types(rulebook: Rulebook, action: SignalAction) -> Mapping[str, str]:
-    event = rulebook.events[action.event]
-    return event.fields if isinstance(event, SignalEvent) else {}
 
 
 def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> tuple[str, ...]:

@@ -264,11 +264,7 @@ def _depths(d: Detections) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
     depths = np.ones(len(d), np.int32)
     if any(batch.depth is not None for batch in d.batches.values()):
         zeros = np.zeros(len(d.event_row) + 1, np.int32)  # one more, for the last empty segment
-        gather(d, _depth, zeros[:-1])
+        gather(d, lambda _, b: np.zeros(len(b)) if b.depth is None else b.depth, zeros[:-1])
         filled = np.diff(d.offsets) > 0
         depths[filled] += np.maximum.reduceat(zeros, d.offsets[:-1])[filled]
     return depths
-
-
-def _depth(_: str, batch: Batch) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    return batch.depth if batch.depth is not None else np.zeros(len(batch), np.int32)

@@ -72,7 +72,7 @@ def _columns(
                 (
                     column
                     for parameter, column in places[event.name].items()
-                    if _of(event, parameter) == name
+                    if (event.columns.get(parameter) if event.columns else parameter) == name
                 ),
                 None,
             )
@@ -82,8 +82,3 @@ def _columns(
         if one is not None and not more:
             found.append((name, one))
     return found
-
-
-def _of(event: TableEvent, parameter: str) -> str | None:
-    """The table's column that a parameter is."""
-    return event.columns.get(parameter) if event.columns else parameter

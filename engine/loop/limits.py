@@ -12,7 +12,6 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.core.state import MINUTE_MICROS, Fired, Parked, ParkingReason
 from tidegate.engine.core.values import Firings, Plan
@@ -52,7 +51,7 @@ def fired_lately(
         if one.now > since
     )
     counts = {
-        fired.rule: _through(fired)
+        fired.rule: len(fired.acted_on)
         for fired in firings
         if len(fired) and max(plan.watermark_before, _first(fired)) > since
     }
@@ -100,10 +99,6 @@ def parked_with_users(
         for user in sorted(detector.parked_with({rule}) - {rule, *parked}):
             found.setdefault(user, Parked(user, f"it uses {rule}", hint, instant))
     return tuple(found.values())
-
-
-def _through(fired: Firings) -> int:
-    return int(pc.sum(fired.through).as_py() or 0)
 
 
 def _first(fired: Firings) -> int:

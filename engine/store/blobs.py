@@ -52,16 +52,12 @@ def table_from_bytes(data: bytes) -> pa.Table:
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
     """The blob columns of `firings`. The outcomes of condition and damping are a blob of their own:
     deciding them later rewrites one byte a firing, and not the table."""
+    outcomes = {_CONDITION, DAMPED} & {*fired.firings.column_names}
     return {
-        "firings": table_to_bytes(_without_outcomes(fired)),
+        "firings": table_to_bytes(fired.firings.drop_columns([*outcomes])),
         "outcomes": outcomes_to_bytes(fired),
         "relation": table_to_bytes(fired.relation),
     }
-
-
-def _without_outcomes(fired: Firings) -> pa.Table:
-    names = [n for n in fired.firings.column_names if n not in (_CONDITION, DAMPED)]
-    return fired.firings.select(names)
 
 
 def outcomes_to_bytes(fired: Firings) -> bytes:

@@ -32,7 +32,10 @@ def open_schema(database: Database, *, create: bool) -> None:
     file = database.file
     if file is not None and not file.exists() and not create:
         raise _missing(database)
-    found = None if file is not None and not file.exists() else _read_version(database)
+    found = None
+    if file is None or file.exists():
+        with database.read() as connection:
+            found = version(connection)
     if found is None and create:
         migrate_schema(database)
         return
@@ -84,11 +87,6 @@ def version(connection: sa.Connection) -> str | None:
     if not sa.inspect(connection).has_table(_VERSIONS.name):
         return None
     return connection.execute(sa.select(_VERSIONS.c.version_num)).scalar_one_or_none()
-
-
-def _read_version(database: Database) -> str | None:
-    with database.read() as connection:
-        return version(connection)
 
 
 def _refuse_newer(database: Database, found: str) -> None:

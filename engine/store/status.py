@@ -141,7 +141,8 @@ def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> d
     held = row is not None and row.expires_at > now and not is_dead(row.holder)
     said, looked = Activity(STOPPED), Activity(STOPPED)
     if row is not None:
-        looked = _activity(row)
+        kept = {field.name: row._mapping[field.name] for field in fields(Activity)}
+        looked = Activity(**{**kept, "state": row.state or STARTING})
         said = looked if held else said
     ends = [at for at in (watermark, looked.seen_until) if at is not None]
     return {
@@ -163,11 +164,6 @@ def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> d
         "lease_until": json_text.instant(row.expires_at) if row is not None and held else None,
         "vanished": row.holder if row is not None and not held and row.expires_at > 0 else None,
     }
-
-
-def _activity(row: sa.Row[Any]) -> Activity:
-    said = {field.name: row._mapping[field.name] for field in fields(Activity)}
-    return Activity(**{**said, "state": row.state or STARTING})
 
 
 def seconds_since(instant: int | None, now: int) -> float:

@@ -190,11 +190,7 @@ def _of_type(ddl: str) -> tuple[Convert, Convert, pa.DataType]:
     """How a value that is not null is converted, how it is stored, and the Arrow type."""
     kind = arrow_type(ddl)
     plain = pa.types.is_integer(kind) or pa.types.is_string(kind) or pa.types.is_boolean(kind)
-    return _converter(kind), (_as_it_is if plain else stored_value), kind
-
-
-def _as_it_is(value: Any) -> Any:
-    return value
+    return _converter(kind), ((lambda value: value) if plain else stored_value), kind
 
 
 def _converter(kind: pa.DataType) -> Convert:
