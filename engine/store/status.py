@@ -50,25 +50,29 @@ class Status(Bound):
     ) -> dict[str, Any]:
         """The status of a rulebook, without values of the user's tables. Times are ISO 8601, UTC.
 
-        `state`, `doing`          see `lifecycle.Activity`
-        `behind`                  what is visible and not taken, from the last engine that
-                                  looked; its fields are None before the first look
-        `looked_at`, `seen_until` when an engine looked at its sources last; up to when nothing
-                                  visible is left to take (the last bucket ended at `watermark`)
-        `losing_ground_since`     since when buckets take longer than what arrives meanwhile, or
-        None `stopped`                 why the engine stopped, None if it did not `vanished`
-        the holder of a lease that ended without being given back `standby`                 the
-        holder that waits for the lease `fired`, `condition_failed`, `damped`, `dead` the counts of
-        `totals.Total`, purged firings included `adjusted_commits`        how many commits were
-        moved in time (G1), purged ones included; `moved`: the last of them `rejected_rows`
-        how many rows were rejected, purged ones included `misfires`                by clock, how
-        many occurrences were missed and passed over `rules`                   by rule its counts,
-        its unfinished entries, and what it carries `entries`                 the first unfinished
-        ones of each state; a pending one with an error has failed and will be tried again;
-        `commands`: the ways past a held or dead one `quarantined`             texts that ended
-        Spark's Java or overran their deadline twice `undeclared_signals` signals that wait for a
-        rulebook that declares their event type `asked_for`, `answered`   requests of operators that
-        wait, and the last ones carried out
+        `state`, `doing`      see `lifecycle.Activity`
+        `behind`              what is visible and not taken, from the last engine that looked; its
+                              fields are None before the first look
+        `looked_at`           when an engine looked at its sources last
+        `seen_until`          up to when nothing visible is left to take, though the last bucket
+                              ended at `watermark`
+        `losing_ground_since` since when buckets take longer than what arrives meanwhile, or None
+        `stopped`             why the engine stopped, None if it did not
+        `vanished`            the holder of a lease that ended without being given back
+        `standby`             the holder that waits for the lease
+        `fired`, .. `dead`    the counts of `totals.Total`, purged firings included
+        `adjusted_commits`    how many commits were moved in time (G1), purged ones included
+        `moved`               the last of these commits
+        `rejected_rows`       how many rows were rejected, purged ones included
+        `misfires`            by clock, how many occurrences were missed and passed over
+        `rules`               by rule its counts, its unfinished entries, and what it carries
+        `entries`             the first unfinished ones of each state; a pending one with an error
+                              has failed and will be tried again; `commands`: the ways past a held
+                              or dead one
+        `quarantined`         texts that ended Spark's Java or overran their deadline twice
+        `undeclared_signals`  signals that wait for a rulebook that declares their event type
+        `asked_for`           requests of operators that wait
+        `answered`            the last requests that were carried out or answered
 
         `declared`, `rules`, `texts`: the signals, rules and texts of the rulebook now, if known. An
         entry of a rule that is gone can only be skipped; other texts are left out of `quarantined`.
