@@ -21,8 +21,8 @@ from tidegate.engine.detect.events.occurrences.instances import (
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """`paths`: so long after the end of what a stream has (its start if `from_start`), the
-    terminators added one after the other."""
+    """The instants at which to look. Each path is a stream and some terminators: they are added,
+    one after the other, to the end of each instance of the stream (`from_start`: to its start)."""
 
     paths: tuple[tuple[int, tuple[After, ...]], ...] = ()
     from_start: bool = False
@@ -31,8 +31,8 @@ class Where:
 def instants(
     where: Where, arrived: Sequence[Instances], waiting: Instances, keys: Int32, moment: Moment
 ) -> tuple[Instances, Instances]:
-    """The instants up to the watermark, and those to come. `waiting` are those to come so far;
-    `keys` all there are: what is of every key is looked at for each of them."""
+    """The instants up to the watermark, and the later ones. `waiting` are the later ones of the
+    step before. `keys` are all keys; an instant of every key counts for each of them."""
     parts = [waiting]
     for number, path in where.paths:
         part = arrived[number]

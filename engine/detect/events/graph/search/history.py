@@ -21,9 +21,14 @@ Initiator = int | tuple[int]
 
 @dataclass
 class History:
-    """One key. `coming` has not happened yet; `unused` has, and is not consumed. `used` are the
-    consumed occurrences, `initiated` those that have initiated. `older`: an occurrence is consumed
-    with every one of its event type that is no later."""
+    """One key at one instant.
+
+    coming      the streams that have not happened yet
+    unused      the streams that have happened and are not consumed
+    used        the consumed occurrences
+    initiated   the occurrences and instants that have initiated
+    older       whether a consumed occurrence takes along all of its event type that are not later
+    """
 
     tree: x.Expression
     coming: Streams
@@ -43,13 +48,13 @@ class History:
         self._note(self.used)
 
     def advance(self, now: int, oldest: int) -> None:
-        """Let what happens up to `now` happen; what starts before `oldest` is of no use."""
+        """Moves on to the instant `now`. Items that end before `oldest` are dropped."""
         self.now = now
         self.unused.move(now, self.coming, self._held)
         self.unused.forget(oldest)
 
     def ending(self, values: Values[V]) -> dict[int, V]:
-        """D in some semiring, by start."""
+        """D as values of a semiring: start -> value."""
         return self._search(values).ending(self.tree) if self._may_end() else {}
 
     def upto(self, tree: x.Expression, values: Values[V]) -> Mapping[Interval, V]:

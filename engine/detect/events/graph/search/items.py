@@ -1,4 +1,4 @@
-"""What is searched: the occurrences that one key has not consumed at one instant."""
+"""The streams of a search: the occurrences that one key has not consumed at one instant."""
 
 from __future__ import annotations
 
@@ -51,8 +51,8 @@ class Streams:
                 del stream[: bisect_left(stream, oldest, key=lambda item: item.end)]
 
     def move(self, now: int, coming: Streams, held: Callable[[Item], bool]) -> None:
-        """Take what is held and ends by `now` out of `coming`, whose streams are in descending
-        order."""
+        """Takes the items that end by `now` out of `coming`, whose streams are in descending order,
+        and keeps those that are `held`."""
         for streams, later in ((self.events, coming.events), (self.given, coming.given)):
             for stream, source in zip(streams, later, strict=True):
                 while source and source[-1].end <= now:

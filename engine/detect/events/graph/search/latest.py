@@ -19,12 +19,12 @@ from tidegate.rules.expressions import nodes as x
 
 
 def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> list[Instances]:
-    """Of each stream the last occurrence of a key, and the last one before each start that what
-    must follow it may have.
+    """The occurrences that are carried. Of each stream and key these are the last one, and the last
+    one before each pending start of what must follow it.
 
-    Whatever holds an earlier one is less than the same with the later one (S1), and when that is
-    consumed, the earlier one is too: the context consumes every older occurrence of the type. So no
-    more is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
+    An instance with an earlier occurrence is less than the same with a later one (S1). And `recent`
+    consumes the earlier one together with the later. So no more is carried than in `restricted`
+    (semantics 4): a few occurrences, whatever arrives.
     """
     ordered = [_by_rank(part, moment) for part in streams]
     marks: list[Bools] = [np.zeros(len(part), dtype=np.bool_) for part in ordered]
@@ -35,8 +35,8 @@ def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> 
 def _mark(
     node: x.Expression, before: Pending, streams: Sequence[Instances], marks: list[Bools], keys: int
 ) -> Pending:
-    """Mark what the greatest instance up to now, and that before each start, is made of; returns
-    its pending starts."""
+    """Marks the occurrences of the greatest instance up to now, and of the greatest one before each
+    start in `before`. Returns the pending starts of `node`."""
     if isinstance(node, Leaf):
         part = streams[node.stream]
         found, last = last_before(part, before.key, before.start, keys)

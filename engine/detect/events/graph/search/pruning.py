@@ -1,4 +1,4 @@
-"""Streams that are only looked at, as long as they matter."""
+"""Pruning of the streams that are only looked at: intervals that no longer matter are dropped."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ Looking = tuple[int, int | After]
 def pruned(
     looked: Sequence[Instances], oldest: int, windows: Collection[Looking]
 ) -> list[Instances]:
-    """The intervals that may be inside an instance that starts at `oldest` or later: those that
-    start no earlier. Of `windows` also each a that is not closed before, and each c that ends
-    later."""
+    """The intervals that may matter to an instance that starts at `oldest` or later. These are the
+    intervals that start at `oldest` or later. Of `windows` also each c that ends then, and each a
+    whose window is still open then."""
     keep = [part.start >= oldest for part in looked]
     within = [part.end >= oldest for part in looked]
     for number in {number for pair in windows for number in pair if isinstance(number, int)}:

@@ -1,8 +1,8 @@
 """The exact search: D, the instances of an expression that end now, in some semiring of values.
 
-Works on relations (start, end) -> value: all that an operator asks of its operands is their
-intervals, so it is enough to keep one value for each (Carlson & Lisper's policy `rem` keeps one for
-each end, which is right for `restricted` alone).
+It works on relations (start, end) -> value. Operators ask their operands only for intervals, so one
+value for each interval is enough. (Carlson & Lisper's policy `rem` keeps one instance for each end,
+which is enough for `restricted` only.)
 """
 
 from __future__ import annotations
@@ -120,8 +120,8 @@ class Search(Generic[V]):
         return found
 
     def _any(self, count: int, parts: Sequence[Relation[V]], whole: bool) -> Relation[V]:
-        """The unions of one instance each of `count` of the parts, one of which ends now unless
-        `whole`: such parts go first, so that little is united with none of them."""
+        """The unions of one instance each of `count` of the parts. Unless `whole`, one of them ends
+        now. Parts with such an instance go first, so that few unions without one are made."""
         fresh = parts if whole else [self._now_only(part) for part in parts]
         order = sorted(range(len(parts)), key=lambda n: not fresh[n])
         last = max((i for i, n in enumerate(order) if fresh[n]), default=-1)
@@ -199,7 +199,7 @@ class Search(Generic[V]):
     def _pairs(
         self, first: x.Expression, then: x.Expression, whole: bool, free: Callable[[int, int], bool]
     ) -> Relation[V]:
-        """a u b with e(a) < s(b), and nothing in the way from e(a) to e(b)."""
+        """The unions a u b with e(a) < s(b), if the span from e(a) to e(b) is `free`."""
         if isinstance(then, After):
             return self._until(first, then, whole, free)
         found: Relation[V] = {}

@@ -21,8 +21,9 @@ Pair = tuple[Interval, Entries]
 
 @dataclass(frozen=True, slots=True)
 class Selecting:
-    """`how` as written. `at_end`: what is detected at the end of its span, so long after its start.
-    `longest`: how long a pair, and an operand, can be at most, microseconds; None: no bound."""
+    """A selection over a tree. `how`: as the rule wrote it. `at_end`: the span after whose end a
+    pair is detected; None: it is detected at once. `longest`: the longest span of a pair and of an
+    operand, microseconds; None: there is no bound."""
 
     how: Selection
     at_end: After | None
@@ -61,9 +62,10 @@ def selecting(how: Selection, tree: x.Expression, longest: tuple[int, int] | Non
 
 
 def choose(history: History, by: Selecting) -> Iterator[Found]:
-    """Runs of one operand uninterrupted by the other (duplicate lists) are paired, each with the
-    next one only or with every later one; of a run the first, the last or all are taken that have a
-    partner, then of their partners. Only with `repeat` what is detected is consumed.
+    """Pairs the runs of the operands. A run is uninterrupted by the other operand (a duplicate
+    list). It is paired with the next run, or with every later one. Of its members that have a
+    partner the first, the last or all are taken; then the same of their partners. Detections are
+    consumed only with `repeat`.
 
     A pair must be an instance of the whole expression: filters act first.
     """

@@ -1,8 +1,9 @@
 """A rule's expression as the exact search reads it: its leaves are numbered streams.
 
-A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them. What
-is only looked at (the b of `a - b`) is a stream of intervals: what `restricted` keeps of it decides
-as all of it does, for an instance with a later start ends inside wherever another one does.
+A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them. An
+operand that is only looked at (the b of `a - b`) is a stream of intervals. The intervals that
+`restricted` keeps are enough: of those with one end it keeps the latest start, and if that one lies
+outside an instance, so do all others with that end.
 """
 
 from __future__ import annotations
@@ -81,9 +82,12 @@ _LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
 
 @dataclass
 class Reading:
-    """The streams of an expression with these roles, as they are met: `events` are event types,
-    `given` what is the same whatever is consumed, each with its first role; `looked` what is only
-    looked at."""
+    """Reads an expression with these roles, and numbers its streams as they are met.
+
+    events   event type -> its first role
+    given    operand that is the same whatever is consumed -> its first role
+    looked   operand that is only looked at
+    """
 
     zone: str
     roles: tuple[Role, ...]
@@ -122,7 +126,7 @@ class Reading:
 
 
 def _numbered(known: dict[T, int], new: T, role: int) -> tuple[int, int]:
-    """The number of a stream, known or new, and how far its first role is before `role`."""
+    """The number of a stream, known or new, and the distance from its first role to `role`."""
     first = known.setdefault(new, role)
     return [*known].index(new), role - first
 
@@ -163,8 +167,11 @@ def _each_lasting(operands: Iterable[x.Expression]) -> Iterator[Leaf]:
 
 
 def ends(e: x.Expression) -> Iterator[tuple[Leaf, tuple[After, ...]]]:
-    """Where instances can end, whatever is consumed: so long after the end of an instance of these
-    leaves, the terminators to be added one after the other."""
+    """The instants at which instances can end, whatever is consumed, as pairs: a leaf, and the
+    terminators to be added one after the other to the end of an occurrence of it.
+
+    Example: `(a ; b) ; [d]` gives (b, [d]).
+    """
     match e:
         case Leaf():
             yield e, ()
