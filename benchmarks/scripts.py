@@ -15,7 +15,7 @@ from benchmarks.figure import Figure
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.scripts import run as runs
 from tidegate.engine.detect.scripts.program import Script
-from tidegate.engine.detect.scripts.run import Runner
+from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.rules import eventscript
 
 EVENTS = 1_000_000
@@ -64,8 +64,8 @@ PAPER_LATENCY = 9.7  # us
 GROUPS = {"1": 1, "100": 100, "10k": 10_000, "1m": 1_000_000}
 
 
-def runner(text: str) -> Runner:
-    return Runner(Script("bench", eventscript.read(text)[0]), 0)
+def runner(text: str) -> ScriptRunner:
+    return ScriptRunner(Script("bench", eventscript.read(text)[0]), 0)
 
 
 def batch(count: int, groups: int | None = None) -> Batch:
@@ -80,17 +80,17 @@ def batch(count: int, groups: int | None = None) -> Batch:
     return Batch("A", time, number, pa.table(columns), ids)
 
 
-def step(of: Runner, given: Batch) -> None:
+def step(of: ScriptRunner, given: Batch) -> None:
     of.step(Carried(), {"A": given}, int(given.time[-1]))
 
 
-def buckets(of: Runner, parts: list[Batch]) -> None:
+def buckets(of: ScriptRunner, parts: list[Batch]) -> None:
     carried = Carried()
     for part in parts:
         carried = of.step(carried, {"A": part}, int(part.time[-1])).carried
 
 
-def stages(of: list[Runner], given: Batch) -> None:
+def stages(of: list[ScriptRunner], given: Batch) -> None:
     """Each stage takes what the one before emits."""
     batch: Batch | None = given
     for each in of:

@@ -23,7 +23,7 @@ import pyarrow.compute as pc
 import sqlalchemy as sa
 
 from benchmarks.figure import Figure, median_seconds
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.values import Carried, Firings, Plan
 from tidegate.engine.store import SqlStore, id_runs, open_store
 from tidegate.engine.store import tables as t
@@ -178,7 +178,7 @@ def firings(folder: Path) -> Figure:
         for bucket in range(1, ROUNDS + 1):
             at = bucket * 3_600 * SECOND
             plan = Plan("bench", bucket, at - 3_600 * SECOND, at, now=at)
-            taken = Taken(plan, Carried(), {}, firings=(_fired(bucket, at),))
+            taken = StoredBucket(plan, Carried(), {}, firings=(_fired(bucket, at),))
             seconds.append(median_seconds([partial(buckets.commit, taken)]))
     middle = statistics.median(seconds)
     return Figure("store: a bucket of 100,000 firings, in half seconds", middle / 0.5, 1.0)

@@ -23,7 +23,7 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.columns.ids import as_binary, as_hex
 from tidegate.engine.core.entries import Entry, Outcome, Turn
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.statement import WebhookStatement
 from tidegate.engine.core.values import Carried, Firings, Plan
 from tidegate.engine.store import open_store
@@ -115,7 +115,7 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
                 fired = _firings(bucket, firings // BUCKETS)
                 entry = Entry("r", hook, turn=Turn(stage=None))
                 plan = Plan("bench", bucket, bucket - 1, bucket, bucket)
-                taken = Taken(plan, Carried(), {}, (fired,), (entry,))
+                taken = StoredBucket(plan, Carried(), {}, (fired,), (entry,))
                 runner.add(ledger.buckets.commit(taken), [fired])
                 done += runner.work(_Nothing(), patient=bucket == BUCKETS)  # type: ignore[arg-type]
             seconds = time.perf_counter() - begun

@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.cascades import cascade_warnings
 from tidegate.rules.checks.cross_checks import check
 from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
@@ -35,7 +35,7 @@ def validated(
     return load_rulebook(file, settings, None, SIMULATED, _only_simulated, functions=functions)
 
 
-def _only_simulated(book: Book, limits: Settings, report: Report) -> None:
+def _only_simulated(book: Draft, limits: Settings, report: Report) -> None:
     """Warn of what `run` refuses."""
     found = Report()
     refuse_unbuilt(book, limits, frozenset(), found)
@@ -50,7 +50,7 @@ def load_rulebook(
     settings: Mapping[str, str],
     file: str | None,
     features: frozenset[str],
-    doubt: Callable[[Book, Settings, Report], None] | None = None,
+    doubt: Callable[[Draft, Settings, Report], None] | None = None,
     *,
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,

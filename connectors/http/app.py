@@ -28,7 +28,7 @@ from tidegate.connectors.http.writer import FullError, Writer
 from tidegate.engine.control.signals import declared_signals
 from tidegate.engine.core.lifecycle import STARTING, STOPPING, Activity
 from tidegate.engine.core.signing import SIGNATURE
-from tidegate.engine.store.posts import Posted, Taken
+from tidegate.engine.store.posts import IdConflict, Posted
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 from tidegate.rules.model import Rulebook, Settings, SignalEvent
 
@@ -194,7 +194,7 @@ class App:
             raise busy("too many signals wait to be written") from None
         except EngineError:
             raise busy("the store cannot be written now") from None
-        if isinstance(written, Taken):
+        if isinstance(written, IdConflict):
             path = f"[{written.number}]" if len(posted.ids) > 1 else ""
             message = f"id {written.id!r} stands for another event or other fields"
             hint = "an id means one occurrence: give a new one, or none"

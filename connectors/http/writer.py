@@ -12,15 +12,15 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from tidegate.engine.store import SqlStore
-from tidegate.engine.store.posts import Posted, Taken
+from tidegate.engine.store.posts import IdConflict, Posted
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 GROUP_SIGNALS = 20_000  # a transaction with so many takes no further request
 WAITING_SIGNALS_MAX = 200_000
 PAUSE_SECONDS = 0.001  # between two transactions, so that another program's may begin
-Answer = int | Taken | EngineError
-Future = asyncio.Future[int | Taken]
+Answer = int | IdConflict | EngineError
+Future = asyncio.Future[int | IdConflict]
 
 
 class FullError(Exception):

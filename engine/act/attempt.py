@@ -11,7 +11,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.act.executors import Executor, NoEffectError, Present, SomeFailedError
+from tidegate.engine.act.executors import CurrentRules, Executor, NoEffectError, SomeFailedError
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome, Progress
 from tidegate.engine.core.event_names import Edge, EventKey
@@ -37,20 +37,20 @@ class Attempts:
     outbox: Outbox
     now: Callable[[], int]
 
-    def make(self, waiting: Waiting, all_firings: Firings, present: Present) -> Outcome:
+    def make(self, waiting: Waiting, all_firings: Firings, current: CurrentRules) -> Outcome:
         """Make one attempt. Returns its outcome. Raises OutageError if the store or a table is
         away, EngineError for what ends the engine. A stop before it began leaves the entry as it
         is."""
         firings = firings_of_entry(waiting.entry, all_firings)
         try:
-            return self.told(self._tried(waiting, firings, present), firings, present)
+            return self.told(self._tried(waiting, firings, current), firings, current)
         except StoppedError:
             return Outcome(waiting.entry, waiting.entry.progress)
 
-    def told(self, outcome: Outcome, firings: Firings, present: Present) -> Outcome:
+    def told(self, outcome: Outcome, firings: Firings, current: CurrentRules) -> Outcome:
         """The outcome with the signals for rules that watch the action. `firings`: the entry's."""
         entry = outcome.entry
-        watched = present.watched(entry.rule)
+        watched = current.watched(entry.rule)
         if not watched or not entry.is_action:
             return outcome
         ends, fails = (
@@ -59,10 +59,10 @@ class Attempts:
         )
         return replace(outcome, ends=ends, fails=fails)
 
-    def _tried(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+    def _tried(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
         entry, executor = waiting.entry, self.executors[waiting.entry.kind]
         try:
-            return executor.attempt(waiting, firings, present)
+            return executor.attempt(waiting, firings, current)
         except NoEffectError as error:
             outcome = self.failed(entry, Failure(str(error)), error.fate)
         except SomeFailedError as error:

@@ -1,5 +1,5 @@
 """The protocols of attempts: `Executor`, one for each kind of entry (`engine.act.kinds`), and
-`Present`, the rules as they are now."""
+`CurrentRules`, the rules as they are now."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ class SomeFailedError(SinkError):
         self.after_seconds = after_seconds
 
 
-class Present(Protocol):
+class CurrentRules(Protocol):
     """The rules as they are now, for entries that were stored before."""
 
     def asked(self, entry: Entry, firings: Firings) -> Outcome:
@@ -84,7 +84,7 @@ class Present(Protocol):
 class Executor(Protocol):
     """Does the entries of one kind. May be called from several threads at once."""
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
         """Try an entry for all of its `firings`. Returns the outcome `done`. Raises SinkError or
         NoEffectError if it fails."""
         ...

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Sequence
 import pyarrow.compute as pc
 
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.values import Firings, Moved
@@ -18,7 +18,7 @@ MOVED_TOLD_MAX = 10  # commits of a bucket; the others are counted
 MOVED_WARNED_MICROS = 1_000_000  # less than this is how clocks differ, and tables under load
 
 
-def tell(taken: Taken) -> None:
+def tell(taken: StoredBucket) -> None:
     """Log a bucket once it is committed, without values of the user's tables."""
     for parked in taken.parked:
         log.error("%s is parked: %s; %s", parked.rule, parked.reason, parked.hint)

@@ -16,7 +16,7 @@ from functools import partial
 from typing import Protocol
 
 from tidegate.engine.act.attempt import Attempts, edge_signals, firings_of_entry
-from tidegate.engine.act.executors import Executor, Present
+from tidegate.engine.act.executors import CurrentRules, Executor
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
@@ -102,7 +102,7 @@ class Runner:
 
     def work(
         self,
-        present: Present,
+        current: CurrentRules,
         stopped: Callable[[], bool] = lambda: False,
         *,
         patient: bool = False,
@@ -120,8 +120,8 @@ class Runner:
         self._looked_at = self.now()
         while True:
             if not stopped():
-                self._do_otherwise(present)
-                self._start(present)
+                self._do_otherwise(current)
+                self._start(current)
             awaited = [
                 f for f, w in self._running.items() if patient or w.entry.turn.stage is not None
             ]
@@ -133,7 +133,7 @@ class Runner:
             if not ended:
                 break
             tried += len(ended)
-            done += self._settle([self._outcome(future, present) for future in ended])
+            done += self._settle([self._outcome(future, current) for future in ended])
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
         return done
@@ -146,7 +146,7 @@ class Runner:
         again = self.queues.next_due(self._looked_at)
         return min([*times, *([] if again is None else [again])], default=None)
 
-    def carry_out(self, control: Control, present: Present) -> None:
+    def carry_out(self, control: Control, current: CurrentRules) -> None:
         """Skip or redrive an entry, as an operator asked. Raises as `work` does."""
         number = int(control.subject)
         entry = self.ledger.outbox.entry(number)
@@ -154,21 +154,21 @@ class Runner:
         if entry is not None and number in {w.entry.number for w in self._running.values()}:
             found = f"entry {number} is being tried just now: ask again"
         elif entry is not None:
-            found = pass_over(control, entry, self._sealed, present.renewed)
+            found = pass_over(control, entry, self._sealed, current.renewed)
             failpoint("pass.sealed")
         if isinstance(found, str):
             log.warning("%s %s: %s", control.kind, control.subject, found)
             self.ledger.controls.answer(control.id, found)
         else:
-            self._settle([self._told(found, present)])
+            self._settle([self._told(found, current)])
 
-    def purge(self, rule: str, present: Present) -> int:
+    def purge(self, rule: str, current: CurrentRules) -> int:
         """Seal the open entries of a rule, and make them dead (G24). Entries that cannot be sealed
         stay open. Alternatives are dropped. Running attempts are waited for. Returns how many
         entries were closed. Raises as `work` does."""
         wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
         if running:
-            self._settle([self._outcome(future, present) for future in running])
+            self._settle([self._outcome(future, current) for future in running])
         for entry in [e for e in self._timed.values() if e.rule == rule]:
             self.ledger.outbox.do_otherwise(entry, ())
             del self._timed[entry.number]
@@ -176,18 +176,18 @@ class Runner:
         for waiting in [w for w in self.queues if w.entry.rule == rule]:
             outcome = self._purged(waiting)
             if outcome is not None:
-                self._settle([self._told(outcome, present)])
+                self._settle([self._told(outcome, current)])
                 ended += 1
         return ended
 
-    def _told(self, outcome: Outcome, present: Present) -> Outcome:
+    def _told(self, outcome: Outcome, current: CurrentRules) -> Outcome:
         """The outcome of a skip, a redrive or a purge, with the signals for rules that watch the
         action."""
         entry = outcome.entry
-        if not present.watched(entry.rule):
+        if not current.watched(entry.rule):
             return outcome
         own = firings_of_entry(entry, self._firings(entry))
-        return self.attempts.told(outcome, own, present)
+        return self.attempts.told(outcome, own, current)
 
     def _purged(self, waiting: Waiting) -> Outcome | None:
         """The outcome of an entry that is purged; None if it could still land."""
@@ -205,7 +205,7 @@ class Runner:
         progress = entry.progress.finished("dead", "purged: its rule was disabled")
         return Outcome(entry, progress)
 
-    def _start(self, present: Present) -> None:
+    def _start(self, current: CurrentRules) -> None:
         """Start the entries that may run now, as long as threads are free."""
         running = [waiting.entry for waiting in self._running.values()]
         busy = Counter(id(self._hands(entry)) for entry in running)
@@ -217,9 +217,9 @@ class Runner:
             self.check()
             failpoint("action.before")
             firings = self._firings(waiting.entry)
-            self._begin(waiting.entry, firings, present)
+            self._begin(waiting.entry, firings, current)
             running.append(waiting.entry)
-            future = hands.submit(partial(self.attempts.make, waiting, firings, present))
+            future = hands.submit(partial(self.attempts.make, waiting, firings, current))
             self._running[future] = waiting
             if waiting.entry.turn.stage is None:
                 future.add_done_callback(lambda _: self.wake())
@@ -235,14 +235,14 @@ class Runner:
         self._timed |= {e.number: e for e in stored if e.otherwise_at is not None}
         self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
 
-    def _do_otherwise(self, present: Present) -> None:
+    def _do_otherwise(self, current: CurrentRules) -> None:
         """Store the alternatives of entries that were not done in time. Each firing has one at most
         (G23)."""
         now = self.now()
         for entry in [e for e in self._timed.values() if (e.otherwise_at or 0) <= now]:
             if entry.number in self._timed:
                 self.check()
-                made = self.ledger.outbox.do_otherwise(entry, present.otherwise(entry))
+                made = self.ledger.outbox.do_otherwise(entry, current.otherwise(entry))
                 failpoint("otherwise.after")
                 same = [n for n, e in self._timed.items() if e.same_set(entry)]
                 for number in same:
@@ -252,19 +252,19 @@ class Runner:
                     log.warning(told, entry.rule, entry.number)
                 self._put(made)
 
-    def _begin(self, entry: Entry, firings: Firings, present: Present) -> None:
+    def _begin(self, entry: Entry, firings: Firings, current: CurrentRules) -> None:
         """Tell that an action begins, to the rules that watch it."""
-        watched = present.watched(entry.rule)
+        watched = current.watched(entry.rule)
         if watched and not entry.progress.attempts and entry.is_action:
             own = firings_of_entry(entry, firings)
             told = edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now())
             self.ledger.signals.tell(told)
 
-    def _outcome(self, future: Future[Outcome], present: Present) -> Outcome:
+    def _outcome(self, future: Future[Outcome], current: CurrentRules) -> Outcome:
         self._running.pop(future)
         outcome = future.result()
         failpoint("action.after_commit")
-        return outcome if outcome.answers is None else present.damped(outcome)
+        return outcome if outcome.answers is None else current.damped(outcome)
 
     def _sealed(self, entry: Entry) -> Fate:
         """Seal an entry. Returns its fate. An entry that was never sent needs no seal; a seal would

@@ -18,7 +18,7 @@ from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.connectors.scheduler import Wakeup
 from tidegate.engine.app.adopt import MICROS_PER_DAY
-from tidegate.engine.app.parts import Parts, open_parts
+from tidegate.engine.app.parts import EngineParts, open_parts
 from tidegate.engine.app.preconditions import allowed, check_clock, load_allowed, told_of_failure
 from tidegate.engine.app.rehearsal import rehearse
 from tidegate.engine.app.reload import Changes, RulebookFile, absolute
@@ -110,7 +110,7 @@ class Engine(Requests):
         self._interrupted = False  # by an error: what the loop knows may be older than the store
         self._wakeup: Wakeup | None = None
         self._lease: LeaseKeeper | None = None
-        self._parts: Parts | None = None
+        self._parts: EngineParts | None = None
         self._quarantine: Quarantine | None = None
 
     def __enter__(self) -> Self:
@@ -415,13 +415,13 @@ class Engine(Requests):
             before.close(parts)
         return parts.version
 
-    def _checked_parts(self) -> Parts:
+    def _checked_parts(self) -> EngineParts:
         """Those of the rulebook as it is, where no loop runs."""
         self._say(Activity(STARTING, CHECKING))
         with doing(CHECKING):
             return self._opened_parts(self.rulebook)
 
-    def _opened_parts(self, book: Rulebook) -> Parts:
+    def _opened_parts(self, book: Rulebook) -> EngineParts:
         return open_parts(
             book,
             self._store,

@@ -42,7 +42,7 @@ from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
-from tidegate.engine.loop.compiled_rulebook import digests_of, make_basis
+from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
@@ -72,7 +72,7 @@ class Lake:
 
 
 @dataclass(frozen=True, slots=True)
-class Parts:
+class EngineParts:
     """The loop and what it works with. `version`: number of the rulebook's text."""
 
     loop: Loop
@@ -86,7 +86,7 @@ class Parts:
         self.poster.close()
         self.lake.catalog.jobs.cancel()
 
-    def close(self, successor: Parts | None = None) -> None:
+    def close(self, successor: EngineParts | None = None) -> None:
         """Close everything, except a lake that the successor also uses."""
         self.stack.close()
         if successor is None or successor.lake.stack is not self.lake.stack:
@@ -102,10 +102,10 @@ def open_parts(
     policy: Policy,
     wake: Callable[[], None],
     stopped: Callable[[], bool],
-    before: Parts | None = None,
+    before: EngineParts | None = None,
     *,
     quarantined: Callable[[Slots, int], Quarantine],
-) -> Parts:
+) -> EngineParts:
     """Opens and checks all parts, then registers the rulebook; nothing can fail after that.
 
     `before`: the parts of the text that ran until now. `quarantined`: from the slots of the Spark
@@ -148,12 +148,12 @@ def open_parts(
             return WatchedConditions(asked, quarantine, ends)
 
         proven = proven_rules(given, ran)
-        basis = make_basis(book, digests, lake.schemas, state.activations, prepare, proven)
-        targets = basis.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
+        compiled = first_compiled(book, digests, lake.schemas, state.activations, prepare, proven)
+        targets = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
         check_store(book, store, markers, targets & catalog.locations.keys())
         loop = Loop(
-            basis=basis,
+            compiled=compiled,
             prepare=prepare,
             ledger=ledger,
             store_id=store.id,
@@ -175,7 +175,7 @@ def open_parts(
             given.text, absolute(given.file), given.added, given.files
         )
         fresh.pop_all()
-        return Parts(loop, version, lake, poster, stack.pop_all())
+        return EngineParts(loop, version, lake, poster, stack.pop_all())
 
 
 def open_lake(

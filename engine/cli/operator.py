@@ -113,7 +113,12 @@ def firings(
     at: At,
 ) -> None:
     """What fired, for which rows, and what became of it: the newest."""
-    from tidegate.engine.control.firings import Chosen, count_detections, list_firings, show_entry
+    from tidegate.engine.control.firings import (
+        FiringFilter,
+        count_detections,
+        list_firings,
+        show_entry,
+    )
 
     url, name = at.url, at.name
     if entry is not None:
@@ -122,7 +127,7 @@ def firings(
             raise click.UsageError("--entry excludes all other choices")
         output.entry(show_entry(url, name, entry), as_json=at.as_json)
         return
-    chosen = Chosen(
+    chosen = FiringFilter(
         rule,
         pairs(key, "--key"),
         state,

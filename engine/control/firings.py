@@ -18,7 +18,7 @@ _ID = re.compile("[0-9a-f]{6,32}")
 
 
 @dataclass(frozen=True, slots=True)
-class Chosen:
+class FiringFilter:
     """Which firings to list. None: no restriction.
 
     rule: of one rule. key: with these values of key columns, as texts. state: with an entry in this
@@ -66,7 +66,7 @@ class Chosen:
 def list_firings(
     url: str,
     name: str | None,
-    chosen: Chosen = Chosen(),
+    chosen: FiringFilter = FiringFilter(),
 ) -> Iterator[Mapping[str, Any]]:
     """`tidegate firings`: a mapping for each, with the fields of `language.md` 3."""
     with open_store(url, create=False) as store:

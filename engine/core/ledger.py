@@ -15,7 +15,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.lifecycle import Activity
-from tidegate.engine.core.state import State, Taken
+from tidegate.engine.core.state import State, StoredBucket
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
 
@@ -71,7 +71,7 @@ class Buckets(Protocol):
 
     def load(self) -> State: ...
 
-    def commit(self, taken: Taken) -> tuple[Entry, ...]:
+    def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         """Everything of a bucket in one transaction. Places the signals, stores cursors, W,
         plan, carried instances, firings, and entries; returns the entries with their numbers, in
         their order. `EngineError('bucket-order')` unless the bucket is the one after the last,

@@ -56,7 +56,7 @@ class Parked:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class StoredBucket:
     """A bucket as it is stored, in one transaction (step 3).
 
     `digests`: by rule that is active after the bucket, the digest of what it detects with. Other
@@ -86,7 +86,7 @@ class Taken:
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class SourceSnapshot:
     """What was visible at one time: the latest version of each source, when the last signal was
     received, and the controls that a bucket carries out. Timers up to `now` are visible, too. A
     reset of a table that raises no events is left out: it waits until the table does."""

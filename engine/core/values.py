@@ -351,7 +351,7 @@ class Reading:
     unmarked: bool = False
 
 
-class Asked(NamedTuple):
+class QuestionKey(NamedTuple):
     """Identifies a question within a bucket: the rule, what is asked (`if`, `fire`, `rearm`), and
     the versions of the tables that it reads."""
 
@@ -382,9 +382,9 @@ class Question:
     entry: int = 0
 
     @property
-    def asked(self) -> Asked:
+    def asked(self) -> QuestionKey:
         """What tells it apart from the bucket's other questions."""
-        return Asked(self.rule, self.asks, frozenset(self.versions.items()))
+        return QuestionKey(self.rule, self.asks, frozenset(self.versions.items()))
 
 
 @dataclass(frozen=True, slots=True)
@@ -409,7 +409,7 @@ class Answers:
     answer."""
 
     held: frozenset[str] = frozenset()
-    failed: Mapping[Asked, Failure] = field(default_factory=dict)
+    failed: Mapping[QuestionKey, Failure] = field(default_factory=dict)
     fires: frozenset[str] = frozenset()
     rearms: frozenset[str] = frozenset()
 

@@ -22,7 +22,7 @@ from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import Emissions
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
-from tidegate.engine.detect.scripts.run import Runner
+from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
 from tidegate.rules import model
 from tidegate.rules.analysis.graph import in_order, uses_of
@@ -156,7 +156,7 @@ class _Link:
     ) -> None:
         compiled, most = script_of(book, script), book.settings.state_partitions
         self.script = script
-        self.runner = Runner(
+        self.runner = ScriptRunner(
             compiled, activations[script.name], sources_of(book, script), taking.ranking, most
         )
         self._taking = taking

@@ -48,7 +48,7 @@ _NOTHING = Load()
 
 
 @dataclass(frozen=True, slots=True)
-class Detected:
+class BucketDetections:
     """What a bucket's step found, the rules and scripts that a limit stopped on the way, and what
     the scripts did."""
 
@@ -58,7 +58,7 @@ class Detected:
     scripted: Scripted
 
 
-class Detecting:
+class BucketDetector:
     """What detects for one rulebook: its scripts, then the detector of all rules, which sees what
     the scripts emit. Both carry their state in the same tables, told apart by name."""
 
@@ -139,7 +139,9 @@ def _of_scripts(tables: Tables) -> Tables:
     return {name: table for name, table in tables.items() if name.startswith(PREFIX)}
 
 
-def detect(detecting: Detecting, state: State, bucket: Bucket, limits: Settings) -> Detected:
+def detect(
+    detector: BucketDetector, state: State, bucket: Bucket, limits: Settings
+) -> BucketDetections:
     """One step. A rule that reaches a limit is parked, and the others go on without it; so is a
     script that runs away. Raises `FloodError` where the step did not reach the plan's watermark,
     unless that stays where it was: then timers of a rule that was parked are overdue, and no cut
@@ -149,19 +151,19 @@ def detect(detecting: Detecting, state: State, bucket: Bucket, limits: Settings)
     parked: dict[str, Parked] = {}
     while True:
         try:
-            (found, carried, reached), scripted = detecting.step(
+            (found, carried, reached), scripted = detector.step(
                 bucket, state.carried, before | parked.keys(), limits
             )
         except RuleLimitError as error:
             at = plan.watermark_before + 1
-            for rule in detecting.detector.parked_with({error.rule}) - before:
+            for rule in detector.detector.parked_with({error.rule}) - before:
                 reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
             if reached < plan.watermark and plan.watermark > plan.watermark_before:
                 raise FloodError(reached)
             stopped = (*parked.values(), *scripted.parked)
-            return Detected(found, carried, stopped, scripted)
+            return BucketDetections(found, carried, stopped, scripted)
 
 
 @dataclass(frozen=True, slots=True)

@@ -16,8 +16,8 @@ from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.occurrences.comparison import incomparable
 from tidegate.engine.detect.events.occurrences.concatenation import both
-from tidegate.engine.detect.events.occurrences.occurrence_table import read_log, wrong
-from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches, of_log
+from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences, wrong
+from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches, of_table
 from tidegate.engine.detect.events.step import result
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
@@ -44,8 +44,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     """
     book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
     book = replace(book, python=load_policy(None).python)
-    log = read_log(occurrences)
-    line = of_log(log)
+    log = read_occurrences(occurrences)
+    line = of_table(log)
     edges = action_edges(book)
     for event in line.counts:
         if event not in edges:

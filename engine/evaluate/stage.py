@@ -20,7 +20,6 @@ from tidegate.engine.core.ports import Conditions
 from tidegate.engine.core.text.logs import ASKING, begin
 from tidegate.engine.core.values import (
     Answers,
-    Asked,
     Batch,
     Detections,
     Failure,
@@ -28,6 +27,7 @@ from tidegate.engine.core.values import (
     Int64,
     Plan,
     Question,
+    QuestionKey,
     Reading,
     UInt64,
     Unasked,
@@ -133,7 +133,7 @@ def _with_dead(
 def _ask(questions: Sequence[Question], conditions: Conditions) -> Answers:
     """The answers to questions. Those that fail are asked again, up to ATTEMPTS times in all."""
     said = Answers()
-    failed: dict[Asked, Failure] = {}
+    failed: dict[QuestionKey, Failure] = {}
     left = list(questions)
     for attempt in range(1, ATTEMPTS + 1 if left else 1):
         begin(ASKING, len(left))

@@ -10,7 +10,7 @@ from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.schemas import covers
 from tidegate.engine.core.values import Plan
-from tidegate.engine.detect.stage import Detecting, digest_of
+from tidegate.engine.detect.stage import BucketDetector, digest_of
 from tidegate.engine.evaluate.action_events import watched
 from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.analysis.graph import later_ones
@@ -24,14 +24,14 @@ run with the same texts before (`engine.evaluate.requirements.prepare`)."""
 
 
 @dataclass(frozen=True, slots=True)
-class Basis:
+class CompiledRulebook:
     """Rulebook, schemas, prepared statements, capture, detector, digests: from the reading of a
-    bucket to its last action all of it is of one piece. A bucket that needs another basis (a rule
+    bucket to its last action all of it is of one piece. A bucket that needs another one (a rule
     is activated, a table has a new column) makes it before it reads anything; the loop takes it
     over when the bucket's transaction is committed, or stays with the one it had.
 
     `schemas`: JSON, by table that raises events. `digests`: by active rule or script, of what it
-    detects with. `activations`: by rule or script. `detecting`: None until the first plan activates
+    detects with. `activations`: by rule or script. `detector`: None until the first plan activates
     what is new.
     `watched`: by rule, the events of its action that some rule names. `later`: `later_ones`.
     """
@@ -42,7 +42,7 @@ class Basis:
     prepared: Prepared
     capture: Capture
     activations: Mapping[str, int]
-    detecting: Detecting | None = None
+    detector: BucketDetector | None = None
     watched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     later: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
@@ -53,19 +53,19 @@ class Basis:
         return frozenset(s.target for rule in rules for s in rule.statements if s.target)
 
 
-def make_basis(
+def first_compiled(
     rulebook: Rulebook,
     digests: Mapping[str, str],
     schemas: Mapping[str, str],
     activations: Mapping[str, int],
     prepare: Prepare,
     proven: Collection[str] = (),
-) -> Basis:
-    """The first basis of a run. Raises InputError with everything that is wrong with the SQL."""
+) -> CompiledRulebook:
+    """The first one of a run. Raises InputError with everything that is wrong with the SQL."""
     prepared = prepare(schemas, proven)
     active = {rule: activations[rule] for rule in digests if rule in activations}
     capture = Capture(rulebook, prepared.needs)
-    return Basis(
+    return CompiledRulebook(
         rulebook,
         digests,
         schemas,
@@ -77,24 +77,24 @@ def make_basis(
     )
 
 
-def basis_for(basis: Basis, plan: Plan, prepare: Prepare) -> Basis:
-    """The basis of a plan's bucket: this one, unless it is the first, which activates rules, or the
-    plan crosses a commit that gives a table columns which this one does not know."""
+def compiled_for(compiled: CompiledRulebook, plan: Plan, prepare: Prepare) -> CompiledRulebook:
+    """The compiled rulebook of a plan's bucket: this one, unless it is the first, which activates
+    rules, or the plan crosses a commit that gives a table columns which this one does not know."""
     grown = {
         span.table: span.cursor.schema
         for span in plan.ranges
-        if not covers(basis.schemas.get(span.table), span.cursor.schema)
+        if not covers(compiled.schemas.get(span.table), span.cursor.schema)
     }
     if grown:
-        schemas = {**basis.schemas, **grown}
-        prepared = _prepared_anew(prepare, schemas, basis, sorted(grown))
-        capture = Capture(basis.rulebook, prepared.needs)
-        basis = replace(basis, schemas=schemas, prepared=prepared, capture=capture)
-    if basis.detecting is None or plan.activations:
-        activations = {**basis.activations, **plan.activations}
-        detecting = Detecting(basis.rulebook, activations, basis.prepared.needs)
-        basis = replace(basis, activations=activations, detecting=detecting)
-    return basis
+        schemas = {**compiled.schemas, **grown}
+        prepared = _prepared_anew(prepare, schemas, compiled, sorted(grown))
+        capture = Capture(compiled.rulebook, prepared.needs)
+        compiled = replace(compiled, schemas=schemas, prepared=prepared, capture=capture)
+    if compiled.detector is None or plan.activations:
+        activations = {**compiled.activations, **plan.activations}
+        detector = BucketDetector(compiled.rulebook, activations, compiled.prepared.needs)
+        compiled = replace(compiled, activations=activations, detector=detector)
+    return compiled
 
 
 def detects(rule: Rule) -> str:
@@ -127,10 +127,10 @@ def without_edited(state: State, book: Rulebook, digests: Mapping[str, str]) -> 
 
 
 def _prepared_anew(
-    prepare: Prepare, schemas: Mapping[str, str], basis: Basis, grown: list[str]
+    prepare: Prepare, schemas: Mapping[str, str], compiled: CompiledRulebook, grown: list[str]
 ) -> Prepared:
     try:
-        return prepare(schemas, basis.rulebook.rules.keys())
+        return prepare(schemas, compiled.rulebook.rules.keys())
     except InputError as error:
         names = ", ".join(f"`{name}`" for name in grown)
         raise EngineError(

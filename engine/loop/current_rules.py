@@ -14,14 +14,15 @@ from tidegate.engine.core.ports import Conditions, Feed, QuarantinedError, SinkE
 from tidegate.engine.core.values import Answers, Firings
 from tidegate.engine.evaluate.damping.damper import Damper
 from tidegate.engine.evaluate.stage import decided, questions_of
-from tidegate.engine.loop.compiled_rulebook import Basis
+from tidegate.engine.loop.compiled_rulebook import CompiledRulebook
 
 
 @dataclass(frozen=True, slots=True)
-class Present:
-    """Implements `engine.act.run.Present` by a basis; tables are seen at their latest versions."""
+class CurrentRules:
+    """Implements `engine.act.executors.CurrentRules` by a compiled rulebook; tables are seen at
+    their latest versions."""
 
-    basis: Basis
+    compiled: CompiledRulebook
     store_id: str
     conditions: Conditions
     feed: Feed
@@ -29,12 +30,12 @@ class Present:
     now: Callable[[], int]
 
     def asked(self, entry: Entry, firings: Firings) -> Outcome:
-        """See `engine.act.executors.Present`."""
-        rule = self.basis.rulebook.rules.get(entry.rule)
+        """See `engine.act.executors.CurrentRules`."""
+        rule = self.compiled.rulebook.rules.get(entry.rule)
         if rule is None:
             raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
         answers = Answers()
-        if questions := questions_of(self.basis.prepared.rules[rule.name], firings.relation):
+        if questions := questions_of(self.compiled.prepared.rules[rule.name], firings.relation):
             latest = {name: self._latest(name) for q in questions for name in q.tables}
             asked = [replace(q, versions=latest, entry=entry.number) for q in questions]
             answers = self.conditions.hold(asked)
@@ -47,8 +48,8 @@ class Present:
         return replace(done(entry), successors=successors, firings=firings, answers=answers)
 
     def damped(self, outcome: Outcome) -> Outcome:
-        """See `engine.act.executors.Present`."""
-        rule = self.basis.rulebook.rules.get(outcome.entry.rule)
+        """See `engine.act.executors.CurrentRules`."""
+        rule = self.compiled.rulebook.rules.get(outcome.entry.rule)
         if rule is None or outcome.firings is None or outcome.answers is None:
             return outcome
         firings, memory = self.damper.damp_rule(outcome.firings, rule, outcome.answers)
@@ -63,15 +64,15 @@ class Present:
 
     def _successors(self, entry: Entry, firings: Firings) -> tuple[Entry, ...]:
         """The entries of a rule's actions that take the place of its condition's."""
-        rule = self.basis.rulebook.rules[entry.rule]
+        rule = self.compiled.rulebook.rules[entry.rule]
         made = entries_for(
             [firings],
             {},
-            self.basis.rulebook.rules,
-            self.basis.prepared.statements,
-            self.basis.rulebook.settings.max_cascade_depth,
-            self._stamp(*(s.target for s in self.basis.prepared.statements[rule.name])),
-            self.basis.later,
+            self.compiled.rulebook.rules,
+            self.compiled.prepared.statements,
+            self.compiled.rulebook.settings.max_cascade_depth,
+            self._stamp(*(s.target for s in self.compiled.prepared.statements[rule.name])),
+            self.compiled.later,
             decided=True,
         )
         ids = tuple(firings.acted_on.hex_ids().to_pylist())
@@ -87,26 +88,26 @@ class Present:
 
     def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
         """The entries of the alternative of the entry's rule, none if it has none any more."""
-        statements = self.basis.prepared.otherwise.get(entry.rule, ())
-        depth_max = self.basis.rulebook.settings.max_cascade_depth
+        statements = self.compiled.prepared.otherwise.get(entry.rule, ())
+        depth_max = self.compiled.rulebook.settings.max_cascade_depth
         return alternative(
             entry, statements, depth_max, self._stamp(*(s.target for s in statements))
         )
 
     def watched(self, rule: str) -> frozenset[str]:
         """The events of the rule's action that some rule names, as `end_of pay`."""
-        return self.basis.watched.get(rule, frozenset())
+        return self.compiled.watched.get(rule, frozenset())
 
     def renewed(self, entry: Entry) -> Entry | str:
         """The entry that takes another one's place, with the present text of its action; or why
         there is none."""
-        rule = self.basis.rulebook.rules.get(entry.rule)
+        rule = self.compiled.rulebook.rules.get(entry.rule)
         if rule is None:
             return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"
         fresh = replace(entry, number=0, progress=Progress())
         if entry.kind == "condition":
             return self._stamp().on(fresh)
-        prepared = self.basis.prepared
+        prepared = self.compiled.prepared
         statements = prepared.otherwise if entry.alternative else prepared.statements
         now = next((s for s in statements[rule.name] if s.action == entry.statement.action), None)
         if now is None:
@@ -119,11 +120,11 @@ class Present:
 
     def _stamp(self, *targets: str | None) -> Stamp:
         latest = {name: self._latest(name) for name in targets if name is not None}
-        return Stamp(self.store_id, self.basis.rulebook.name, latest, self.now())
+        return Stamp(self.store_id, self.compiled.rulebook.name, latest, self.now())
 
     def _latest(self, table: str) -> int:
         with looking_at_tables():
-            return self.feed.version(self.basis.rulebook.tables[table])
+            return self.feed.version(self.compiled.rulebook.tables[table])
 
 
 def _of_some(entry: Entry, depths: Mapping[str, int]) -> Entry | None:

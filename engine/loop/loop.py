@@ -35,18 +35,23 @@ from tidegate.engine.core.ledger import Arrivals, Ledger, Unplaced
 from tidegate.engine.core.lifecycle import IDLE, STARTING, WAITING, Activity
 from tidegate.engine.core.outage import check_room, looking_at_tables
 from tidegate.engine.core.ports import Conditions, Feed, StoppedError
-from tidegate.engine.core.state import BucketReport, Parked, Seen, State, Taken
+from tidegate.engine.core.state import BucketReport, Parked, SourceSnapshot, State, StoredBucket
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import STAGES, Stage, stage_of
 from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.partitions import next_due
-from tidegate.engine.detect.stage import Detecting, detect
+from tidegate.engine.detect.stage import BucketDetector, detect
 from tidegate.engine.evaluate.damping.damper import Damper
 from tidegate.engine.evaluate.samples import AsOf, Sampler
 from tidegate.engine.evaluate.stage import evaluate
-from tidegate.engine.loop.compiled_rulebook import Basis, Prepare, basis_for, without_edited
-from tidegate.engine.loop.current_rules import Present
+from tidegate.engine.loop.compiled_rulebook import (
+    CompiledRulebook,
+    Prepare,
+    compiled_for,
+    without_edited,
+)
+from tidegate.engine.loop.current_rules import CurrentRules
 from tidegate.engine.loop.limits import fired_lately, parked_by_limits
 from tidegate.engine.loop.pace import Pace
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -64,11 +69,11 @@ _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries 
 class Loop:
     """Buckets of one rulebook under one lease. Not for use by several threads.
 
-    `basis` and `state` are what the last committed bucket left; they change together, once its
+    `compiled` and `state` are what the last committed bucket left; they change together, once its
     transaction is committed. `store_id` is part of every marker.
     """
 
-    basis: Basis
+    compiled: CompiledRulebook
     prepare: Prepare
     ledger: Ledger
     store_id: str
@@ -97,12 +102,12 @@ class Loop:
     reload_asked: bool = field(default=False, init=False)
 
     def __post_init__(self) -> None:
-        book = self.basis.rulebook
-        self.state = without_edited(self.state, book, self.basis.digests)
+        book = self.compiled.rulebook
+        self.state = without_edited(self.state, book, self.compiled.digests)
         self._sources = sources(book)
         self._clocks = Clocks(running_clocks(book), book.settings)
         self._damper = Damper(self.ledger.damping)
-        self.targets.wrote(self.basis.targets)
+        self.targets.wrote(self.compiled.targets)
         self.targets.make_ready()
         self.runner.load(self.ledger.outbox.open_entries())
 
@@ -113,7 +118,7 @@ class Loop:
         `bucket` does."""
         if self.state.watermark is not None or self.stopped():
             return None
-        heads = self._list(self.basis.rulebook, self.state, self.now(), ()).heads.values()
+        heads = self._list(self.compiled.rulebook, self.state, self.now(), ()).heads.values()
         if any(head.snapshot for head in heads):
             return None
         return self.bucket(until=0) if any(not head.commits for head in heads) else None
@@ -155,7 +160,7 @@ class Loop:
             if plan is None:
                 return None
             try:
-                basis, taken = self._take(plan)
+                compiled, taken = self._take(plan)
             except FloodError as short:
                 until = short.reached
                 continue
@@ -167,7 +172,7 @@ class Loop:
                 failed = stuck(plan, error)
                 failed.__cause__ = error
             else:
-                return self._act(self._commit(basis, taken))
+                return self._act(self._commit(compiled, taken))
             failures += 1
             if failures >= FAILURES_BEFORE_HALVING:
                 until = half(plan)
@@ -190,7 +195,7 @@ class Loop:
     def finish(self) -> None:
         """Wait for the detached entries that run already, and settle them. Where the engine stops,
         say what is left."""
-        self.runner.work(self._present(), lambda: True, patient=True)
+        self.runner.work(self._current(), lambda: True, patient=True)
         left = sum(waiting.entry.state == "pending" for waiting in self.runner.queues)
         if left and self.stopped():
             is_open = f"{counted(left, 'entry', 'entries')} {'is' if left == 1 else 'are'} open"
@@ -199,7 +204,7 @@ class Loop:
     @property
     def full(self) -> bool:
         """Whether so many entries are open that nothing more is taken until some are done (G13)."""
-        return len(self.runner.queues) >= self.basis.rulebook.settings.outbox_entries_max
+        return len(self.runner.queues) >= self.compiled.rulebook.settings.outbox_entries_max
 
     @property
     def wait_seconds(self) -> float | None:
@@ -224,25 +229,25 @@ class Loop:
         """Go on from what the store has, after it or a table was away: a transaction whose answer
         was lost may have been committed. Raises OutageError while it is still away."""
         found = self.ledger.buckets.load()
-        self.state = without_edited(found, self.basis.rulebook, self.basis.digests)
+        self.state = without_edited(found, self.compiled.rulebook, self.compiled.digests)
         failpoint("recover.loaded")
         self.runner.load(self.ledger.outbox.open_entries())
         active = self.state.activations
-        digests = {r: active[r] for r in self.basis.digests if r in active}
-        self.basis = replace(self.basis, activations=digests, detecting=None)
+        digests = {r: active[r] for r in self.compiled.digests if r in active}
+        self.compiled = replace(self.compiled, activations=digests, detector=None)
 
-    def visible(self) -> Seen:
+    def visible(self) -> SourceSnapshot:
         """What stands in tables and inbox now."""
         now, arrived = self._look()
         controls = self._controls(arrived)
-        rulebook, state = with_resets(self.basis.rulebook, self.state, controls)
+        rulebook, state = with_resets(self.compiled.rulebook, self.state, controls)
         listing = self._list(rulebook, state, now, controls)
         with looking_at_tables():
             versions = {t: self.feed.version(rulebook.tables[t]) for t in listing.heads}
         carried_out = (c.id for c in controls if _carried_out_by_a_bucket(c, listing))
-        return Seen(now, versions, arrived.last_received, frozenset(carried_out))
+        return SourceSnapshot(now, versions, arrived.last_received, frozenset(carried_out))
 
-    def done(self, seen: Seen) -> bool:
+    def done(self, seen: SourceSnapshot) -> bool:
         """Whether buckets hold all that was seen, as far as the rulebook still looks at it."""
         watermark = self.state.watermark
         if watermark is None or any(
@@ -294,13 +299,13 @@ class Loop:
     def _run(self, *, patient: bool = False) -> int:
         """Run the entries that are due; returns how many were done."""
         with self._timed("act"):
-            return self.runner.work(self._present(), self.stopped, patient=patient)
+            return self.runner.work(self._current(), self.stopped, patient=patient)
 
     def _carry_out(self, arrived: Arrivals) -> int:
         """What operators asked for and no bucket carries out; how much that was."""
         done = 0
         controls = self._controls(arrived)
-        book = self.basis.rulebook
+        book = self.compiled.rulebook
         quarantined = self.quarantine.rules(book.rules)
         answers = switched(controls, self.state, book, quarantined).answers
         for control in controls:
@@ -310,18 +315,18 @@ class Loop:
                 self.reload_asked = True
                 continue
             if control.kind in _OF_ENTRIES:
-                self.runner.carry_out(control, self._present())
+                self.runner.carry_out(control, self._current())
                 done += 1
                 continue
             if control.kind == "disable" and control.option == "purge":
-                done += self.runner.purge(control.subject, self._present())
+                done += self.runner.purge(control.subject, self._current())
             if said := answers.get(control.id):
                 self.ledger.controls.answer(control.id, said)
                 done += 1
         return done
 
     def _plan(self, now: int, arrived: Arrivals, until: int | None) -> Plan | None:
-        book, used_of = self.basis.rulebook, self.basis.capture.used
+        book, used_of = self.compiled.rulebook, self.compiled.capture.used
         controls = self._controls(arrived)  # 1. the clock was read,
         rulebook, state = with_resets(book, self.state, controls)
         failpoint("list.before")
@@ -375,54 +380,56 @@ class Loop:
     def _next_timer(self, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a
         rule occurs after `before`."""
-        known = self.basis.detecting
+        known = self.compiled.detector
         carried = known.next_due(state.carried, state.stopped) if known else next_due(state.carried)
         found = (carried, self._clocks.following(before))
         return min((instant for instant in found if instant is not None), default=None)
 
-    def _take(self, plan: Plan) -> tuple[Basis, Taken]:
+    def _take(self, plan: Plan) -> tuple[CompiledRulebook, StoredBucket]:
         """All that a bucket is, before anything of it is stored: it can be done again."""
-        basis = basis_for(self.basis, plan, self.prepare)
-        failpoint("basis.after")
+        compiled = compiled_for(self.compiled, plan, self.prepare)
+        failpoint("compile.after")
         if plan.enabled:
             self.quarantine.release(plan.enabled)
         with self._timed("capture"):
-            bucket = basis.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
+            bucket = compiled.capture.capture(plan, self.feed, self._clocks)  # 4. read exactly that
         failpoint("detect.before")
         with self._timed("detect"):  # 5. what happened
-            detected = detect(_of(basis), self.state, bucket, basis.rulebook.settings)
+            detected = detect(_of(compiled), self.state, bucket, compiled.rulebook.settings)
         failpoint("detect.after")
         with self._timed("evaluate"):  # 6. firings, and whose condition holds
             history = self.ledger.buckets.version_at
-            as_of = AsOf(basis.rulebook.tables, self.feed, plan, history)
-            ticks = _of(basis).detector.samples
-            sampler = Sampler(basis.prepared.samples, ticks, self.conditions, as_of)
+            as_of = AsOf(compiled.rulebook.tables, self.feed, plan, history)
+            ticks = _of(compiled).detector.samples
+            sampler = Sampler(compiled.prepared.samples, ticks, self.conditions, as_of)
             evaluated = evaluate(
-                basis.prepared, detected.found, plan, self.conditions, as_of, sampler
+                compiled.prepared, detected.found, plan, self.conditions, as_of, sampler
             )
-            damped = self._damper.damp(evaluated.firings, basis.rulebook.rules, evaluated.answers)
+            damped = self._damper.damp(
+                evaluated.firings, compiled.rulebook.rules, evaluated.answers
+            )
         failpoint("evaluate.after")
         entries = entries_for(  # 7. what is to be done
             damped.firings,
             evaluated.unasked,
-            basis.rulebook.rules,
-            basis.prepared.statements,
-            basis.rulebook.settings.max_cascade_depth,
-            Stamp(self.store_id, basis.rulebook.name, plan.latest, plan.now),
-            basis.later,
+            compiled.rulebook.rules,
+            compiled.prepared.statements,
+            compiled.rulebook.settings.max_cascade_depth,
+            Stamp(self.store_id, compiled.rulebook.name, plan.latest, plan.now),
+            compiled.later,
         )
         parked = self._parked_after(plan, detected.parked)
         fired = fired_lately(self.state.fired, plan, damped.firings)
         stopped = parked_by_limits(
-            fired, self._damper, basis.rulebook.settings, plan, _of(basis).detector, parked
+            fired, self._damper, compiled.rulebook.settings, plan, _of(compiled).detector, parked
         )
-        passed_over = _of(basis).passed_over(
+        passed_over = _of(compiled).passed_over(
             self.state.carried, bucket.batches, plan.watermark, parked
         )
-        return basis, Taken(
+        return compiled, StoredBucket(
             plan,
             detected.carried,
-            basis.digests,
+            compiled.digests,
             damped.firings,
             entries,
             (*bucket.rejected, *detected.scripted.rejected),
@@ -433,21 +440,21 @@ class Loop:
             {**passed_over, **detected.scripted.passed_over},
             fired,
             damped.memory,
-            _of(basis).loads(detected.carried),
+            _of(compiled).loads(detected.carried),
             self._clocks.missed(plan, self._begun_at(plan)),
         )
 
-    def _commit(self, basis: Basis, taken: Taken) -> Taken:
-        """8. One transaction; then basis and state are those that it was taken with. Nothing is
-        computed after it that could fail and leave its entries behind (G16b)."""
-        after = self._after(basis, taken)
+    def _commit(self, compiled: CompiledRulebook, taken: StoredBucket) -> StoredBucket:
+        """8. One transaction; then `compiled` and `state` are those that it was taken with. Nothing
+        is computed after it that could fail and leave its entries behind (G16b)."""
+        after = self._after(compiled, taken)
         failpoint("take.after")
         with self._timed("commit"):
             numbered = self.ledger.buckets.commit(taken)
-        self.basis, self.state = basis, after
+        self.compiled, self.state = compiled, after
         return replace(taken, entries=numbered)
 
-    def _act(self, taken: Taken) -> BucketReport:
+    def _act(self, taken: StoredBucket) -> BucketReport:
         """What the transaction made due. The store has it: whatever is raised here, it is done by
         the next run, or after `recover`."""
         plan = taken.plan
@@ -476,7 +483,7 @@ class Loop:
     def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:
         return (self.state.parked - plan.enabled) | {one.rule for one in parked}
 
-    def _after(self, basis: Basis, taken: Taken) -> State:
+    def _after(self, compiled: CompiledRulebook, taken: StoredBucket) -> State:
         """The state once the bucket is committed."""
         plan = taken.plan
         return State(
@@ -484,11 +491,12 @@ class Loop:
             watermark=plan.watermark,
             now=plan.now,
             cursors={**self.state.cursors, **{r.table: r.cursor for r in plan.ranges}},
-            activations={r: a for r, a in basis.activations.items() if r in basis.digests},
-            activation_digests=basis.digests,
+            activations={r: a for r, a in compiled.activations.items() if r in compiled.digests},
+            activation_digests=compiled.digests,
             carried=taken.carried,
             parked=self._parked_after(plan, taken.parked),
-            disabled=((self.state.disabled - plan.enabled) | plan.disabled) & basis.digests.keys(),
+            disabled=((self.state.disabled - plan.enabled) | plan.disabled)
+            & compiled.digests.keys(),
             fired=taken.fired,
             begun_at=self._begun_at(plan),
         )
@@ -497,9 +505,9 @@ class Loop:
         """When the rulebook was first looked at: nothing was missed before."""
         return plan.now if self.state.begun_at is None else self.state.begun_at
 
-    def _present(self) -> Present:
-        return Present(
-            self.basis, self.store_id, self.asked_later, self.feed, self._damper, self.now
+    def _current(self) -> CurrentRules:
+        return CurrentRules(
+            self.compiled, self.store_id, self.asked_later, self.feed, self._damper, self.now
         )
 
     @contextmanager
@@ -513,10 +521,10 @@ class Loop:
             self._seconds[stage] = round(time.perf_counter() - begun, 6)
 
 
-def _of(basis: Basis) -> Detecting:
-    if basis.detecting is None:
-        raise ValueError("a basis has no detector before its first plan")
-    return basis.detecting
+def _of(compiled: CompiledRulebook) -> BucketDetector:
+    if compiled.detector is None:
+        raise ValueError("a compiled rulebook has no detector before its first plan")
+    return compiled.detector
 
 
 def _carried_out_by_a_bucket(control: Control, listing: Listing) -> bool:

@@ -12,7 +12,7 @@ from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import MEMORY, kind_names
 from tidegate.engine.core.values import Batch, Detections, UInt64
-from tidegate.engine.evaluate.damping.judge import Asked, judge
+from tidegate.engine.evaluate.damping.judge import Candidates, judge
 from tidegate.engine.evaluate.relation import gather
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
@@ -67,7 +67,7 @@ class Damper:
         damping, memory = self._damping[found.rule], self._memory[found.rule]
         keys = key_ids(found.keys, len(found))
         same = None if damping.dedupe is None else as_hex(_repeats(found, keys, damping.dedupe))
-        judged = judge(damping, Asked(as_hex(keys), found.end, same), memory.recall)
+        judged = judge(damping, Candidates(as_hex(keys), found.end, same), memory.recall)
         memory.learn(judged.memory, int(found.end[-1]))
         return kind_names(judged.kinds)
 

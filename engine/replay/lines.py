@@ -60,7 +60,7 @@ class Lines:
         names += action_edges(book)
         beginnings = begun(book)
         self.events = (*names, *map(beginning, beginnings))
-        self.seen = Seen()
+        self.seen = LineCounts()
         self.first: int | None = None
         self.last: int | None = None
         self._codes = {event: code for code, event in enumerate(names)}
@@ -337,7 +337,7 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
 
 
 @dataclass(slots=True)
-class Seen:
+class LineCounts:
     """What a pass has counted and noted.
 
     lines        the number of lines that are not blank

@@ -13,7 +13,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.json_values import LINE, TIME, common, typed
-from tidegate.engine.replay.lines import LAST, Lines, Seen, key_fields
+from tidegate.engine.replay.lines import LAST, LineCounts, Lines, key_fields
 from tidegate.rules.model import Rulebook
 
 CHUNK_LINES = 200_000
@@ -45,7 +45,7 @@ class Trace:
     key_types: dict[str, pa.DataType]
     table: pa.Table | None
     spool: Spool
-    seen: Seen
+    seen: LineCounts
 
     def windows(self) -> Iterator[pa.Table]:
         """All occurrences in order of time, about a chunk at a time, no instant in two windows.

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.state import State, Taken
+from tidegate.engine.core.state import State, StoredBucket
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan
 from tidegate.engine.store import (
     damping,
@@ -42,7 +42,7 @@ class Buckets(Bound):
         with self.database.read() as connection:
             return _load(connection, self.rulebook)
 
-    def commit(self, taken: Taken) -> tuple[Entry, ...]:
+    def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan = self.rulebook, taken.plan
         with self.leased() as connection:
             failpoint("commit.begun")
@@ -124,7 +124,7 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
     )
 
 
-def _insert_bucket(connection: sa.Connection, taken: Taken) -> None:
+def _insert_bucket(connection: sa.Connection, taken: StoredBucket) -> None:
     """Store the bucket's row, and what its plan claims: cursors, signals, controls.
 
     Raises EngineError `bucket-order` unless it follows the last bucket.
@@ -209,7 +209,7 @@ def last_bucket(connection: sa.Connection, rulebook: str) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def _save_activations(connection: sa.Connection, taken: Taken) -> None:
+def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
     """Store the active rules, which are those in `digests`, with what each carries. Other rules are
     deleted, with the memory of their damping.
 

@@ -36,7 +36,7 @@ class Posted:
 
 
 @dataclass(frozen=True, slots=True)
-class Taken:
+class IdConflict:
     """A request was refused: the id of its signal `number` belongs to another occurrence."""
 
     number: int
@@ -48,12 +48,12 @@ class RacedError(Exception):
 
 
 Known = dict[tuple[str, str], tuple[str, str]]  # by rulebook and id: event and fields
-_New = tuple[Taken | None, Known]
+_New = tuple[IdConflict | None, Known]
 
 
 def insert(
     connection: sa.Connection, requests: Sequence[Posted], received_at: Sequence[int]
-) -> list[Taken | int]:
+) -> list[IdConflict | int]:
     """Insert the signals of several requests, unplaced. Returns for each request how many of its
     signals are new to some rulebook. received_at[n]: when request n came.
 
@@ -61,7 +61,7 @@ def insert(
     Raises RacedError; the transaction must be rolled back then.
     """
     known = _all_known(connection, requests)
-    found: list[Taken | int] = []
+    found: list[IdConflict | int] = []
     rows: list[tuple[str, str, str, str, int]] = []
     for posted, at in zip(requests, received_at, strict=True):
         event = posted.event
@@ -89,7 +89,7 @@ def _new(posted: Posted, known: Mapping[tuple[str, str], tuple[str, str]]) -> _N
         for book, texts in posted.texts.items():
             body = (posted.event, texts[number])
             if (known.get((book, id)) or new.setdefault((book, id), body)) != body:
-                return Taken(number, id), {}
+                return IdConflict(number, id), {}
     return None, new
 
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
-from tidegate.engine.core.state import Parked, Taken
+from tidegate.engine.core.state import Parked, StoredBucket
 from tidegate.engine.store import outbox
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import upsert
@@ -54,7 +54,7 @@ def _names(connection: sa.Connection, table: sa.Table, rulebook: str) -> frozens
     return frozenset(connection.execute(query).scalars())
 
 
-def save(connection: sa.Connection, taken: Taken) -> None:
+def save(connection: sa.Connection, taken: StoredBucket) -> None:
     """Store which rules a bucket parks, disables and enables, and how many occurrences the parked
     ones did not see. Rules that are not active any more are deleted."""
     plan, name, active = taken.plan, taken.plan.rulebook, taken.digests.keys()

@@ -129,7 +129,7 @@ class SqlStore:
 
     def raise_posted(
         self, requests: Sequence[posts.Posted], received_at: Sequence[int]
-    ) -> list[posts.Taken | int]:
+    ) -> list[posts.IdConflict | int]:
         """See `engine.store.posts.insert`."""
         while True:
             with suppress(posts.RacedError), self.database.write() as connection:

@@ -15,7 +15,7 @@ from tidegate.rules.yaml.reader import Scalar
 
 
 @dataclass
-class Book:
+class Draft:
     """What has been read. `tables`, `events` and `rules` hold only what was readable. `names` knows
     every name that is declared, so that one error does not cause others."""
 

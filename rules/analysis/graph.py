@@ -22,7 +22,7 @@ from tidegate.rules.model import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.rules.analysis.draft import Book
+    from tidegate.rules.analysis.draft import Draft
 
 
 T = TypeVar("T", bound=Hashable)
@@ -125,7 +125,7 @@ def users_of(event: str, book: Rulebook) -> Iterator[Rule | Script]:
     return (of for of in every if event in uses_of(of, book.rules))
 
 
-def makers(names: Iterable[str], book: Rulebook | Book) -> Iterator[Rule | Script]:
+def makers(names: Iterable[str], book: Rulebook | Draft) -> Iterator[Rule | Script]:
     """The scripts and rules that raise the events of these names."""
     for name in names:
         event = book.events.get(name)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import (
@@ -70,7 +70,7 @@ _TAKES = {
 
 
 def check_key_types(
-    book: Book,
+    book: Draft,
     record: Record,
     names: tuple[str, ...],
     per: Mapping[str, tuple[str, ...]],
@@ -108,13 +108,13 @@ def declared_columns(event: EventType | None) -> Columns | None:
     return {} if isinstance(event, ClockEvent) else None
 
 
-def declared_type(book: Book, name: str, column: str) -> str | None:
+def declared_type(book: Draft, name: str, column: str) -> str | None:
     """The declared type of a column: one of an event type, or of a rule's key. None where only the
     table knows it."""
     return next(_declared(book, name, column, ()), None)
 
 
-def _declared(book: Book, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
+def _declared(book: Draft, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
     columns = declared_columns(book.events.get(name)) or {}
     if kind := columns.get(column):
         yield kind

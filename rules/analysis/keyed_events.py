@@ -4,7 +4,7 @@
 from __future__ import annotations
 
 from tidegate.rules.algebra.emptiness import every_instance
-from tidegate.rules.analysis.draft import Book, refuse
+from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.analysis.key_types import check_key_types, declared_columns
 from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.expressions import nodes as x
@@ -15,7 +15,7 @@ from tidegate.rules.yaml.reader import Fields
 Per = dict[str, tuple[str, ...]]
 
 
-def resolve_keys(book: Book, rule: str, report: Report) -> tuple[tuple[str, ...], Per]:
+def resolve_keys(book: Draft, rule: str, report: Report) -> tuple[tuple[str, ...], Per]:
     """The names of the rule's key columns, and the columns of every keyed event type."""
     record = book.records("rules")[rule]
     names = key_names(record)
@@ -63,7 +63,7 @@ def key_names(record: Record) -> tuple[str, ...]:
 
 
 def _without_columns(
-    book: Book, record: Record, used: dict[str, x.Expression], report: Report
+    book: Draft, record: Record, used: dict[str, x.Expression], report: Report
 ) -> None:
     """No event of the expression is keyed."""
     names = key_names(record)
@@ -95,7 +95,7 @@ def event_names(node: x.Expression) -> dict[str, x.Expression]:
     return found
 
 
-def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
+def _listed(book: Draft, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
     """`per: {event: column}`: the event types listed are keyed, the others broadcast."""
     given = record.get("per")
     node = record.node.entries["per"]
@@ -129,7 +129,7 @@ def _listed(book: Book, record: Record, used: dict[str, x.Expression], report: R
     return per
 
 
-def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
+def _inferred(book: Draft, record: Record, used: dict[str, x.Expression], report: Report) -> Per:
     """`per: column` or `per: [column, ..]`: the event types that have these columns are keyed."""
     columns = key_names(record)
     wanted = set(columns)
@@ -155,7 +155,7 @@ def _inferred(book: Book, record: Record, used: dict[str, x.Expression], report:
     return per
 
 
-def columns_of(book: Book, name: str) -> set[str] | None:
+def columns_of(book: Draft, name: str) -> set[str] | None:
     """The columns that an event type can be keyed by; None where only the table knows."""
     if name in book.events:
         columns = declared_columns(book.events[name])

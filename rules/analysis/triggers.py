@@ -35,7 +35,7 @@ class Trigger:
 
 
 @dataclass(frozen=True, slots=True)
-class Loop:
+class TriggerCycle:
     """Rules that can trigger each other, or one that can trigger itself: a strongly connected
     component. `through`: the tables, signals and edges of actions between them."""
 
@@ -99,7 +99,7 @@ class Triggers:
                 found.update((name, user) for user in named if user in rules)
         return frozenset(found)
 
-    def loops(self) -> tuple[Loop, ...]:
+    def loops(self) -> tuple[TriggerCycle, ...]:
         """The strongly connected components, in the order of their rules. A rule that only triggers
         itself, by writes that it ignores, is none."""
         follows: dict[Hashable, Collection[Hashable]] = {}
@@ -118,7 +118,7 @@ class Triggers:
             through = sorted({said[node] for node in group if node in said})
             tables = all(way.startswith("table ") for way in through)
             if not (len(rules) == 1 and tables and self._book.rules[rules[0]].ignore_own):
-                found.append(Loop(tuple(rules), tuple(through)))
+                found.append(TriggerCycle(tuple(rules), tuple(through)))
         return tuple(sorted(found, key=lambda loop: loop.rules))
 
     def _used(self, rule: Rule) -> Iterator[str]:

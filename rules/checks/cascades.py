@@ -11,7 +11,7 @@ from itertools import islice
 from typing import TYPE_CHECKING
 
 from tidegate.rules.analysis.graph import later_ones, tangles
-from tidegate.rules.analysis.triggers import Loop, Triggers
+from tidegate.rules.analysis.triggers import TriggerCycle, Triggers
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Coupling, Rule, Rulebook
 from tidegate.rules.sql.statement import rule_writes
@@ -51,7 +51,7 @@ def _some(found: Sequence[Problem], what: str) -> Iterator[Problem]:
         yield Problem(first.code, message, first.place, first.hint)
 
 
-def _endless(book: Rulebook, loop: Loop) -> Problem:
+def _endless(book: Rulebook, loop: TriggerCycle) -> Problem:
     rules, through = _listed(loop.rules), _listed(loop.through)
     who = f"{rules} may trigger itself" if len(loop.rules) == 1 else f"{rules} trigger each other"
     limit = book.settings.max_cascade_depth

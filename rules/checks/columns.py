@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Collection
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.key_types import declared_columns
 from tidegate.rules.analysis.keyed_events import columns_of
 from tidegate.rules.expressions import nodes as x
@@ -25,7 +25,7 @@ RELATION_COLUMNS = (
 _CHANGE_TYPE = "_change_type"  # which a `change` has beside its columns
 
 
-def filtered_columns(book: Book, event: str) -> Collection[str] | None:
+def filtered_columns(book: Draft, event: str) -> Collection[str] | None:
     """What `where` of an event type sees."""
     kind = book.events.get(event)
     if isinstance(kind, TableEvent) and not kind.change.is_commit:
@@ -33,7 +33,7 @@ def filtered_columns(book: Book, event: str) -> Collection[str] | None:
     return declared_columns(kind)
 
 
-def relation_columns(book: Book, rule: Rule) -> set[str] | None:
+def relation_columns(book: Draft, rule: Rule) -> set[str] | None:
     """What the expressions of a rule see."""
     known = columns_seen(book, rule)
     if known is None:
@@ -43,7 +43,7 @@ def relation_columns(book: Book, rule: Rule) -> set[str] | None:
     return known | {*rule.key_names, *RELATION_COLUMNS, "sample"} | spans
 
 
-def columns_seen(book: Book, rule: Rule, seen: set[str] | None = None) -> set[str] | None:
+def columns_seen(book: Draft, rule: Rule, seen: set[str] | None = None) -> set[str] | None:
     """The columns of the events of a rule, through rules used as events."""
     seen = {rule.name} if seen is None else seen
     found: set[str] = set()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterable, Mapping
 
-from tidegate.rules.analysis.draft import Book, refuse
+from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.analysis.graph import cycles, edges, used_in
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS
 from tidegate.rules.analysis.webhooks import check_webhook
@@ -37,7 +37,7 @@ from tidegate.rules.yaml.reader import Fields, Node, Scalar
 _SQL_VALUES = {"null", "true", "false", "current_date", "current_timestamp", "current_timezone"}
 
 
-def check(book: Book, report: Report) -> None:
+def check(book: Draft, report: Report) -> None:
     """Every static check of a rulebook but what is not built yet."""
     _names(book, report)
     _tables(book, report)
@@ -57,7 +57,7 @@ def check(book: Book, report: Report) -> None:
         _rule(book, name, record, report)
 
 
-def _names(book: Book, report: Report) -> None:
+def _names(book: Draft, report: Report) -> None:
     for name in sorted(book.names("events") & book.names("rules")):
         place = book.key_place("rules", name)
         first = book.key_place("events", name)
@@ -65,7 +65,7 @@ def _names(book: Book, report: Report) -> None:
         report.add("name", f"an event and a rule are both named {name!r}", place, hint)
 
 
-def _tables(book: Book, report: Report) -> None:
+def _tables(book: Draft, report: Report) -> None:
     spelt: dict[str, str] = {}
     relations = {"event", *(f"p_{rule}".lower() for rule in book.names("rules"))}
     for name in book.top.get("tables", ()):
@@ -80,7 +80,7 @@ def _tables(book: Book, report: Report) -> None:
             report.add("name", message, place, "rename the table; only the rulebook sees its name")
 
 
-def _event(book: Book, name: str, record: Record, report: Report) -> None:
+def _event(book: Draft, name: str, record: Record, report: Report) -> None:
     event = book.events.get(name)
     if isinstance(event, SignalEvent):
         _parameters(record.node.entries["signal"], event.fields, report)
@@ -106,7 +106,7 @@ def _event(book: Book, name: str, record: Record, report: Report) -> None:
                 report.add("value", message, record.place(key), hint)
 
 
-def _images(book: Book, event: TableEvent, record: Record, report: Report) -> None:
+def _images(book: Draft, event: TableEvent, record: Record, report: Report) -> None:
     """`old`, `new`, `of` and dropped no-op updates need the table's key (G11)."""
     where = record.get("where")
     images = image_words(where[0]) if where else []
@@ -152,14 +152,14 @@ def _columns(
             report.add("name", message, places.get(name, otherwise), hint)
 
 
-def _known(book: Book, record: Record, key: str, what: str, report: Report) -> None:
+def _known(book: Draft, record: Record, key: str, what: str, report: Report) -> None:
     name, names = record.get(key), book.names(f"{what}s")
     if name is not None and name not in names and book.readable(f"{what}s"):
         hint = report.did_you_mean(name, names)
         report.add(f"unknown-{what}", f"unknown {what} {name!r}", record.place(key), hint)
 
 
-def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) -> None:
+def _expression(book: Draft, node: x.Expression, scalar: Scalar, report: Report) -> None:
     events, either = book.names("events"), book.names("events", "rules")
     said: set[str] = set()
     for below in node.walk():
@@ -206,7 +206,7 @@ def _expression(book: Book, node: x.Expression, scalar: Scalar, report: Report) 
                 refuse(report, "unknown-sample", message, scalar, below, hint)
 
 
-def _cycles(book: Book, report: Report) -> None:
+def _cycles(book: Draft, report: Report) -> None:
     """A rule may not be an event of itself, through whatever other rules (S8)."""
     uses = {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
     for cycle in cycles(uses):
@@ -215,7 +215,7 @@ def _cycles(book: Book, report: Report) -> None:
         report.add("cycle", message, place, "raise a signal in place of one of them")
 
 
-def _declared_cycles(book: Book, report: Report) -> None:
+def _declared_cycles(book: Draft, report: Report) -> None:
     rules = book.names("rules")
     for names, node in book.top.get("cycles", ()):
         for name in names:
@@ -224,7 +224,7 @@ def _declared_cycles(book: Book, report: Report) -> None:
                 report.add("unknown-rule", f"unknown rule {name!r}", node.place, hint)
 
 
-def _order(book: Book, report: Report) -> None:
+def _order(book: Draft, report: Report) -> None:
     """`precedes` and `follows` form no cycle, and relate only rules whose couplings allow that
     order (G15)."""
     later: dict[str, list[str]] = {name: [] for name in book.rules}
@@ -249,14 +249,14 @@ def _order(book: Book, report: Report) -> None:
         report.add("order", message, _stated(book, *cycle[:2]), hint)
 
 
-def _stated(book: Book, earlier: str, later: str) -> Place:
+def _stated(book: Draft, earlier: str, later: str) -> Place:
     """Where it is written that a rule comes before another."""
     if later in book.rules[earlier].precedes:
         return book.records("rules")[earlier].place("precedes")
     return book.records("rules")[later].place("follows")
 
 
-def _rule(book: Book, name: str, record: Record, report: Report) -> None:
+def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     if record.has("within") != record.has("otherwise"):
         have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
         message = f"{have!r} of the contingency needs {lack!r}"
@@ -297,7 +297,7 @@ def _rule(book: Book, name: str, record: Record, report: Report) -> None:
             check_webhook(action, report)
 
 
-def _read(book: Book, rule: Rule, action: SignalAction, report: Report) -> None:
+def _read(book: Draft, rule: Rule, action: SignalAction, report: Report) -> None:
     """Warn of a field whose expression is one name, which no event of the rule has as a column."""
     known = relation_columns(book, rule)
     if known is None:
@@ -309,7 +309,7 @@ def _read(book: Book, rule: Rule, action: SignalAction, report: Report) -> None:
             report.warn("unknown-column", message, action.place, report.did_you_mean(text, known))
 
 
-def _raised(book: Book, action: SignalAction, report: Report) -> None:
+def _raised(book: Draft, action: SignalAction, report: Report) -> None:
     if action.event not in book.names("events"):
         hint = report.did_you_mean(action.event, book.signals)
         report.add("unknown-event", f"unknown event {action.event!r}", action.place, hint)

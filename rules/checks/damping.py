@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.columns import columns_seen
 from tidegate.rules.model import Rule
 from tidegate.rules.yaml.kinds import Record, Report
@@ -11,7 +11,7 @@ KEYS = ("hysteresis", "dedupe", "cooldown", "throttle")
 """The keys that damp a rule, in the order in which they are evaluated."""
 
 
-def check_damping(book: Book, rule: Rule, record: Record, report: Report) -> None:
+def check_damping(book: Draft, rule: Rule, record: Record, report: Report) -> None:
     """Add what is wrong with the damping of a rule, and warn where there is nothing to damp."""
     written = [key for key in KEYS if record.has(key)]
     if not written:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tidegate.rules.analysis.draft import Book, refuse
+from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Settings
@@ -25,7 +25,7 @@ KEYS = (  # of rules
 )
 
 
-def refuse_unbuilt(book: Book, limits: Settings, features: frozenset[str], report: Report) -> None:
+def refuse_unbuilt(book: Draft, limits: Settings, features: frozenset[str], report: Report) -> None:
     """Add a problem for every use of a feature that is neither built nor in `features`."""
     for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
         _periods(node, scalar, limits, report)
@@ -51,7 +51,7 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
             refuse(report, "short-period", message, scalar, below, hint)
 
 
-def _keys(book: Book) -> Iterator[tuple[str, Place]]:
+def _keys(book: Draft) -> Iterator[tuple[str, Place]]:
     for record in book.records("rules").values():
         for key in sorted(record.node.entries.keys() & {*KEYS}):
             yield _feature(key), record.place(key)

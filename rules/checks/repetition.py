@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.repetition import fires_again, initiators, looked_at, shared, timers
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.checks.doubts import Doubt
 from tidegate.rules.expressions import nodes as x
@@ -24,7 +24,7 @@ _NAMES_MAX = 4
 _MEANT = "; if each is meant, say so: context: restricted (the default)"
 
 
-def repetitions(book: Book, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
+def repetitions(book: Draft, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
     """The parts of a rule's expression that fire again, from the outside in; the hints say how to
     write what fires once."""
     record = book.records("rules")[rule.name]
@@ -41,7 +41,7 @@ def repetitions(book: Book, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
 
 @dataclass(frozen=True, slots=True)
 class _Form:
-    book: Book
+    book: Draft
     rule: Rule
     node: x.Expression
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.graph import cycles, makers, used_in, uses_of
 from tidegate.rules.yaml.kinds import Report
 
 
-def check_scripts(book: Book, report: Report) -> None:
+def check_scripts(book: Draft, report: Report) -> None:
     """Add the circles in which a script is an event of itself."""
     named = {name: uses_of(script, book.rules) for name, script in book.scripts.items()}
     named |= {rule: used_in(node, book.rules) for rule, node, _ in book.expressions()}
@@ -23,5 +23,5 @@ def check_scripts(book: Book, report: Report) -> None:
             report.add("cycle", message, place, "raise a signal in place of one of them")
 
 
-def _said(name: str, book: Book) -> str:
+def _said(name: str, book: Draft) -> str:
     return f"{'script' if name in book.scripts else 'rule'} {name}"

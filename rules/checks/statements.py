@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.columns import filtered_columns, relation_columns
 from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.model import TRANSITION_TABLES, Rulebook, TableEvent
@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 _Judge = Callable[[str], SqlFault | None]
 
 
-def check_statements(book: Book, report: Report, allowed: Collection[str] | None = None) -> None:
+def check_statements(book: Draft, report: Report, allowed: Collection[str] | None = None) -> None:
     """Add what is wrong with the SQL of events, rules and samples. `allowed`: the functions that
     the operator lets in beside Spark's own; None: they are not known, and none is refused."""
     _Statements(book, report, allowed).check()
@@ -52,7 +52,7 @@ def holds_sql(book: Rulebook) -> bool:
 class _Statements:
     """The checks of one rulebook."""
 
-    def __init__(self, book: Book, report: Report, allowed: Collection[str] | None) -> None:
+    def __init__(self, book: Draft, report: Report, allowed: Collection[str] | None) -> None:
         self._book = book
         self._report = report
         self._declared = {name.lower(): name for name in book.names("tables")}

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from tidegate.rules.algebra.bound import Bounds
 from tidegate.rules.algebra.plain_expressions import compared, plain
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.graph import used_in
 from tidegate.rules.analysis.keyed_events import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
@@ -30,7 +30,7 @@ from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Scalar
 
 
-def warn(book: Book, report: Report) -> None:
+def warn(book: Draft, report: Report) -> None:
     """Add the warnings of every rule that could be read. Those of its bound and its constituents
     are only added if everything that the rule uses could be read, too."""
     for name, record in book.records("events").items():
@@ -84,7 +84,7 @@ def _operations(event: EventType | None, record: Record, report: Report) -> None
         report.warn("rowless", message, scalar.locate(0), hint)
 
 
-def _sound(book: Book) -> dict[str, Rule]:
+def _sound(book: Draft) -> dict[str, Rule]:
     """The rules all of whose events are known, through rules used as events."""
     named = {name: used_in(node, book.rules).keys() for name, node, _ in book.expressions()}
     sound: dict[str, Rule] = {}
@@ -95,7 +95,7 @@ def _sound(book: Book) -> dict[str, Rule]:
     return {name: sound[name] for name in named if name in sound}
 
 
-def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
+def _broadcast(book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
     """Warn of event types without the key, whose occurrences go to every key (S7). That may be
     meant, as for a signal to all, or the column was forgotten."""
     if not rule.per:
@@ -125,7 +125,7 @@ def _broadcast(book: Book, rule: Rule, node: x.Expression, scalar: Scalar, repor
 
 
 def _empty(
-    book: Book, name: str, node: x.Expression, rules: Mapping[str, Rule], report: Report
+    book: Draft, name: str, node: x.Expression, rules: Mapping[str, Rule], report: Report
 ) -> None:
     """Warn of `count(*) = 0`: a firing without constituents has one row, too (semantics 5)."""
     condition = book.records("rules")[name].get("if")
@@ -139,7 +139,7 @@ def _empty(
         report.warn("empty-firing", message, scalar.locate(offset), hint)
 
 
-def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
+def _closed_by_commit(book: Draft, rule: Rule, node: x.Expression) -> bool:
     """Whether a rule keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, of one table."""
     if not isinstance(node, x.Aperiodic | x.AperiodicStar) or rule.context is Context.UNRESTRICTED:
         return False
@@ -158,7 +158,7 @@ def _closed_by_commit(book: Book, rule: Rule, node: x.Expression) -> bool:
 
 
 def _passed_over(
-    book: Book, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
+    book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
 ) -> None:
     """Warn of rows of one commit: they are simultaneous, and `restricted` detects one of them."""
     if rule.context is not Context.RESTRICTED or rule.selection or plain(node):

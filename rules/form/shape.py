@@ -11,7 +11,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from tidegate.rules.algebra.plain_expressions import plain
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
@@ -56,11 +56,11 @@ _OPTIONS = (
 
 def shape(
     top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
-) -> Book:
+) -> Draft:
     """Everything of a rulebook but its settings. The names in expressions are not checked yet.
     `markers_max`: the limit of one script. `files`: texts of scripts' files that are known already.
     """
-    book = Book(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
+    book = Draft(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
     for name, record in book.records("events").items():
@@ -87,7 +87,7 @@ def shape_settings(record: Record | None, overrides: Mapping[str, str], report: 
     return Settings(**{name: value for name, value in values.items() if name in known})
 
 
-def _table(book: Book, name: str, record: Record, file: str | None, report: Report) -> Table:
+def _table(book: Draft, name: str, record: Record, file: str | None, report: Report) -> Table:
     path = record.get("path")
     if path is not None and not _SCHEME.match(path) and not os.path.isabs(path):
         if file is None:
@@ -122,7 +122,7 @@ def _start(record: Record, timezone: str, report: Report) -> Start:
     return Start("time", (instant - _EPOCH) // datetime.timedelta(microseconds=1))
 
 
-def _event(book: Book, name: str, record: Record, report: Report) -> EventType | None:
+def _event(book: Draft, name: str, record: Record, report: Report) -> EventType | None:
     place = book.key_place("events", name)
     if record.has("signal"):
         types = record.get("signal", {})
@@ -180,7 +180,7 @@ def _where(record: Record) -> tuple[str | None, Place | None]:
     return (where[0], where[1].locate(0)) if where else (None, None)
 
 
-def _rule(book: Book, name: str, node: x.Expression, scalar: Scalar, report: Report) -> Rule:
+def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Report) -> Rule:
     record = book.records("rules")[name]
     key_names, per = resolve_keys(book, name, report)
     context, selection = _context(record, node)
@@ -312,13 +312,13 @@ def _retry(record: Record) -> Retry:
 
 
 def _actions(
-    given: tuple[tuple[Record, Node], ...], key_names: tuple[str, ...], book: Book
+    given: tuple[tuple[Record, Node], ...], key_names: tuple[str, ...], book: Draft
 ) -> tuple[Action, ...]:
     built = (_action(record, node.place, key_names, book) for record, node in given)
     return tuple(action for action in built if action is not None)
 
 
-def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book) -> Action | None:
+def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Draft) -> Action | None:
     if not record.values:
         return None
     kind, value = next(iter(record.values.items()))
@@ -337,7 +337,7 @@ def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Book
     return Switch(value, kind == "enable", record.place(kind))
 
 
-def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Book) -> SignalAction:
+def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Draft) -> SignalAction:
     if isinstance(given, str):
         # A bare name hands the key columns on; an event without fields has no use for them.
         event = book.events.get(given)

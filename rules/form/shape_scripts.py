@@ -8,7 +8,7 @@ import re
 from collections.abc import Iterator, Mapping
 
 from tidegate.rules import eventscript
-from tidegate.rules.analysis.draft import Book
+from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.key_types import (
     ERROR_FIELDS,
     Columns,
@@ -51,7 +51,7 @@ def _fields(place: Place, entries: dict[str, Node]) -> Fields:
     return Fields(place, entries, dict.fromkeys(entries, place))
 
 
-def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report) -> None:
+def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Report) -> None:
     """Read the scripts, declare the event types of their outputs, and find those of their inputs.
     An input whose name is no event type declares a signal."""
     programs: dict[str, Program] = {}
@@ -81,7 +81,7 @@ def shape_scripts(book: Book, file: str | None, markers_max: int, report: Report
 
 
 def _program(
-    book: Book, record: Record, file: str | None, markers_max: int, report: Report
+    book: Draft, record: Record, file: str | None, markers_max: int, report: Report
 ) -> Program | None:
     """The program of a script. Its problems and warnings are added to the report."""
     try:
@@ -123,7 +123,7 @@ def _text(path: str, record: Record) -> str:
     return read_file(path)
 
 
-def _outputs(book: Book, name: str, program: Program, report: Report) -> Mapping[str, str]:
+def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, str]:
     """Declare an event type for each output; for `$error` only if the rulebook names it."""
     record = book.records("scripts")[name]
     named = {of: event for of, event in record.get("out", {}).items() if event is not BAD}
@@ -152,7 +152,7 @@ def _outputs(book: Book, name: str, program: Program, report: Report) -> Mapping
     return found
 
 
-def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[str, ScriptInput]:
+def _inputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, ScriptInput]:
     record = book.records("scripts")[name]
     given = {of: each for of, each in record.get("in", {}).items() if each is not BAD}
     inputs = {each.name: each for each in program.inputs}
@@ -181,7 +181,7 @@ def _inputs(book: Book, name: str, program: Program, report: Report) -> Mapping[
     return found
 
 
-def _at_once(book: Book, read: Input, taken: ScriptInput, place: Place, report: Report) -> None:
+def _at_once(book: Draft, read: Input, taken: ScriptInput, place: Place, report: Report) -> None:
     """Warn of an input whose simultaneous rows come in no declared order. An example is a table
     whose commits have several rows. If the group has the table's key, an instance sees one row."""
     event = book.events.get(taken.event)
@@ -239,7 +239,7 @@ def _order(event: str, said: Record, columns: Columns | None, report: Report) ->
     return order
 
 
-def _known(book: Book) -> frozenset[str]:
+def _known(book: Draft) -> frozenset[str]:
     return book.names("events", "rules") | book.made
 
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 from tidegate import Engine
-from tidegate.engine.control.firings import Chosen, list_firings
+from tidegate.engine.control.firings import FiringFilter, list_firings
 from tidegate.rules.errors import EngineError, InputError
 
 if TYPE_CHECKING:
@@ -85,7 +85,7 @@ def test_dates_beyond_pythons_and_a_name_with_signs_pass_through(
         for name, of in (("`a.b``c`", "rows"), ("name", "log"))
     ]
     assert same[0] == same[1]
-    fired: list[Any] = list(list_firings(store, None, Chosen("each")))
+    fired: list[Any] = list(list_firings(store, None, FiringFilter("each")))
     keys = {f["key"]["a.b`c"]: f["key"] for f in fired}
     assert keys["x"]["day"] == "-0044-03-15"
     assert keys["x"]["at"] == "-290201-10-31T00:53:20Z"

@@ -9,7 +9,7 @@ import pytest
 
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.bench import Bench
-from tidegate.engine.act.executors import Present, SomeFailedError, done
+from tidegate.engine.act.executors import CurrentRules, SomeFailedError, done
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.ports import SinkError
@@ -43,7 +43,7 @@ class Receiver:
     def __init__(self) -> None:
         self.down, self.never = set[int](), set[int]()
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         ids = dict(
             zip(firings.relation["id"].to_pylist(), firings.hex_ids().to_pylist(), strict=True)
         )

@@ -52,7 +52,7 @@ def test_g25_a_condition_that_fails_for_good_makes_its_firings_dead_and_can_be_r
     assert isinstance(dead, Entry)
     assert (dead.kind, dead.progress.error) == ("condition", "[DIVIDE_BY_ZERO] division")
     assert dead.progress.attempts == 3
-    assert "tried again" not in sentence(dead, bench.loop.basis.rulebook.rules)
+    assert "tried again" not in sentence(dead, bench.loop.compiled.rulebook.rules)
     assert "redrive" not in sentence(dead, {})  # nothing would say what to run
     assert {f["condition"] for f in store.of("loop").firings.listed(rule="a")} == {"dead"}
     bench.feed.commits = 3
@@ -71,17 +71,17 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     bench.conditions = conditions = FailingConditions()
     bench.restart()
     bench.drain()
-    present, firings = bench.loop._present(), store.of("loop").outbox.firings(1, "a")
+    current, firings = bench.loop._current(), store.of("loop").outbox.firings(1, "a")
     dead, done = (store.of("loop").outbox.entry(number) for number in (1, 2))
     assert dead
     assert done
     with pytest.raises(SinkError, match="DIVIDE_BY_ZERO"):
-        present.asked(dead, firings)
+        current.asked(dead, firings)
     conditions.why = None
-    (asked,) = present.asked(dead, firings).successors
+    (asked,) = current.asked(dead, firings).successors
     assert asked.firing_ids == tuple(firings.hex_ids().to_pylist())
     spent = {"state": "held", "attempts": 9, "error": "x", "details": "x", "fate": "passed"}
-    renewed = present.renewed(altered(done, text="old", target="gone", **spent))
+    renewed = current.renewed(altered(done, text="old", target="gone", **spent))
     assert isinstance(renewed, Entry)
     for made, rule, place in ((asked, "a/asked", 1), (renewed, "b/redrive/2/1", 2)):
         assert (made.number, made.turn.place, made.target) == (0, place, "out")

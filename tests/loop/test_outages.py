@@ -52,11 +52,11 @@ def test_g16b_an_outage_of_the_store_loses_and_doubles_nothing(
     assert bench.states() == []
 
 
-def test_g16b_basis_and_state_change_with_the_transaction_only(
+def test_g16b_the_compiled_rulebook_and_state_change_with_the_transaction_only(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(store, commits=1)
-    before = bench.loop.basis, bench.loop.state
+    before = bench.loop.compiled, bench.loop.state
 
     def away(*given: object) -> None:
         raise OutageError("store-unreachable", "the store is away", "wait")
@@ -65,7 +65,7 @@ def test_g16b_basis_and_state_change_with_the_transaction_only(
         patch.setattr(Buckets, "commit", away)
         with pytest.raises(OutageError):
             bench.drain()
-    assert (bench.loop.basis, bench.loop.state) == before
+    assert (bench.loop.compiled, bench.loop.state) == before
     bench.drain()  # without `recover`
     assert bench.sink.effects == bench.expected()
 

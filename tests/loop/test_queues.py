@@ -39,7 +39,7 @@ def test_g17_a_failing_entry_holds_its_rule_while_detection_goes_on(store: SqlSt
     bench.drain()
     assert bench.states() == [(1, "held"), (3, "pending")]
     held, behind = (
-        sentence(o, bench.loop.basis.rulebook.rules)
+        sentence(o, bench.loop.compiled.rulebook.rules)
         for o in store.of("loop").rule_states.obstacles()
     )
     assert "entry 1 of rule a is held: [LOCKED] not now" in held

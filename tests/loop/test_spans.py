@@ -97,4 +97,4 @@ def test_g16b_a_text_that_no_longer_fits_stops_nobody_and_is_kept(store: SqlStor
     bench.clock.later(60)
     bench.drain()
     assert bench.sink.effects == bench.expected()
-    assert bench.loop.basis.capture.used("t", WIDER) == {"id", "more"}  # it reads all there is
+    assert bench.loop.compiled.capture.used("t", WIDER) == {"id", "more"}  # it reads all there is

@@ -9,10 +9,10 @@ import pytest
 
 from tests.support.memory import MemorySink
 from tests.support.memorystore import MemoryLedger
-from tidegate.engine.act.executors import Present, done
+from tidegate.engine.act.executors import CurrentRules, done
 from tidegate.engine.act.run import Runner
 from tidegate.engine.core.entries import Entry, Fate
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.values import Carried, Firings, Signal
 from tidegate.engine.detect.scripts.state import PREFIX
 
@@ -42,8 +42,8 @@ def settled_before_it_ran(patch: pytest.MonkeyPatch) -> None:
     """An entry is done in the store before its statement begins."""
     begin = Runner._begin
 
-    def begun(runner: Runner, entry: Entry, firings: Firings, present: Present) -> None:
-        begin(runner, entry, firings, present)
+    def begun(runner: Runner, entry: Entry, firings: Firings, current: CurrentRules) -> None:
+        begin(runner, entry, firings, current)
         if entry.kind == "sql":
             runner.ledger.outbox.settle([done(entry)])
 
@@ -54,7 +54,7 @@ def no_epoch_check(patch: pytest.MonkeyPatch) -> None:
     """An engine whose lease another one has writes all the same."""
     commit = MemoryLedger.commit
 
-    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+    def committed(ledger: MemoryLedger, taken: StoredBucket) -> tuple[Entry, ...]:
         store = ledger.store
         for signal in taken.plan.signals:
             store.signals[signal.key].bucket = None
@@ -69,7 +69,7 @@ def cursor_ahead(patch: pytest.MonkeyPatch) -> None:
     """What the store keeps of a table is a version more than was read."""
     commit = MemoryLedger.commit
 
-    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+    def committed(ledger: MemoryLedger, taken: StoredBucket) -> tuple[Entry, ...]:
         store, numbered = ledger.store, commit(ledger, taken)
         ahead = {n: replace(c, version=c.version + 1) for n, c in store.state.cursors.items()}
         store.state = replace(store.state, cursors=ahead)
@@ -95,7 +95,7 @@ def scripts_forget(patch: pytest.MonkeyPatch) -> None:
     """What scripts carry on is not kept."""
     commit = MemoryLedger.commit
 
-    def committed(ledger: MemoryLedger, taken: Taken) -> tuple[Entry, ...]:
+    def committed(ledger: MemoryLedger, taken: StoredBucket) -> tuple[Entry, ...]:
         store, numbered = ledger.store, commit(ledger, taken)
         kept = {n: t for n, t in store.state.carried.tables.items() if not n.startswith(PREFIX)}
         store.state = replace(store.state, carried=Carried(kept))

@@ -28,7 +28,7 @@ POINTS = {
 CELLS = [*product(KINDS, (1, 2), (1, 2))]
 SOME_CELLS = [cell for cell in CELLS if cell[1] == cell[2]]  # the first once, the second twice
 LIVES: dict[type[Life], str] = {
-    Life: """look.after list.before list.table plan.chosen plan.after basis.after read.before
+    Life: """look.after list.before list.table plan.chosen plan.after compile.after read.before
         suspect.begun read.after detect.before detect.after evaluate.after take.after queue.added
         queue.loaded action.before statement.before statement.after signal.made webhook.before
         webhook.sent condition.asked action.after_commit action.between recover.loaded""",

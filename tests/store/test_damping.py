@@ -9,7 +9,7 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
-from tidegate.engine.control.firings import Chosen
+from tidegate.engine.control.firings import FiringFilter
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.damping_memory import rows, wanted
 from tidegate.engine.core.values import FOREVER
@@ -136,6 +136,6 @@ def test_what_dropped_a_firing_is_kept_beside_its_condition(store: SqlStore, epo
     assert [len(f["entries"]) for f in found] == [1, 0, 0, 0, 0]
     assert "damped" not in found[0]
     assert store.of("bank").outbox.firings(1, "hot").firings.equals(fired.firings)
-    chosen = Chosen(state="damped")
+    chosen = FiringFilter(state="damped")
     assert [chosen.matches(firing) for firing in found] == [False, True, True, True, True]
     assert [one.counts for one in store.of("bank").buckets.load().fired] == [{"hot": 1}]  # G22

@@ -6,7 +6,7 @@ import pytest
 
 from tests.support import make
 from tidegate.engine.core.failpoints import FailpointError, arm
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.values import Carried
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
@@ -20,7 +20,7 @@ def stored(store: SqlStore) -> int:
         make.entry(order=1, app_id="tidegate/x/bank/blocked", target_version=9),
         make.entry(order=2, kind="signal", target=None),
     ]
-    taken = Taken(make.plan(), Carried(), {}, (make.firings(),), tuple(made))
+    taken = StoredBucket(make.plan(), Carried(), {}, (make.firings(),), tuple(made))
     store.of(taken.plan.rulebook, epoch).buckets.commit(taken)
     return epoch
 

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tests.support import make
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import SqlStore, open_store, posts
-from tidegate.engine.store.posts import Posted, Taken
+from tidegate.engine.store.posts import IdConflict, Posted
 from tidegate.rules.errors import EngineError
 
 
@@ -42,7 +42,7 @@ def test_g04_requests_are_answered_each_for_itself(store: SqlStore) -> None:
     ]
     at = [make.BEGIN + n for n in range(1, len(requests) + 1)]
     found = store.raise_posted(requests, at)
-    assert found == [2, Taken(1, "other"), 1, 1, Taken(0, "c"), 2, Taken(1, "f"), 0]
+    assert found == [2, IdConflict(1, "other"), 1, 1, IdConflict(0, "c"), 2, IdConflict(1, "f"), 0]
     there = {s.id: s.received_at - make.BEGIN for s in make.unplaced(store)}
     assert there == {"known": 0, "other": 0, "a": 1, "b": 1, "e": 3, "x": 6, "y": 6}
     assert make.unplaced_by_event(store, "bank") == {"atm_empty": 7, "escalate": 1}
@@ -61,7 +61,7 @@ def test_a_request_goes_into_all_of_its_rulebooks_or_into_none(store: SqlStore) 
         request("x", fresh=True, books=both),
     ]
     found = store.raise_posted(requests, range(10, 16))
-    assert found == [Taken(1, "b"), 2, 1, 1, 0, 1]
+    assert found == [IdConflict(1, "b"), 2, 1, 1, 0, 1]
     assert make.unplaced_by_event(store, "bank") == {"atm_empty": 4}
     assert make.unplaced_by_event(store, "stock") == {"atm_empty": 5}
     assert not store.raise_everywhere(dict.fromkeys(both, make.signal("a")))
@@ -86,7 +86,7 @@ def test_many_ids_are_looked_up_and_inserted_at_once(store: SqlStore) -> None:
     ids = [f"id-{n}" for n in range(40_000)]  # more than a statement may have parameters
     assert store.raise_posted([request(*ids)], [1]) == [40_000]
     assert store.raise_posted([request(*ids, "new")], [2]) == [1]
-    assert store.raise_posted([request(*ids[::-1], atm_id=5)], [3]) == [Taken(0, ids[-1])]
+    assert store.raise_posted([request(*ids[::-1], atm_id=5)], [3]) == [IdConflict(0, ids[-1])]
     assert make.unplaced_by_event(store, "bank") == {"atm_empty": 40_001}
 
 

@@ -23,7 +23,7 @@ from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Answers, Question
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
-from tidegate.engine.loop.compiled_rulebook import make_basis, script_digests
+from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
@@ -80,7 +80,7 @@ class Bench:
         digests |= script_digests(book)
         self.running = book
         self.loop = Loop(
-            basis=make_basis(book, digests, schemas, state.activations, self.prepare),
+            compiled=first_compiled(book, digests, schemas, state.activations, self.prepare),
             prepare=self.prepare,
             ledger=ledger,
             store_id=store.id,

@@ -32,7 +32,7 @@ from tidegate.engine.core.values import (
 )
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
-from tidegate.engine.loop.compiled_rulebook import make_basis, script_digests
+from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook, Table
@@ -144,7 +144,7 @@ class Live:
             return prepare(book, dict.fromkeys(book.tables, arrow_schema(TIMED)), analyst)
 
         self.loop = Loop(
-            basis=make_basis(
+            compiled=first_compiled(
                 book,
                 {**dict.fromkeys(book.rules, "d"), **script_digests(book)},
                 dict.fromkeys(book.tables, TIMED),

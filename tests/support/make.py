@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.ids import as_binary, as_hex
 from tidegate.engine.core.entries import Entry, Outcome, Progress
-from tidegate.engine.core.state import Taken
+from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Carried, Cursor, Firings, Plan, Rejected, Signal, TableRange
 from tidegate.engine.store import SqlStore, id_runs, signals
@@ -142,7 +142,7 @@ def commit(
     **more: Any,
 ) -> tuple[Entry, ...]:
     return store.of(made.rulebook, epoch).buckets.commit(
-        Taken(
+        StoredBucket(
             made,
             carried or Carried(),
             digests or {},

@@ -17,7 +17,7 @@ from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.failpoints import COMMITTED, failpoint
 from tidegate.engine.core.instants import ceil_watermark
 from tidegate.engine.core.ledger import Arrivals, Unplaced
-from tidegate.engine.core.state import State, Taken
+from tidegate.engine.core.state import State, StoredBucket
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Carried, Firings, Namespace, Signal
 from tidegate.rules.errors import EngineError
@@ -105,7 +105,7 @@ class MemoryLedger:
         return replace(self.store.state, carried=carried)
 
     @transaction
-    def commit(self, taken: Taken) -> tuple[Entry, ...]:
+    def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         self.check()
         plan, before = taken.plan, self.store.state
         if plan.bucket != before.bucket + 1:

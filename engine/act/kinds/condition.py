@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 from dataclasses import dataclass, field
 
-from tidegate.engine.act.executors import Present, Sealless
+from tidegate.engine.act.executors import CurrentRules, Sealless
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.values import Firings
@@ -19,6 +19,6 @@ class Decisions(Sealless):
 
     _asking: threading.Lock = field(default_factory=threading.Lock)
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
         with self._asking:
-            return present.asked(waiting.entry, firings)
+            return current.asked(waiting.entry, firings)

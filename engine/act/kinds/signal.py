@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
-from tidegate.engine.act.executors import Present, Sealless, done
+from tidegate.engine.act.executors import CurrentRules, Sealless, done
 from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Outcome
@@ -26,7 +26,7 @@ class Signals(Sealless):
     sink: Sink
     now: Callable[[], int]
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         entry = waiting.entry
         signals = signals_of(entry, firings, self.sink, self.now())
         for event in dict.fromkeys(signal.event for signal in signals):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.engine.act.executors import NoEffectError, Present, done
+from tidegate.engine.act.executors import CurrentRules, NoEffectError, done
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.failpoints import failpoint
@@ -18,7 +18,7 @@ class Statements:
 
     sink: Sink
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         """Run the statement unless it may have landed already."""
         entry, fate = waiting.entry, Fate.ABSENT
         if waiting.tried:

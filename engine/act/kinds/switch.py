@@ -6,7 +6,7 @@ from __future__ import annotations
 import logging
 from dataclasses import dataclass, replace
 
-from tidegate.engine.act.executors import Present, Sealless, done
+from tidegate.engine.act.executors import CurrentRules, Sealless, done
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.statement import SwitchStatement
@@ -19,7 +19,7 @@ log = logging.getLogger(__name__)
 class Switches(Sealless):
     """Does `switch` entries: they ask for what an operator could ask for."""
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         statement = waiting.entry.stating(SwitchStatement)
         asked = "enable" if statement.enabled else "disable"
         log.info("%s asked to %s %s", waiting.entry.rule, asked, statement.rule)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from tidegate.engine.act.executors import Present, Sealless, done
+from tidegate.engine.act.executors import CurrentRules, Sealless, done
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.ports import Sink
@@ -21,6 +21,6 @@ class Unmarked(Sealless):
 
     sink: Sink
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         self.sink.run(waiting.entry, firings)
         return done(waiting.entry)

@@ -8,7 +8,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.act.executors import Present, Sealless, SomeFailedError, done
+from tidegate.engine.act.executors import CurrentRules, Sealless, SomeFailedError, done
 from tidegate.engine.act.kinds.payload import fields_of
 from tidegate.engine.act.queues import Waiting
 from tidegate.engine.core.entries import Entry, Outcome
@@ -33,7 +33,7 @@ class Webhooks(Sealless):
     poster: Poster
     environment: Mapping[str, str]
 
-    def attempt(self, waiting: Waiting, firings: Firings, present: Present) -> Outcome:  # noqa: ARG002
+    def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:  # noqa: ARG002
         """Send the entry's firings. Raises SomeFailedError."""
         entry = waiting.entry
         ids: list[str] = firings.hex_ids().to_pylist()

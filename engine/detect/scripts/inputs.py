@@ -40,7 +40,7 @@ class Source:
 
 
 @dataclass(slots=True)
-class Taken:
+class InputRows:
     """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
     the first. `values`, once they have been read."""
 
@@ -75,7 +75,7 @@ class Arrivals:
     time: Int64
     symbol: npt.NDArray[np.int32]
     place: Int64 | None
-    taken: Sequence[Taken]
+    taken: Sequence[InputRows]
     every: npt.NDArray[np.bool_]
     key: list[pa.Array]
     ids: UInt64
@@ -142,14 +142,14 @@ class Inputs:
         inputs = [self._program.inputs[n] for n in read]
         chosen = [batches[each.name] for each in inputs]
         faults: dict[int, list[Fault]] = {}
-        taken: list[Taken] = []
+        taken: list[InputRows] = []
         symbols: list[npt.NDArray[np.int32]] = []
         keys: list[list[pa.Array]] = [[] for _ in self._program.key_types]
         every = []
         first = 0
         for number, each, batch in zip(read, inputs, chosen, strict=True):
             source = self._sources.get(each.name, Source())
-            own = Taken(each, number, source.value, _rows(batch, batch.row), len(batch), first)
+            own = InputRows(each, number, source.value, _rows(batch, batch.row), len(batch), first)
             symbols.append(self._named(own, batch, faults))
             for column, more in zip(keys, self._keys(own, batch, faults), strict=True):
                 column.append(more)
@@ -179,7 +179,7 @@ class Inputs:
         )
 
     def _named(
-        self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]
+        self, taken: InputRows, batch: Batch, faults: dict[int, list[Fault]]
     ) -> npt.NDArray[np.int32]:
         """What each value is called, as a number of `symbols`."""
         read, number = taken.read, self._numbers[taken.number]
@@ -201,7 +201,9 @@ class Inputs:
                 self._failed(taken.first + row, context.now, faults)
         return found
 
-    def _keys(self, taken: Taken, batch: Batch, faults: dict[int, list[Fault]]) -> list[pa.Array]:
+    def _keys(
+        self, taken: InputRows, batch: Batch, faults: dict[int, list[Fault]]
+    ) -> list[pa.Array]:
         """The key columns; null where the input has no group."""
         kinds, read = self._program.key_types, taken.read
         if not read.group:
@@ -216,7 +218,7 @@ class Inputs:
 
     def _key(
         self,
-        taken: Taken,
+        taken: InputRows,
         batch: Batch,
         expression: tree.Expression,
         value: Value,
@@ -289,7 +291,7 @@ class Inputs:
         return found
 
 
-def _plain(taken: Taken, expression: tree.Expression) -> pa.ChunkedArray | None:
+def _plain(taken: InputRows, expression: tree.Expression) -> pa.ChunkedArray | None:
     """The column that a group's expression is; None where it has to be calculated."""
     if expression.type == Basic.OBJECT:
         return None

@@ -64,7 +64,7 @@ class ScriptStepped(NamedTuple):
     parked: bool
 
 
-class Runner:
+class ScriptRunner:
     """A script that runs. Its instances start at `activation`, microseconds, or later by key."""
 
     def __init__(

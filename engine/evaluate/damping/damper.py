@@ -17,7 +17,7 @@ from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.core.ledger import Damping
 from tidegate.engine.core.state import ParkingReason
 from tidegate.engine.core.values import DAMPED, Answers, Firings, Int64
-from tidegate.engine.evaluate.damping.judge import Asked, judge
+from tidegate.engine.evaluate.damping.judge import Candidates, judge
 from tidegate.engine.evaluate.damping.kernel import DEDUPE
 from tidegate.rules.model import Rule
 
@@ -106,7 +106,7 @@ class Damper:
         return found
 
 
-def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked:
+def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Candidates:
     """The input of `judge` for some of a rule's firings."""
     table, index = firings.firings.take(pa.array(some)), pa.array(some)
     keys = key_ids(table.select(firings.key_names), len(some))
@@ -125,4 +125,4 @@ def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Asked
         fires = np.asarray(pc.is_in(ids, pa.array(sorted(answers.fires), pa.string())))
         rearms = np.asarray(pc.is_in(ids, pa.array(sorted(answers.rearms), pa.string())))
     at = table["detected_at"].cast(pa.int64()).to_numpy()
-    return Asked(as_hex(keys), at, same, fires, rearms)
+    return Candidates(as_hex(keys), at, same, fires, rearms)

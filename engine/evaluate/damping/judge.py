@@ -28,7 +28,7 @@ Bools = npt.NDArray[np.bool_]
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class Candidates:
     """The firings of one rule whose condition holds, in their order.
 
     key[n]: the id of the key. at[n]: the instant. same[n]: with dedupe, the id of the values by
@@ -53,7 +53,7 @@ class Judged:
     fresh: int
 
 
-def judge(damping: Damping, asked: Asked, recall: Recall) -> Judged:
+def judge(damping: Damping, asked: Candidates, recall: Recall) -> Judged:
     """Decide on the firings of one rule. `recall` looks up the rows of their keys."""
     state = _State(damping, asked, recall)
     none = np.zeros(0, np.bool_)
@@ -83,7 +83,7 @@ def judge(damping: Damping, asked: Asked, recall: Recall) -> Judged:
 class _State:
     """The arrays of the kernel `damp`: loaded from the memory, then changed by the kernel."""
 
-    def __init__(self, damping: Damping, asked: Asked, recall: Recall) -> None:
+    def __init__(self, damping: Damping, asked: Candidates, recall: Recall) -> None:
         self.damping, self.asked = damping, asked
         coded = asked.key.dictionary_encode()
         self.keys: pa.StringArray = coded.dictionary

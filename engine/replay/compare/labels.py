@@ -10,7 +10,7 @@ import numpy as np
 import orjson
 
 from tidegate.engine.replay import times
-from tidegate.engine.replay.compare.model import Comparison, Found, Occurrence
+from tidegate.engine.replay.compare.model import ComparedDetection, Comparison, Occurrence
 from tidegate.rules.model import Context
 
 _FAR_SECONDS = 100_000
@@ -55,13 +55,13 @@ class Labels:
     def time(self, instant: int) -> str:
         return self._shown[instant]
 
-    def detected(self, found: Found, shown: str) -> str:
+    def detected(self, found: ComparedDetection, shown: str) -> str:
         """Its constituents as `shown`, after its interval where these do not tell it."""
         whole = [o.time for o in found.constituents]
         plain = whole and (min(whole), max(whole)) == (found.start, found.end)
         return shown if plain else f"{self.interval(found)} {shown}"
 
-    def interval(self, found: Found) -> str:
+    def interval(self, found: ComparedDetection) -> str:
         return f"[{self.time(found.start)}, {self.time(found.end)}]"
 
     def occurrence(self, occurrence: Occurrence) -> str:

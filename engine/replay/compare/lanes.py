@@ -10,7 +10,7 @@ from itertools import pairwise
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.compare.labels import Labels
-from tidegate.engine.replay.compare.model import Column, Found, Occurrence
+from tidegate.engine.replay.compare.model import Column, ComparedDetection, Occurrence
 
 ARCS_MAX = 40
 """Detections of one context that are drawn."""
@@ -47,7 +47,7 @@ def axis(lanes: Sequence[str], instants: Sequence[int], labels: Labels) -> Axis:
 
 
 def strip(
-    on: Axis, column: Column, occurrences: Sequence[Occurrence], found: Sequence[Found]
+    on: Axis, column: Column, occurrences: Sequence[Occurrence], found: Sequence[ComparedDetection]
 ) -> str:
     """The picture of what a context detects of one key."""
     drawn = found[:ARCS_MAX]
@@ -67,7 +67,7 @@ def strip(
     return "\n".join(parts)
 
 
-def _rows(found: Sequence[Found]) -> list[int]:
+def _rows(found: Sequence[ComparedDetection]) -> list[int]:
     """A row below the lanes for each detection: the first in which its interval is free."""
     free: list[int] = []
     rows = []
@@ -95,7 +95,7 @@ def _middle(lane: int) -> int:
     return _TOP + lane * _LANE + _LANE // 2
 
 
-def _arc(on: Axis, found: Found, number: int, row: int, base: int) -> str:
+def _arc(on: Axis, found: ComparedDetection, number: int, row: int, base: int) -> str:
     """Through its constituents, then down to its interval below the lanes, where they are marked
     again: an arc may pass an occurrence that is none of them."""
     low = base + _ROW * (row + 1)
@@ -124,7 +124,9 @@ def _curve(a: tuple[float, float], b: tuple[float, float]) -> str:
     return f" C{middle:.1f} {a[1]:.1f} {middle:.1f} {b[1]:.1f} {b[0]:.1f} {b[1]:.1f}"
 
 
-def _dots(on: Axis, occurrences: Sequence[Occurrence], found: Sequence[Found]) -> Iterator[str]:
+def _dots(
+    on: Axis, occurrences: Sequence[Occurrence], found: Sequence[ComparedDetection]
+) -> Iterator[str]:
     used = {o: each for each in reversed(found) for o in each.used_up}
     lane = {event: place for place, event in enumerate(on.lanes)}
     for o in occurrences:

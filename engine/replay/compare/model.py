@@ -32,7 +32,7 @@ class Occurrence:
 
 
 @dataclass(frozen=True, slots=True)
-class Found:
+class ComparedDetection:
     """A detection; `text` is the JSON line that `simulate` prints, `used_up_text` the list of what
     is consumed in the same form."""
 
@@ -50,7 +50,7 @@ class Column:
     """What one context detects, in the order of `simulate`; or why it cannot."""
 
     context: Context
-    found: tuple[Found, ...] = ()
+    found: tuple[ComparedDetection, ...] = ()
     error: str = ""
 
 
@@ -79,7 +79,7 @@ def occurrences_of(
 
 def found_in(
     context: Context, rule: Rule, book: Rulebook, iso: bool, shown: Detections
-) -> Iterator[Found]:
+) -> Iterator[ComparedDetection]:
     """The detections of a rule, which tell what they use."""
     whole = shown.used or shown
     keyed = _keyed(rule, book)
@@ -98,7 +98,7 @@ def found_in(
         ),
     )
     for i, (key, text, use) in enumerate(zip(keys, printed, uses, strict=True)):
-        yield Found(
+        yield ComparedDetection(
             key,
             int(shown.start[i]),
             int(shown.end[i]),

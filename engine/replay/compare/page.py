@@ -7,7 +7,7 @@ from html import escape
 
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
 from tidegate.engine.replay.compare.lanes import ARCS_MAX, axis, strip
-from tidegate.engine.replay.compare.model import Column, Comparison, Found
+from tidegate.engine.replay.compare.model import Column, ComparedDetection, Comparison
 
 KEYS_MAX = 6
 """Keys that are drawn: the first that something is detected for."""
@@ -169,7 +169,7 @@ def _table(compared: Comparison, labels: Labels) -> Iterator[str]:
         yield "<p>Nothing is detected in any context.</p>"
 
 
-def _detected(labels: Labels, found: Found) -> str:
+def _detected(labels: Labels, found: ComparedDetection) -> str:
     shown = escape(labels.detected(found, labels.occurrences(found.constituents)))
     used = escape(labels.occurrences(found.used_up))
     return f'{shown}<br><span class="note">✗ {used}</span>' if found.used_up else shown

@@ -18,7 +18,7 @@ from tidegate.engine.core.text.layout import screen_width
 from tidegate.engine.core.text.printable import printable
 from tidegate.engine.replay.compare import compare
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
-from tidegate.engine.replay.compare.model import Comparison, Found
+from tidegate.engine.replay.compare.model import ComparedDetection, Comparison
 from tidegate.engine.replay.compare.page import page
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Context
@@ -109,7 +109,7 @@ def _when(at: tuple[int, str], labels: Labels) -> str:
     return "\n".join(filter(None, [labels.time(at[0]), key_label(at[1])]))
 
 
-def _cell(found: Found, labels: Labels) -> Text:
+def _cell(found: ComparedDetection, labels: Labels) -> Text:
     every = (*found.constituents, *found.used_up)
     longest = max((len(labels.occurrence(o)) for o in every), default=0)
     named = labels.occurrences if longest < _WIDTH else labels.grouped

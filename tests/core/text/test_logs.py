@@ -11,7 +11,7 @@ import pytest
 from tests.support import make
 from tidegate.engine.act.messages import tell
 from tidegate.engine.cli import output
-from tidegate.engine.core.state import BucketReport, Taken
+from tidegate.engine.core.state import BucketReport, StoredBucket
 from tidegate.engine.core.text import logs
 from tidegate.engine.core.values import Carried
 
@@ -99,7 +99,7 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
     ]
     dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
     part = make.altered(dead, rule="h", number=10, error="[GONE] no")
-    tell(Taken(make.plan(), Carried({}), {}, tuple(fired), (dead, part)))
+    tell(StoredBucket(make.plan(), Carried({}), {}, tuple(fired), (dead, part)))
     assert [record.getMessage() for record in caplog.records] == [
         "rule e: entry 9 is dead: [DIVIDE_BY_ZERO] no",
         "rule h: entry 10 is dead: [GONE] no",

@@ -16,7 +16,7 @@ from tidegate.engine.detect.scripts.builtins import to_python
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Script
-from tidegate.engine.detect.scripts.run import Runner
+from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.engine.detect.scripts.value_types import values_of
 from tidegate.rules import eventscript
 from tidegate.rules.eventscript import tree
@@ -62,7 +62,7 @@ def emissions(
     ends = [start - 1, *sorted({cut for cut in cuts if start <= cut < last}), last]
     carried, found = Carried(), []
     for after, end in pairwise(ends):
-        runner = Runner(script, start, sources)
+        runner = ScriptRunner(script, start, sources)
         part = [event for event in events if after < event.time <= end]
         step = runner.step(carried, batches(script.program, part), end)
         if part or len(step.emissions):
@@ -74,7 +74,7 @@ def emissions(
         carried = Carried({n: through_bytes(t) for n, t in step.carried.tables.items()})
         if carrying is not None:
             carrying.append(carried.tables)
-    runner = Runner(script, start, sources)
+    runner = ScriptRunner(script, start, sources)
     return found if until is not None else found + outs(script.program, runner.finish(carried))
 
 

@@ -9,7 +9,7 @@ import pytest
 from tests.detect.scripts.compared import SECOND, batches, script_of, through_bytes
 from tests.reference.eventscript.evaluate import Event
 from tidegate.engine.core.values import Carried
-from tidegate.engine.detect.scripts.run import Runner
+from tidegate.engine.detect.scripts.run import ScriptRunner
 
 TEXT = """
 in {long k;} A group(A.k), {} All
@@ -24,7 +24,7 @@ def ids(cuts: list[int], history: list[Event] = HISTORY) -> list[tuple[int, ...]
     script, carried, found = script_of(TEXT), Carried(), []
     for after, end in pairwise([-1, *cuts, LAST]):
         part = [event for event in history if after < event.time <= end]
-        step = Runner(script, 0).step(carried, batches(script.program, part), end)
+        step = ScriptRunner(script, 0).step(carried, batches(script.program, part), end)
         carried = Carried({n: through_bytes(t) for n, t in step.carried.tables.items()})
         batch = step.emissions.batch("z", "z")
         found += [] if batch is None else [(*row,) for row in batch.ids[""].tolist()]

@@ -17,7 +17,7 @@ from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.scripts import column_expressions, run
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits
-from tidegate.engine.detect.scripts.run import Runner
+from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.engine.detect.scripts.value_types import values_of
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.eventscript.types import Basic
@@ -119,7 +119,7 @@ def test_thousands_of_keys_are_carried_in_partitions_of_which_only_some_are_writ
     partitions_max: int,
 ) -> None:
     script = script_of(COUNT.replace(", {} Reset", "").replace(" | Reset() {c = 0;}", ""))
-    runner = Runner(script, 0, partitions_max=partitions_max)
+    runner = ScriptRunner(script, 0, partitions_max=partitions_max)
     keys = np.arange(20_000)
     carried, found = Carried(), 0
     for bucket in range(3):
@@ -137,7 +137,7 @@ def test_thousands_of_keys_are_carried_in_partitions_of_which_only_some_are_writ
 
 def test_the_next_due_instant_is_told_and_fires_without_an_arrival() -> None:
     script = script_of("in long A group(A) out {} z (A() elapse[5 seconds]() {!> z();})*")
-    runner = Runner(script, 0)
+    runner = ScriptRunner(script, 0)
     step = runner.step(Carried(), batches(script.program, [at(1, "A", 4)]), 2 * SECOND)
     assert runner.next_due(step.carried) == 6 * SECOND
     step = runner.step(step.carried, {}, 6 * SECOND)
@@ -146,7 +146,7 @@ def test_the_next_due_instant_is_told_and_fires_without_an_arrival() -> None:
 
 def test_no_more_timers_fire_than_a_bucket_may_have() -> None:
     script = script_of("in long A group(A) out {} z (A() | elapse[1 second]() {!> z();})*")
-    runner = Runner(script, 0)
+    runner = ScriptRunner(script, 0)
     arrivals = batches(script.program, [at(0, "A", 1), at(0, "A", 2)])
     carried, reached, found = Carried(), -1, list[Out]()
     while reached < 100 * SECOND:
@@ -182,7 +182,7 @@ def test_a_script_without_keys_does_not_expire(cuts: tuple[int, ...]) -> None:
 
 def test_an_instance_is_dropped_after_its_time_and_begins_anew() -> None:
     script = script_of(COUNT, expire_micros=10 * SECOND)
-    runner = Runner(script, 0)
+    runner = ScriptRunner(script, 0)
     step = runner.step(Carried(), batches(script.program, [keyed(1, 7)]), 30 * SECOND)
     assert not step.carried.tables
     history = [keyed(1, 7), keyed(11, 7), keyed(22, 7)]
@@ -223,7 +223,7 @@ def test_elements_that_a_runaway_has_written_are_as_before() -> None:
     )
     script = script_of(text, limits=Limits(steps=50))
     history = [at(n, "A", n) for n in (1, 2)]
-    step = Runner(script, 0).step(Carried(), batches(script.program, history), 9 * SECOND)
+    step = ScriptRunner(script, 0).step(Carried(), batches(script.program, history), 9 * SECOND)
     assert step.parked
     assert step.reached == 2 * SECOND
     (table,) = step.carried.tables.values()
@@ -246,7 +246,7 @@ def test_a_machine_with_too_many_states_goes_on_without_or_is_refused() -> None:
     ids=["text", "double", "boolean", "list"],
 )
 def test_a_column_that_does_not_fit_is_refused(column: pa.Array) -> None:
-    runner = Runner(script_of("in long A out long z (A(x) {!> z(x);})*"), 0)
+    runner = ScriptRunner(script_of("in long A out long z (A(x) {!> z(x);})*"), 0)
     batch = Batch("A", np.zeros(1, np.int64), np.zeros(1, np.int64), pa.table({"value": column}))
     with pytest.raises(InputError, match="do not fit input A"):
         runner.step(Carried(), {"A": batch}, 1)
@@ -277,9 +277,9 @@ def test_values_of_all_types_are_carried_exactly() -> None:
         }
     )
     batch = Batch("A", np.array([1, 2]), np.arange(2), value)
-    runner = Runner(script, 0)
+    runner = ScriptRunner(script, 0)
     first = runner.step(Carried(), {"A": batch.until(1)}, 1)
-    second = Runner(script, 0).step(first.carried, {"A": batch.take(np.array([1]))}, 2)
+    second = ScriptRunner(script, 0).step(first.carried, {"A": batch.take(np.array([1]))}, 2)
     found = second.emissions.batch("z", "z")
     assert found is not None
     whole = value.slice(0, 1).combine_chunks()

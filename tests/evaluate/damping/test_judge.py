@@ -12,7 +12,7 @@ import pyarrow as pa
 
 from tests.evaluate.damping.reference import Firing, Memory, damped
 from tidegate.engine.core.damping_memory import kind_names
-from tidegate.engine.evaluate.damping.judge import Asked, judge
+from tidegate.engine.evaluate.damping.judge import Candidates, judge
 from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import Place
 from tidegate.rules.model import Condition, Damping, Dedupe, Hysteresis, Throttle
@@ -45,7 +45,7 @@ class Remembered:
 
 
 def judged(damping: Damping, firings: Sequence[Firing], known: Remembered) -> list[str | None]:
-    asked = Asked(
+    asked = Candidates(
         pa.array([f.key for f in firings], pa.string()),
         np.array([f.at for f in firings], np.int64),
         pa.array([f"{f.key}/{f.repeats}" for f in firings], pa.string())

@@ -19,7 +19,7 @@ _TEXTS = (pa.types.is_string, pa.types.is_large_string, pa.types.is_string_view)
 
 
 @dataclass(frozen=True, slots=True)
-class Log:
+class OccurrenceTable:
     """The n occurrences of `table` in order of time. Occurrence n is of event type names[code[n]],
     at time[n] in microseconds, in row order[n] of the table. `order` is empty if the table is in
     order of time.
@@ -53,7 +53,7 @@ class Log:
         return values[self.order] if len(self.order) else values
 
 
-def read_log(occurrences: pa.Table) -> Log:
+def read_occurrences(occurrences: pa.Table) -> OccurrenceTable:
     """The occurrences that `tidegate.detect` was given. Raises `InputError`."""
     if not isinstance(occurrences, pa.Table):
         given = type(occurrences).__name__
@@ -71,7 +71,7 @@ def read_log(occurrences: pa.Table) -> Log:
     if not table_rows.ascending(time):
         order = np.argsort(time, kind="stable")
         time, code = frozen(time[order]), code[order]
-    return Log(occurrences, tuple(events.dictionary.to_pylist()), code, time, order)
+    return OccurrenceTable(occurrences, tuple(events.dictionary.to_pylist()), code, time, order)
 
 
 def wrong(code: str, message: str, hint: str = "") -> InputError:

@@ -12,11 +12,11 @@ from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.instances import Int32
-from tidegate.engine.detect.events.occurrences.occurrence_table import Log, frozen
+from tidegate.engine.detect.events.occurrences.occurrence_table import OccurrenceTable, frozen
 
 
 class Timeline:
-    """n arrivals in order of time: of a bucket (`of_batches`) or of a whole table (`of_log`).
+    """n arrivals in order of time: of a bucket (`of_batches`) or of a whole table (`of_table`).
 
     Arrival i is of the event type events[code[i]] and happens at time[i]; the simultaneous ones of
     one type stand in the order of its batch.
@@ -31,7 +31,7 @@ class Timeline:
         code: Int32,
         time: Int64,
         batches: Mapping[str, Batch],
-        log: Log | None = None,
+        log: OccurrenceTable | None = None,
     ) -> None:
         self.events = events
         self.code = code
@@ -128,6 +128,6 @@ def of_batches(batches: Mapping[str, Batch]) -> Timeline:
     return Timeline(tuple(events), code, time, batches)
 
 
-def of_log(log: Log) -> Timeline:
+def of_table(log: OccurrenceTable) -> Timeline:
     """The rows of a table of occurrences."""
     return Timeline(log.names, log.code, log.time, {}, log)

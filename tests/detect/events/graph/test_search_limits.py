@@ -12,7 +12,7 @@ from tests.support.rulebooks import loaded
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
-from tidegate.engine.detect.stage import Detecting, detect
+from tidegate.engine.detect.stage import BucketDetector, detect
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Settings
 
@@ -76,6 +76,6 @@ def test_g13_a_rule_that_was_parked_before_is_not_parked_anew_with_one_that_it_u
     bucket = Bucket(
         Plan("x", 1, 0, 9_000_000, 0), batches(book, [("a", n, {"k": 0, "v": 0}) for n in range(5)])
     )
-    detecting = Detecting(book, dict.fromkeys(book.rules, 0), Needs({}))
+    detecting = BucketDetector(book, dict.fromkeys(book.rules, 0), Needs({}))
     parked = detect(detecting, state, bucket, limits).parked
     assert sorted((one.rule, one.instant) for one in parked) == [("r", 1), ("v", 1)]

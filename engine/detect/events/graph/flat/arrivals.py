@@ -19,7 +19,7 @@ from tidegate.engine.detect.events.occurrences.instances import Instances, Int32
 
 
 @dataclass(frozen=True, slots=True)
-class Timeline:
+class KeyedLine:
     """A line, and the keys of its codes: code c stands for the key real[c]. Each occurrence of an
     absent event type gives its key a new code; last[key] is the key's last code."""
 
@@ -52,7 +52,7 @@ class Timeline:
         return kept.by_end()
 
 
-def timeline(
+def keyed_line(
     parts: Sequence[Instances],
     order: Sequence[int],
     absent: int,
@@ -61,7 +61,7 @@ def timeline(
     *,
     apart: bool,
     twice: bool = False,
-) -> Timeline:
+) -> KeyedLine:
     """The line of a step: the entries of `stored`, then the arrivals of all sources in order of
     time. At one instant the source with the highest `order` comes first; then rank decides.
     `twice`: an occurrence may be of several sources. `line.merge` explains `absent` and `apart`."""
@@ -82,7 +82,7 @@ def timeline(
         time = np.concatenate([moment.time[stored.row], time])
         row = np.concatenate([stored.row, row])
     rows = len(moment.time) if twice else 0
-    return Timeline(Line(source, code, time, row, len(stored.row), len(real), rows), real, last)
+    return KeyedLine(Line(source, code, time, row, len(stored.row), len(real), rows), real, last)
 
 
 def by_rank(found: Instances, moment: Moment) -> Instances:

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import match_scan, queue_scans, slot_scan
-from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
+from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank, keyed_line
 from tidegate.engine.detect.events.graph.flat.line import Layout
 from tidegate.engine.detect.events.graph.search_limits import check_carried
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
@@ -64,7 +64,7 @@ class Flat:
         return len({*self.flat.events}) < len(self.flat.events)
 
     def _queues(
-        self, layout: Layout, line: Timeline, moment: Moment
+        self, layout: Layout, line: KeyedLine, moment: Moment
     ) -> tuple[Instances, Instances]:
         """The scan of a context that carries occurrences not consumed: found and kept."""
         since = moment.watermark + 1 - self._span()
@@ -79,7 +79,7 @@ class Flat:
         return found, line.lasting(line.alike(waiting, left[:, None]), waiting)
 
     def _matches(
-        self, layout: Layout, line: Timeline, offsets: Int64, moment: Moment
+        self, layout: Layout, line: KeyedLine, offsets: Int64, moment: Moment
     ) -> tuple[Instances, Instances]:
         """The scan of a context that carries partial matches: found and kept."""
         scan = slot_scan.recent if self.context is Context.RECENT else match_scan.continuous
@@ -124,12 +124,12 @@ class Flat:
 
     def _timeline(
         self, layout: Layout, operands: Sequence[Flow], stored: Instances, moment: Moment
-    ) -> Timeline:
+    ) -> KeyedLine:
         """The line of the step. At one instant the absent event type comes first; then the stages,
         the last one first."""
         events, absent = self.flat.events, self.flat.absent
         stage = [*layout.stage, len(events)]
-        return timeline(
+        return keyed_line(
             [flow.instances for flow in operands],
             [stage[place] for place in layout.place],
             events.index(absent) if absent else -1,

@@ -9,7 +9,7 @@ import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import window_scans
-from tidegate.engine.detect.events.graph.flat.arrivals import Timeline, by_rank, timeline
+from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank, keyed_line
 from tidegate.engine.detect.events.graph.flat.queue_scans import united
 from tidegate.engine.detect.events.graph.search_limits import check_carried
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
@@ -49,7 +49,7 @@ class Windows:
         check_carried([kept], self.carried_per_key_max)
         return Flow(found, pending_of([kept], operands)), (kept,)
 
-    def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> Timeline:
+    def _timeline(self, operands: Sequence[Flow], stored: Instances, moment: Moment) -> KeyedLine:
         """The line of the step. At one instant the absent event type comes first; then b; then c or
         the own terminators; then a."""
         parts = [flow.instances for flow in operands]
@@ -58,9 +58,9 @@ class Windows:
         if self.window.length_micros:
             parts.append(self._closings(concat([stored.where(stored.role == 0), parts[0]]), moment))
             order.append(1)
-        return timeline(parts, order, absent, stored, moment, apart=True)
+        return keyed_line(parts, order, absent, stored, moment, apart=True)
 
-    def _scan(self, line: Timeline, moment: Moment) -> tuple[Instances, Int64]:
+    def _scan(self, line: KeyedLine, moment: Moment) -> tuple[Instances, Int64]:
         """The detections, and the positions of the occurrences that are left."""
         span = ENDLESS if self.window.span_micros is None else self.window.span_micros
         limits = (self.window.length_micros, span)

@@ -27,7 +27,7 @@ NO_KEY = np.empty(0, dtype=np.int32)
 
 
 @dataclass
-class Log:
+class Backlog:
     """One step's streams: what is carried, then what arrives.
 
     `used` and `initiated` mark what a key has consumed and what has initiated: an instance of one

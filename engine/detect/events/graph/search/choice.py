@@ -17,9 +17,9 @@ from tidegate.engine.detect.events.graph.search import (
     selection,
     unrestricted,
 )
-from tidegate.engine.detect.events.graph.search.backlog import Log
+from tidegate.engine.detect.events.graph.search.backlog import Backlog
 from tidegate.engine.detect.events.graph.search.candidate_instants import Where, instants
-from tidegate.engine.detect.events.graph.search.chosen_instances import Detected
+from tidegate.engine.detect.events.graph.search.chosen_instances import ChosenInstance
 from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
 from tidegate.engine.detect.events.graph.search.history import Found, History
 from tidegate.engine.detect.events.graph.search.latest import latest
@@ -99,7 +99,7 @@ class Choice:
             due, later = operands[-1].instances, carry[-1]
         ticks = Ticks()
         found = [
-            Detected(key, now, *chosen)
+            ChosenInstance(key, now, *chosen)
             for key, times in _by_key(due)
             for now, chosen in self._choose(log, key, times, ticks)
         ]
@@ -115,7 +115,7 @@ class Choice:
 
     def _open(
         self, arrived: Sequence[Instances], operands: Sequence[Flow], carry: Carry, moment: Moment
-    ) -> Log:
+    ) -> Backlog:
         entries = len(self.roles)
         streams = [concat([a, b]) for a, b in zip(carry, arrived, strict=False)]
         looked = [
@@ -128,10 +128,10 @@ class Choice:
             remembered[part.row] = np.isin(part.role, list(self.remembered))
         events, given = streams[: self.events], streams[self.events :]
         pending = _pending(operands[:entries], moment.keys)
-        return Log(events, given, looked, used, initiated, remembered, pending, moment)
+        return Backlog(events, given, looked, used, initiated, remembered, pending, moment)
 
     def _choose(
-        self, log: Log, key: int, times: Sequence[int], ticks: Ticks
+        self, log: Backlog, key: int, times: Sequence[int], ticks: Ticks
     ) -> Iterator[tuple[int, Found]]:
         history = self._history(log, key, ticks)
         log.touched[key] = history
@@ -152,7 +152,7 @@ class Choice:
             for chosen in found:
                 yield now, chosen
 
-    def _history(self, log: Log, key: int, ticks: Ticks) -> History:
+    def _history(self, log: Backlog, key: int, ticks: Ticks) -> History:
         coming, rank, used, initiated = log.open(key)
         return History(
             self.tree,
@@ -164,7 +164,7 @@ class Choice:
             initiated,
         )
 
-    def _carry(self, log: Log, moment: Moment) -> Carry:
+    def _carry(self, log: Backlog, moment: Moment) -> Carry:
         kept = log.left(self._oldest(log, moment), self.passing)
         if self.latest:
             kept = latest(self.tree, kept, moment)
@@ -175,7 +175,7 @@ class Choice:
         )
         return (*kept, *pruned(log.looked, oldest, self.windows), *log.marks(kept))
 
-    def _oldest(self, log: Log, moment: Moment) -> Int64:
+    def _oldest(self, log: Backlog, moment: Moment) -> Int64:
         """By key: what starts before it is of no use after this step."""
         oldest = np.full(moment.keys + 1, NEVER, dtype=np.int64)
         if self.horizon_micros is not None:

@@ -12,7 +12,7 @@ from tidegate.engine.detect.events.graph.search.comparison import Entries, Ticks
 from tidegate.engine.detect.events.occurrences.instances import Instances, Moment
 
 
-class Detected(NamedTuple):
+class ChosenInstance(NamedTuple):
     """Key code, instant, start and entries of a detection."""
 
     key: int
@@ -21,7 +21,7 @@ class Detected(NamedTuple):
     entries: Entries
 
 
-def instances(found: Sequence[Detected], ticks: Ticks, moment: Moment) -> Instances:
+def instances(found: Sequence[ChosenInstance], ticks: Ticks, moment: Moment) -> Instances:
     """Detections in order of end, their entries in order; their ticks become rows."""
     found = sorted(found, key=lambda detected: detected.end)
     sizes = [len(detected.entries) for detected in found]
