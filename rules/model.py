@@ -7,7 +7,7 @@ to be parsed, except Spark SQL, which Spark parses.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
 
@@ -277,40 +277,66 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
-class Rule:
-    """One event-condition-action rule.
+class Pattern:
+    """What a rule detects, and in which context.
 
     `per` maps every *keyed* event type (or rule) of `on` to its columns, in the order of
     `key_names`; event types of `on` that are not in it broadcast to all keys (S7).
     """
 
-    name: str
-    place: Place
     on: Expression
-    on_text: str
+    text: str
     context: Context
     selection: Selection | None = None
     key_names: tuple[str, ...] = ()
     per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    condition: Condition | None = None
+    ignore_own: bool = False  # what its rule's own actions write is no event of it (G22)
+
+
+@dataclass(frozen=True, slots=True)
+class Reaction:
+    """What a rule does about its firings, and how."""
+
     actions: tuple[Action, ...] = ()
-    condition_coupling: Coupling = Coupling.DEFERRED
-    action_coupling: Coupling = Coupling.DEFERRED
-    priority: int = 0
+    coupling: Coupling = Coupling.DEFERRED
+    for_each: str | None = None  # None | "firing"
+    net: str = "firing"  # | "bucket": what the transition tables sum up
+    dry: bool = False  # all but its actions (mode: dry)
+    at_least_once: bool = False  # its statements may be such as leave no marker (G19)
     retry: Retry = Retry()
+    on_dead: str = "continue"
     within_micros: int | None = None
     otherwise: tuple[Action, ...] = ()
-    for_each: str | None = None  # None | "firing"
-    enabled: bool = True
-    on_dead: str = "continue"
+
+    @property
+    def every(self) -> tuple[Action, ...]:
+        """Its actions by their numbers."""
+        return (*self.actions, *self.otherwise)
+
+
+@dataclass(frozen=True, slots=True)
+class Precedence:
+    """Which rules act before it and after it (G15)."""
+
+    priority: int = 0
     precedes: tuple[str, ...] = ()
     follows: tuple[str, ...] = ()
-    dry: bool = False  # all but its actions (mode: dry)
-    disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
-    at_least_once: bool = False  # its statements may be such as leave no marker (G19)
-    net: str = "firing"  # | "bucket": what the transition tables sum up
-    ignore_own: bool = False  # what its own actions write is no event of it (G22)
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One event-condition-action rule."""
+
+    name: str
+    place: Place
+    pattern: Pattern
+    condition: Condition | None = None
+    condition_coupling: Coupling = Coupling.DEFERRED
     damping: Damping | None = None
+    reaction: Reaction = Reaction()
+    precedence: Precedence = Precedence()
+    enabled: bool = True
+    disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
     options: Mapping[str, Any] = field(default_factory=dict)  # granularity, ..: not built
 
     @property
@@ -323,6 +349,11 @@ class Rule:
         """Whether anything is asked of its firings: a condition, or when to fire again."""
         levels = self.damping.hysteresis if self.damping else None
         return self.condition is not None or levels is not None
+
+
+def in_context(rule: Rule, context: Context) -> Rule:
+    """The rule as it detects in another context."""
+    return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 
 @dataclass(frozen=True, slots=True)

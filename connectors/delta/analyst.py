@@ -93,13 +93,18 @@ class DeltaAnalyst:
             locate = self._texts.locate(action.place)
             names = named_transitions(event)
             verdict = self._gate.action(
-                action.text, locate, parameters, rule.name, names, at_least_once=rule.at_least_once
+                action.text,
+                locate,
+                parameters,
+                rule.name,
+                names,
+                at_least_once=rule.reaction.at_least_once,
             )
             return _reading(verdict, event.names)
-        key = rule.name, action.text, tuple(parameters), rule.at_least_once
+        key = rule.name, action.text, tuple(parameters), rule.reaction.at_least_once
         self._actions.pop(key, None)  # it may have fitted another schema, and not this one
         found = self._statement(
-            rule.name, action.text, action.place, event, parameters, rule.at_least_once
+            rule.name, action.text, action.place, event, parameters, rule.reaction.at_least_once
         )
         self._owned.check_once(found.target, action.place)
         self._actions[key] = found

@@ -150,7 +150,7 @@ class Attempts:
     def _rule_holds(self, entry: Entry) -> bool:
         """Whether its rule says `on_dead: hold`: an entry that cannot be done blocks the queue."""
         rule = self.rulebook.rules.get(entry.rule)
-        return rule is not None and rule.on_dead == "hold"
+        return rule is not None and rule.reaction.on_dead == "hold"
 
     def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         """The outcome of an attempt that failed: the entry is tried again, or held."""
@@ -175,7 +175,7 @@ class Attempts:
 
     def _retry(self, entry: Entry) -> Retry:
         rule = self.rulebook.rules.get(entry.rule)
-        return rule.retry if rule is not None else Retry()
+        return rule.reaction.retry if rule is not None else Retry()
 
 
 def _with(outcome: Outcome, **changes: Any) -> Outcome:

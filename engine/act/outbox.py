@@ -96,7 +96,7 @@ def entries_for(
             if len(left):
                 ids = tuple(left.hex_ids().to_pylist()) if dead else None
                 asked.append(_condition(rule, left, ids))
-        elif not rule.dry:
+        elif not rule.reaction.dry:
             sets += _sets(of_rule, rule, stage_of[rule.name], depth_max, statements[rule.name])
     entries = asked + list(_staged(sets))
     return tuple(
@@ -128,7 +128,7 @@ def alternative(
 
 def _timed(entry: Entry, rules: Mapping[str, Rule], stamp: Stamp) -> Entry:
     """The entry with the instant at which its rule's alternative is due."""
-    within = rules[entry.rule].within_micros
+    within = rules[entry.rule].reaction.within_micros
     if within is None or entry.kind == "condition":
         return entry
     return replace(entry, otherwise_at=stamp.now + within)
@@ -144,8 +144,8 @@ def _sets(
         return
     own = [s for s in statements if s.kind not in DETACHED_KINDS]
     beside = [s for s in statements if s.kind in DETACHED_KINDS]
-    mode = rule.action_coupling
-    if own and (rule.for_each == "firing" or mode is Coupling.IMMEDIATE):
+    mode = rule.reaction.coupling
+    if own and (rule.reaction.for_each == "firing" or mode is Coupling.IMMEDIATE):
         _warn(rule, len(held) * len(own))
         depths = held["depth"].to_pylist()
         at = [0] * len(held)

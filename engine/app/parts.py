@@ -238,7 +238,7 @@ def _texts(rule: Rule | None) -> object:
     return (
         (condition.text, condition.query) if condition is not None else (),
         (levels.fire.text, levels.rearm.text) if levels is not None else (),
-        [replace(action, place=_NOWHERE) for action in rule.actions],
+        [replace(action, place=_NOWHERE) for action in rule.reaction.actions],
     )
 
 

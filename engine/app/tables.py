@@ -109,8 +109,12 @@ def _null_keys(book: Rulebook, schemas: Mapping[str, str]) -> Iterator[Problem]:
         }
         for table, schema in schemas.items()
     }
-    used = {(event, column) for rule in book.rules.values() for event, columns in rule.per.items()
-            for column in columns}  # fmt: skip
+    used = {
+        (event, column)
+        for rule in book.rules.values()
+        for event, columns in rule.pattern.per.items()
+        for column in columns
+    }
     for name, parameter in sorted(used):
         event = book.events.get(name)
         if not isinstance(event, TableEvent):
@@ -158,7 +162,7 @@ def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
     lost = {event.name for event in table_events(book) if event.table in missing}
     events = {name: event for name, event in book.events.items() if name not in lost}
     listed = dict(book.rules)
-    named = {name: used_in(rule.on, ()).keys() for name, rule in listed.items()}
+    named = {name: used_in(rule.pattern.on, ()).keys() for name, rule in listed.items()}
     while unfit := [name for name in listed if not named[name] <= {*events, *listed}]:
         for name in unfit:
             del listed[name]
@@ -175,10 +179,11 @@ def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
         condition = None
     actions = tuple(
         action
-        for action in rule.actions
+        for action in rule.reaction.actions
         if not (isinstance(action, Sql) and _mentions(action.text, tables))
     )
-    return replace(rule, condition=condition, actions=actions)
+    reaction = replace(rule.reaction, actions=actions)
+    return replace(rule, condition=condition, reaction=reaction)
 
 
 def _mentions(text: str, tables: Collection[str]) -> bool:

@@ -52,6 +52,6 @@ def _has_timers(rulebook: Rulebook) -> bool:
     """Whether the rulebook has timers or clocks."""
     clocks = any(isinstance(event, ClockEvent) for event in rulebook.events.values())
     scripts = (node for each in rulebook.scripts.values() for node in walk(each.program.regex))
-    rules = (node for rule in rulebook.rules.values() for node in rule.on.walk())
+    rules = (node for rule in rulebook.rules.values() for node in rule.pattern.on.walk())
     timed = any(isinstance(node, Arrive | Elapse) for node in scripts)
     return clocks or timed or any(isinstance(node, _TIMERS) for node in rules)

@@ -52,7 +52,7 @@ class FiringFilter:
         if self.rule is not None and self.rule not in book.rules:
             raise InputError([unknown("rules", self.rule, book, "--rule")])
         rules = [r for r in book.rules.values() if self.rule in (None, r.name)]
-        names = {name for rule in rules for name in rule.key_names}
+        names = {name for rule in rules for name in rule.pattern.key_names}
         for name in self.key.keys() - names:
             hint = did_you_mean(name, names) or f"they have {', '.join(sorted(names)) or 'none'}"
             message = f"no such rule has the key column `{name}`"

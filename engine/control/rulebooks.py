@@ -62,7 +62,7 @@ class Rules:
         return [
             {
                 "rule": rule.name,
-                "on": rule.on_text,
+                "on": rule.pattern.text,
                 "enabled": rule.enabled and rule.name not in off,
                 "disabled_for": [
                     {name: key_text(value) for name, value in key.items()}
@@ -113,8 +113,8 @@ def _switched(
     rule = book.rules.get(name)
     if rule is None:
         raise InputError([unknown("rules", name, book, "RULE")])
-    if {*key} != {*rule.key_names}:
-        names = ", ".join(rule.key_names) or "none: it has no per:"
+    if {*key} != {*rule.pattern.key_names}:
+        names = ", ".join(rule.pattern.key_names) or "none: it has no per:"
         message = f"the key columns of rule `{name}` are {names}"
         raise InputError([Problem("not-switched", message, word_place("--key"))])
     if off:
@@ -133,7 +133,12 @@ def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
     Types of table columns are not known here. An empty struct stands for them: no key has that
     type, and key columns that get it are not checked.
     """
-    read = {name for other in book.rules.values() for names in other.per.values() for name in names}
+    read = {
+        name
+        for other in book.rules.values()
+        for names in other.pattern.per.values()
+        for name in names
+    }
     read |= {name for event in table_events(book) for name in event.columns.values()}
     table = pa.schema([(name, pa.struct([])) for name in sorted(read)])
     for field in key_schema(rule, book, dict.fromkeys(book.tables, table), []):

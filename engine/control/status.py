@@ -80,7 +80,7 @@ def _clocks(book: Rulebook, after: int) -> list[tuple[int, dict[str, Any]]]:
     for clock in running_clocks(book):
         at = clock.following(after)
         active = (rule for rule in book.rules.values() if rule.enabled)
-        rules = [rule.name for rule in active if clock.name in _names(rule.on)]
+        rules = [rule.name for rule in active if clock.name in _names(rule.pattern.on)]
         if at is not None:
             found.append((at, {"rules": rules, "key": {}, "clock": clock.name}))
     return found
@@ -179,7 +179,7 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     status["lag"] = _lag(status, {event.table for event in table_events(book)})
     for row in status["rules"]:
         rule = book.rules.get(row["rule"])
-        if rule is not None and rule.dry and row["state"] == "active":
+        if rule is not None and rule.reaction.dry and row["state"] == "active":
             row["state"] = "dry"
     clocks = (name for name, event in book.events.items() if isinstance(event, ClockEvent))
     status["misfires"] = {**dict.fromkeys(clocks, 0), **status["misfires"]}

@@ -115,7 +115,7 @@ def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
     names: list[str] = []
     for rule in (rule for rule in book.rules.values() if rule.enabled):
         names += uses_of(rule, book.rules)
-        for node in rule.on.walk():
+        for node in rule.pattern.on.walk():
             if isinstance(node, x.Clock | x.Cron):
                 found[name_of(node)] = RunningClock(name_of(node), node, book.timezone)
     for script in (script for script in book.scripts.values() if script.enabled):

@@ -16,7 +16,7 @@ from functools import lru_cache
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled
-from tidegate.rules.model import Rule, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import Pattern, Rulebook, SignalEvent, TableEvent
 
 _BY, _BUT = " by ", " but of "
 _KEPT_MAX = 65_536
@@ -123,14 +123,14 @@ def action_edges(book: Rulebook) -> dict[str, str]:
     return {
         str(EventKey(rule.name, edge=edge)): rule.name
         for rule in book.rules.values()
-        if rule.actions
+        if rule.reaction.actions
         for edge in _OF_ACTIONS.values()
     }
 
 
 def begun(book: Rulebook) -> tuple[str, ...]:
     """The event types whose beginning some rule names."""
-    named = (node for rule in book.rules.values() for node in rule.on.walk())
+    named = (node for rule in book.rules.values() for node in rule.pattern.on.walk())
     names = {node.name for node in named if isinstance(node, x.BeginOf)}
     return tuple(name for name in book.events if name in names)
 
@@ -149,21 +149,24 @@ def with_edges(book: Rulebook, of: Collection[str]) -> Rulebook:
         for name in begun(book)
         if isinstance(kind := book.events[name], TableEvent)
     }
-    rules = {rule.name: _named(rule, book, of) for rule in book.rules.values()}
+    rules = {
+        name: replace(rule, pattern=_named(rule.pattern, book, of))
+        for name, rule in book.rules.items()
+    }
     return replace(book, events={**book.events, **begins}, rules=rules)
 
 
-def _named(rule: Rule, book: Rulebook, of: Collection[str]) -> Rule:
-    on = _plain(rule.on, book, of)
-    if on is rule.on:
-        return rule
-    per = dict(rule.per)
-    for node in rule.on.walk():
-        if isinstance(node, x.Edge) and node.name in rule.per and node.name in of:
-            per[_edge_type(node, book)] = rule.per[node.name]
+def _named(pattern: Pattern, book: Rulebook, of: Collection[str]) -> Pattern:
+    on = _plain(pattern.on, book, of)
+    if on is pattern.on:
+        return pattern
+    per = dict(pattern.per)
+    for node in pattern.on.walk():
+        if isinstance(node, x.Edge) and node.name in pattern.per and node.name in of:
+            per[_edge_type(node, book)] = pattern.per[node.name]
     for unnamed in (book.rules.keys() & per.keys()) - x.names_in(on):
         del per[unnamed]
-    return replace(rule, on=on, per=per)
+    return replace(pattern, on=on, per=per)
 
 
 def _plain(e: x.Expression, book: Rulebook, of: Collection[str]) -> x.Expression:
@@ -184,14 +187,14 @@ def without_own(book: Rulebook) -> Rulebook:
     events = dict(book.events)
     rules = dict(book.rules)
     for rule in book.rules.values():
-        if rule.ignore_own:
+        if rule.pattern.ignore_own:
             seen = {
                 name: str(replace(EventKey.of(name), but_of=rule.name))
-                for name in x.names_in(rule.on)
+                for name in x.names_in(rule.pattern.on)
                 if _of_table(book, name)
             }
             events |= {new: replace(book.events[name], name=new) for name, new in seen.items()}
-            rules[rule.name] = _over(rule, seen)
+            rules[rule.name] = replace(rule, pattern=_over(rule.pattern, seen))
     return replace(book, events=events, rules=rules)
 
 
@@ -202,10 +205,10 @@ def _of_table(book: Rulebook, name: str) -> bool:
     )
 
 
-def _over(rule: Rule, seen: dict[str, str]) -> Rule:
-    """The rule over event types of other names."""
-    per = {seen.get(event, event): columns for event, columns in rule.per.items()}
-    return replace(rule, on=_renamed(rule.on, seen), per=per, ignore_own=False)
+def _over(pattern: Pattern, seen: dict[str, str]) -> Pattern:
+    """The pattern over event types of other names."""
+    per = {seen.get(event, event): columns for event, columns in pattern.per.items()}
+    return replace(pattern, on=_renamed(pattern.on, seen), per=per, ignore_own=False)
 
 
 def _renamed(e: x.Expression, seen: dict[str, str]) -> x.Expression:

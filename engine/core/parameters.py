@@ -90,9 +90,9 @@ def key_schema(
     rule: Rule, rulebook: Rulebook, tables: Mapping[str, pa.Schema], problems: list[Problem]
 ) -> pa.Schema:
     """The columns of a rule's key; what is wrong with them is added to `problems`."""
-    kinds: list[pa.DataType | None] = [pa.null() for _ in rule.key_names]
-    listed: list[list[str]] = [[] for _ in rule.key_names]
-    for name, columns in rule.per.items():
+    kinds: list[pa.DataType | None] = [pa.null() for _ in rule.pattern.key_names]
+    listed: list[list[str]] = [[] for _ in rule.pattern.key_names]
+    for name, columns in rule.pattern.per.items():
         written = EventKey.of(name).written
         if name in rulebook.rules:
             schema = key_schema(rulebook.rules[name], rulebook, tables, [])  # its own `per:` (S7)
@@ -111,7 +111,7 @@ def key_schema(
             alike = known is not None and not pa.types.is_nested(kind)
             kinds[n] = common_type(known, kind) if alike else None
     fields = []
-    for key, kind, said in zip(rule.key_names, kinds, listed, strict=True):
+    for key, kind, said in zip(rule.pattern.key_names, kinds, listed, strict=True):
         if kind is None:
             message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
             hint = "a key is of one type: a number, text, a time, boolean or binary"

@@ -194,7 +194,7 @@ def webhook_problems(
     return [
         problem
         for rule in book.rules.values()
-        for action in (*rule.actions, *rule.otherwise)
+        for action in (*rule.reaction.actions, *rule.reaction.otherwise)
         if isinstance(action, Webhook)
         for problem in (*_host(action, policy), *_secrets(action, environment))
     ]

@@ -103,12 +103,12 @@ def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -
 
 def _check_keys(rulebook: Rulebook, rule: Rule, line: Timeline, schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
-    for number, key in enumerate(rule.key_names if rule.enabled else ()):
+    for number, key in enumerate(rule.pattern.key_names if rule.enabled else ()):
         if key in result.COLUMNS:
             message = f"key {key} of rule {rule.name} is called as a column of what is returned"
             hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
             raise wrong("key-name", message, hint)
-        columns = {e: names[number] for e, names in rule.per.items() if e in line.counts}
+        columns = {e: names[number] for e, names in rule.pattern.per.items() if e in line.counts}
         for event, name in columns.items():
             if name not in schema.names:
                 message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"

@@ -26,7 +26,7 @@ def watched(book: Rulebook) -> Mapping[str, frozenset[str]]:
     of = action_edges(book)
     found: dict[str, set[str]] = {}
     for rule in book.rules.values():
-        for event in x.names_in(rule.on) & of.keys() if rule.enabled else ():
+        for event in x.names_in(rule.pattern.on) & of.keys() if rule.enabled else ():
             found.setdefault(of[event], set()).add(event)
     return {rule: frozenset(events) for rule, events in found.items()}
 
@@ -40,7 +40,9 @@ def with_action_events(book: Rulebook, tables: Mapping[str, pa.Schema]) -> Ruleb
     """
     book = without_own(with_edges(book, {*book.events, *book.rules}))
     of = action_edges(book)
-    wanted = {event for rule in book.rules.values() for event in x.names_in(rule.on) & of.keys()}
+    wanted = {
+        event for rule in book.rules.values() for event in x.names_in(rule.pattern.on) & of.keys()
+    }
     while wanted:
         # A key of `end_of a` may come from `end_of b`: those that are known are declared first.
         known = {e for e in wanted if not _needs(book, of[e]) & (wanted - book.events.keys())}
@@ -57,7 +59,7 @@ def with_action_events(book: Rulebook, tables: Mapping[str, pa.Schema]) -> Ruleb
 
 def _needs(book: Rulebook, rule: str) -> set[str]:
     """The event types that a rule's key comes from, also through rules that it uses."""
-    per = book.rules[rule].per.keys()
+    per = book.rules[rule].pattern.per.keys()
     used = [_needs(book, name) for name in per & book.rules.keys()]
     return set(per).union(*used)
 

@@ -28,6 +28,7 @@ from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Own, Plus, Seq
 from tidegate.rules.model import (
     Condition,
+    Pattern,
     Rule,
     Rulebook,
     SignalAction,
@@ -88,7 +89,7 @@ class Prepared:
 
 
 def _of(prepared: PreparedRule, *, otherwise: bool) -> tuple[Statement, ...]:
-    first = len(prepared.rule.actions)
+    first = len(prepared.rule.reaction.actions)
     return tuple(s for s in prepared.statements if (s.action >= first) is otherwise)
 
 
@@ -115,7 +116,7 @@ def prepare(
                 rulebook, rule, tables, analyst, proven=rule.name in proven
             )
         except InputError as error:
-            found = (_without_row(rule, problem) for problem in error.problems)
+            found = (_without_row(rule.pattern, problem) for problem in error.problems)
             problems += [problem for problem in found if problem not in problems]
     scripts = {
         script.name: input_columns(rulebook, script, tables, problems)
@@ -153,7 +154,7 @@ def _prepare_rule(
     repeats = _repeats(rule, shape, problems)
     readings: list[Reading] = []
     statements: list[Statement] = []
-    for number, action in enumerate((*rule.actions, *rule.otherwise)):
+    for number, action in enumerate(rule.reaction.every):
         if isinstance(action, Switch):
             statements.append(SwitchStatement(action.rule, action.enabled, action=number))
             continue
@@ -187,7 +188,7 @@ def _prepare_rule(
         log.warning("a text that fitted no longer does: %s", problem)
     looked = (condition, *levels, *readings, Reading(repeats))
     read = frozenset[str]().union(*(r.columns for r in looked if r is not None))
-    ids = {event: _id_columns(shape, rule, event, read) for event in shape.columns}
+    ids = {event: _id_columns(shape, rule.pattern, event, read) for event in shape.columns}
     held = {
         shape.columns[event].get(name, name)
         for event, names in ids.items()
@@ -203,10 +204,10 @@ def _prepare_rule(
     )
 
 
-def _without_row(rule: Rule, problem: Problem) -> Problem:
+def _without_row(pattern: Pattern, problem: Problem) -> Problem:
     """The problem with a better hint, if a column is missing because the rule has an instant such
     as `a + [2 s]`, which has no row of a."""
-    found = next((node for node in rule.on.walk() if isinstance(node, Plus)), None)
+    found = next((node for node in pattern.on.walk() if isinstance(node, Plus)), None)
     if found is None or _UNRESOLVED not in problem.message:
         return problem
     meant = format_expression(Seq(found.base, Own(found.duration)))
@@ -280,9 +281,9 @@ def _does_not_fit(error: InputError) -> bool:
 
 def parameter_names(rule: Rule) -> tuple[str, ...]:
     """The named parameters of a statement that runs once a firing."""
-    if rule.for_each is None:
+    if rule.reaction.for_each is None:
         return ()
-    return ("firing_id", "started_at", "detected_at", *rule.key_names)
+    return ("firing_id", "started_at", "detected_at", *rule.pattern.key_names)
 
 
 def _with_fields(
@@ -301,12 +302,14 @@ def _with_fields(
     return WebhookStatement(fields, {}, group, *own, action=number)
 
 
-def _id_columns(shape: Shape, rule: Rule, event: str, read: frozenset[str]) -> tuple[str, ...]:
+def _id_columns(
+    shape: Shape, pattern: Pattern, event: str, read: frozenset[str]
+) -> tuple[str, ...]:
     """The parameters of one event type that a rule reads, and its `per:` columns."""
     names = {name for name, column in shape.columns[event].items() if column in read}
     if OLD in shape.columns[event] and OLD not in read:
         names |= {column for column in read if column.startswith(f"{OLD}.")}
-    return tuple(sorted(names | set(rule.per.get(event, ()))))
+    return tuple(sorted(names | set(pattern.per.get(event, ()))))
 
 
 def _key_parameters(rulebook: Rulebook, shape: Shape, event: str) -> tuple[str, ...]:
@@ -335,8 +338,8 @@ def _needs(
         rule = prepared.rule
         if not rule.enabled:
             continue
-        for event in all_events(rulebook, rule):
-            carry.setdefault(event, set()).update(rule.per.get(event, ()))
+        for event in all_events(rulebook, rule.pattern):
+            carry.setdefault(event, set()).update(rule.pattern.per.get(event, ()))
         for event, columns in prepared.id_columns.items():
             ids[rule.name, event] = columns
             keys = _key_parameters(rulebook, prepared.shape, event)

@@ -37,7 +37,7 @@ from tidegate.rules.expressions.nodes import (
     PeriodicStar,
     Plus,
 )
-from tidegate.rules.model import Rule, Rulebook, TableEvent
+from tidegate.rules.model import Pattern, Rule, Rulebook, TableEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,7 +81,7 @@ def shape_of(
     problems: list[Problem] = []
     schemas = _schemas(rulebook, rule, tables, problems)
     key = key_schema(rule, rulebook, tables, problems)
-    labels = [part.label for part in rule.on.walk() if isinstance(part, Labelled)]
+    labels = [part.label for part in rule.pattern.on.walk() if isinstance(part, Labelled)]
     spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
     per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
     columns, parameters = _merge(schemas, rule, spans, problems)
@@ -96,26 +96,26 @@ def shape_of(
             *(pa.field(name, INSTANT) for name in spans),
         ]
     )
-    schema = with_transitions(schema, transitions(rulebook, rule, columns, tables))
+    schema = with_transitions(schema, transitions(rulebook, rule.reaction, columns, tables))
     return Shape(schema, per_firing, columns, key)
 
 
-def parameter_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
+def parameter_events(rulebook: Rulebook, pattern: Pattern) -> Iterator[str]:
     """The event types whose occurrences are constituents: the names in parameter roles, also
     through rules that are used as events (S8). A name comes once for each role."""
-    for name in _parameter_names(rule.on):
+    for name in _parameter_names(pattern.on):
         if name in rulebook.rules:
-            yield from parameter_events(rulebook, rulebook.rules[name])
+            yield from parameter_events(rulebook, rulebook.rules[name].pattern)
         else:
             yield name
 
 
-def all_events(rulebook: Rulebook, rule: Rule) -> Iterator[str]:
+def all_events(rulebook: Rulebook, pattern: Pattern) -> Iterator[str]:
     """Every event type that a rule's detections depend on."""
-    for part in rule.on.walk():
+    for part in pattern.on.walk():
         if isinstance(part, Name | Edge):
             if part.name in rulebook.rules:
-                yield from all_events(rulebook, rulebook.rules[part.name])
+                yield from all_events(rulebook, rulebook.rules[part.name].pattern)
             else:
                 yield part.name
 
@@ -138,7 +138,7 @@ def _schemas(
 ) -> dict[str, pa.Schema]:
     """The parameters of every event type in a parameter role."""
     schemas = {}
-    for name in dict.fromkeys(parameter_events(rulebook, rule)):
+    for name in dict.fromkeys(parameter_events(rulebook, rule.pattern)):
         event = rulebook.events[name]
         if missing := missing_columns(event, tables):
             text = f"table {getattr(event, 'table', '')} has no column {', '.join(missing)}"
@@ -175,7 +175,7 @@ def _add_sample(
     kind: pa.DataType | None = pa.null()
     for one in samples:
         kind = common_type(kind, one) if kind is not None else None
-    if SAMPLE in {name.lower() for name in (*parameters, *rule.key_names)}:
+    if SAMPLE in {name.lower() for name in (*parameters, *rule.pattern.key_names)}:
         message = f"the column {SAMPLE} is what the ticks of rule {rule.name} sample"
         problems.append(Problem("reserved-column", message, rule.place, COLUMNS_HINT))
     elif kind is None:
@@ -194,7 +194,7 @@ def _merge(
 ) -> tuple[dict[str, dict[str, str]], dict[str, pa.DataType]]:
     """The outer union of the parameters: by event type and parameter its column, and by column its
     type."""
-    keys = {name.lower(): name for name in rule.key_names}
+    keys = {name.lower(): name for name in rule.pattern.key_names}
     names: dict[str, str] = {}  # column by lower-case name, as first written
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}

@@ -9,12 +9,12 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.transitions import Transitions
 from tidegate.engine.core.event_names import Edge, EventKey, shown_name
-from tidegate.rules.model import Rule, Rulebook, TableEvent
+from tidegate.rules.model import Reaction, Rulebook, TableEvent
 
 
 def transitions(
     rulebook: Rulebook,
-    rule: Rule,
+    reaction: Reaction,
     places: Mapping[str, Mapping[str, str]],
     tables: Mapping[str, pa.Schema],
 ) -> list[Transitions]:
@@ -29,7 +29,7 @@ def transitions(
         _of_table(rulebook, table, f"{table}_" if len(by_table) > 1 else "", events, places, tables)
         for table, events in by_table.items()
     ]
-    return [replace(one, per_firing=rule.net == "firing") for one in found]
+    return [replace(one, per_firing=reaction.net == "firing") for one in found]
 
 
 def _of_table(

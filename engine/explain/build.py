@@ -33,7 +33,9 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
     nodes, loops = graph.nodes(), [loop.rules for loop in triggers.loops()]
     edges, more = triggers.edges(only)
     chosen = [rule for rule in book.rules.values() if only in (None, rule.name)]
-    bounds = {rule.name: found.in_contexts(rule, {own_context(rule), *Context}) for rule in chosen}
+    bounds = {
+        rule.name: found.in_contexts(rule, {own_context(rule.pattern), *Context}) for rule in chosen
+    }
     rules = [_rule(rule, book, graph, bounds[rule.name], triggers) for rule in chosen]
     warnings = [*book.warnings, *_never_forget(chosen, bounds, graph), *scripts.warnings]
     if only is not None:
@@ -85,21 +87,24 @@ def _rule(
     bounds: Mapping[Context, Bound],
     triggers: Triggers,
 ) -> Rule:
-    others = [context for context in Context if context is not rule.context]
-    found = {rule.context: bounds[own_context(rule)], **{c: bounds[c] for c in others}}
+    others = [context for context in Context if context is not rule.pattern.context]
+    found = {
+        rule.pattern.context: bounds[own_context(rule.pattern)],
+        **{c: bounds[c] for c in others},
+    }
     apart = graph.tells_keys_apart(rule.name)
     stores = {str(c): _stores(bound, forgets=not apart) for c, bound in found.items()}
     return Rule(
         rule.name,
-        format_expression(rule.on),
-        format_expression(detected(rule, book.rules)),
-        str(rule.context),
-        rule.key_names,
+        format_expression(rule.pattern.on),
+        format_expression(detected(rule.pattern, book.rules)),
+        str(rule.pattern.context),
+        rule.pattern.key_names,
         rule.enabled,
         graph.roots[rule.name],
         rule.name in graph.searched,
         stores,
-        tuple(dict.fromkeys(_timers(rule.on, book))),
+        tuple(dict.fromkeys(_timers(rule.pattern.on, book))),
         tuple(sorted(triggers.written[rule.name])),
         tuple(damps(rule, book)),
     )
@@ -146,13 +151,13 @@ def _never_forget(
 ) -> Iterator[Problem]:
     """Warnings of keyed rules that keep something of every key for ever (G13)."""
     for rule in rules:
-        found = bounds[rule.name][own_context(rule)]
+        found = bounds[rule.name][own_context(rule.pattern)]
         if graph.tells_keys_apart(rule.name):
             message = (
                 f"{rule.name} never forgets: it keeps every key it has seen, to tell them apart"
             )
             yield Problem("never-forgets", message, rule.place, "start it by a keyed event")
-        elif rule.key_names and found.exists and not found.forgets:
+        elif rule.pattern.key_names and found.exists and not found.forgets:
             message = f"{rule.name} never forgets: it keeps something of every key it has seen"
             yield Problem("never-forgets", message, rule.place, "; ".join(found.advice))
 

@@ -16,7 +16,7 @@ from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.analysis.graph import later_ones
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expressions.formatter import format_expression
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Pattern, Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
 """Prepares the rules' SQL. Arguments: the tables' schemas (JSON) by name, and the rules that have
@@ -97,15 +97,20 @@ def compiled_for(compiled: CompiledRulebook, plan: Plan, prepare: Prepare) -> Co
     return compiled
 
 
-def detects(rule: Rule) -> str:
+def detects(pattern: Pattern) -> str:
     """Digest of what a rule detects: `on`, `per`, context (G9)."""
-    parts = (format_expression(rule.on), rule.key_names, sorted(rule.per.items()), rule.context)
+    parts = (
+        format_expression(pattern.on),
+        pattern.key_names,
+        sorted(pattern.per.items()),
+        pattern.context,
+    )
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 
 def digests_of(book: Rulebook) -> dict[str, str]:
     """By rule and script that is enabled, the digest of what it detects with."""
-    found = {rule.name: detects(rule) for rule in book.rules.values() if rule.enabled}
+    found = {rule.name: detects(rule.pattern) for rule in book.rules.values() if rule.enabled}
     return found | script_digests(book)
 
 

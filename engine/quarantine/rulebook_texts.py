@@ -48,8 +48,8 @@ def _texts_of_rule(rule: Rule) -> Iterator[tuple[str, str, str]]:
     for asked in (rule.condition, *((levels.fire, levels.rearm) if levels else ())):
         if asked is not None:
             yield "condition", rule.name, asked.text
-    for number, action in enumerate((*rule.actions, *rule.otherwise)):
-        alternative = "/otherwise" if number >= len(rule.actions) else ""
+    for number, action in enumerate(rule.reaction.every):
+        alternative = "/otherwise" if number >= len(rule.reaction.actions) else ""
         subject = f"{rule.name}/{number}{alternative}"
         if isinstance(action, Sql):
             yield "action", subject, action.text

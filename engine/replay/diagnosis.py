@@ -47,7 +47,7 @@ def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
 
 def _missing(book: Rulebook, trace: Trace) -> Iterator[str]:
     """Declared fields that a line has not; those of keys are counted in `_lacking`."""
-    pers = [item for rule in book.rules.values() for item in rule.per.items()]
+    pers = [item for rule in book.rules.values() for item in rule.pattern.per.items()]
     keys = {(name, column) for name, columns in pers for column in columns}
     for (event, name), meant in sorted(trace.seen.missing.items()):
         if (event, name) in keys or (event, meant) in trace.seen.undeclared:
@@ -59,7 +59,7 @@ def _missing(book: Rulebook, trace: Trace) -> Iterator[str]:
 def _never_meeting(book: Rulebook, trace: Trace) -> Iterator[str]:
     """Events of one rule whose keys are of different kinds throughout, as 7 and "7" are."""
     rules = [rule for rule in book.rules.values() if rule.enabled]
-    for per in [rule.per for rule in rules]:
+    for per in [rule.pattern.per for rule in rules]:
         for (one, first), (two, second) in combinations(per.items(), 2):
             for column, other in zip(first, second, strict=True):
                 mine = trace.seen.kinds.get((one, column), {})
@@ -78,7 +78,7 @@ def _shown_key(kinds: Mapping[str, Any]) -> str:
 
 def _lacking(book: Rulebook, trace: Trace) -> Iterator[str]:
     rules = [rule for rule in book.rules.values() if rule.enabled]
-    for name, columns in dict.fromkeys(item for rule in rules for item in rule.per.items()):
+    for name, columns in dict.fromkeys(item for rule in rules for item in rule.pattern.per.items()):
         for column in columns:
             if lacking := trace.seen.lacking[name, column]:
                 yield f"{column} is missing in {counted(lacking, 'line')} of {name}"
@@ -99,13 +99,13 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     if not rules and not scripts:
         yield "no rule is enabled"
     yield from doubtful(book, trace)
-    needed = dict.fromkeys(name for rule in rules for name in _needed(rule.on))
+    needed = dict.fromkeys(name for rule in rules for name in _needed(rule.pattern.on))
     taken = [uses_of(script, ()) for script in scripts]
     needed |= dict.fromkeys(name for names in taken if len(names) == 1 for name in names)
     absent = [n for n in needed if _on_lines(book, n) and not seen.of[n]]
     if absent:
         yield f"no line is {' or '.join(absent)}"
-    yield from _clocks(book, [rule.on for rule in rules], trace, until)
+    yield from _clocks(book, [rule.pattern.on for rule in rules], trace, until)
 
 
 def _clocks(
@@ -132,7 +132,7 @@ def _clocks(
 def check_calendar(book: Rulebook, trace: Trace, file: str) -> None:
     """Clocks go up to the year 9999. Raises `InputError` for a trace that goes on."""
     rules = [rule for rule in book.rules.values() if rule.enabled]
-    timed = any(True for rule in rules for _ in _clock_names(book, rule.on))
+    timed = any(True for rule in rules for _ in _clock_names(book, rule.pattern.on))
     if timed and trace.last is not None and trace.last > _CALENDAR_END:
         unit = "" if trace.iso else looks_like(trace.last / _SECOND)
         hint = f"the times look like {unit}: a number is seconds since the epoch" if unit else ""

@@ -326,7 +326,7 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
     """
     found: dict[str, frozenset[str]] = {}
     for rule in book.rules.values():
-        for fields in zip(*rule.per.values(), strict=True):
+        for fields in zip(*rule.pattern.per.values(), strict=True):
             together = frozenset(fields).union(*(found.get(name, ()) for name in fields))
             found |= dict.fromkeys(together, together)
     for rule in book.rules.values():

@@ -31,7 +31,7 @@ from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
-from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.model import Context, Rulebook, in_context
 
 _LIVE_SECONDS = (1.0, 0.2)  # the first line after, and then every
 _PLAIN_SECONDS = (10.0, 10.0)
@@ -61,7 +61,7 @@ def simulate(
     book = replace(rules.load(path, features=SIMULATED), python=load_policy(None).python)
     if context is not None:
         chosen = _context(context)
-        overridden = {n: replace(r, context=chosen, selection=None) for n, r in book.rules.items()}
+        overridden = {n: in_context(r, chosen) for n, r in book.rules.items()}
         book = replace(book, rules=overridden)
     for warning in book.warnings:
         tell(f"warning: {warning}")

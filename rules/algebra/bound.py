@@ -21,7 +21,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled
-from tidegate.rules.model import Context, Rule
+from tidegate.rules.model import Context, Pattern, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,18 +74,18 @@ class Bounds:
     def of_rule(self, rule: Rule) -> Bound:
         """The bound in the rule's own context. A selection counts as `unrestricted`, for it chooses
         among all instances."""
-        own = own_context(rule)
+        own = own_context(rule.pattern)
         return self.in_contexts(rule, (own,))[own]
 
     def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
         """The bounds that the rule would have in these contexts."""
-        form = _form(detected(rule, self._rules), self.used, rule.per)
+        form = _form(detected(rule.pattern, self._rules), self.used, rule.pattern.per)
         return {context: _bound(form, context) for context in contexts}
 
 
-def own_context(rule: Rule) -> Context:
+def own_context(pattern: Pattern) -> Context:
     """The context whose bound a rule has."""
-    return Context.UNRESTRICTED if rule.selection else rule.context
+    return Context.UNRESTRICTED if pattern.selection else pattern.context
 
 
 @dataclass(frozen=True)

@@ -9,13 +9,13 @@ from functools import lru_cache
 from tidegate.rules.algebra.normal_form import normalise
 from tidegate.rules.algebra.transformation import transform
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Pattern, Rulebook
 
 KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is read
 
 
-def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
-    """The expression that the detector runs for `rule.on`. It has the same instances, and in every
+def detected(pattern: Pattern, rules: Collection[str] = ()) -> x.Expression:
+    """The expression that the detector runs for `pattern.on`. It has the same instances, and in every
     context the same detections (S9). `rules`: names of the rules that are used as events.
 
     It is the normal form, in which equal subexpressions of different rules are one node however
@@ -25,9 +25,11 @@ def detected(rule: Rule, rules: Collection[str] = ()) -> x.Expression:
     - with a `select` it stays as written: the order of its operands and its outermost `within`
       have a meaning there.
     """
-    if rule.selection:
-        return rule.on
-    return _detected(rule.on, frozenset(name for name in x.names_in(rule.on) if name in rules))
+    if pattern.selection:
+        return pattern.on
+    return _detected(
+        pattern.on, frozenset(name for name in x.names_in(pattern.on) if name in rules)
+    )
 
 
 @lru_cache(maxsize=KEPT_MAX)
@@ -40,7 +42,10 @@ def _detected(on: x.Expression, rules: frozenset[str]) -> x.Expression:
 
 def as_detected(book: Rulebook) -> Rulebook:
     """The rulebook with every rule's expression in the form that is detected."""
-    rules = {r.name: replace(r, on=detected(r, book.rules)) for r in book.rules.values()}
+    rules = {
+        r.name: replace(r, pattern=replace(r.pattern, on=detected(r.pattern, book.rules)))
+        for r in book.rules.values()
+    }
     return replace(book, rules=rules)
 
 

@@ -89,13 +89,13 @@ class Used:
 
 def used_rules(rules: Mapping[str, Rule]) -> dict[str, Used]:
     """The rules that other rules use as events, each after the rules that it uses itself."""
-    names = {rule: sorted(x.names_in(rules[rule].on) & rules.keys()) for rule in rules}
+    names = {rule: sorted(x.names_in(rules[rule].pattern.on) & rules.keys()) for rule in rules}
     wanted = frozenset().union(*names.values())
     found: dict[str, Used] = {}
     for name in TopologicalSorter(names).static_order() if wanted else ():
         if name in wanted:
-            whole = stored(detected(rules[name], rules), found)
-            chosen = rules[name].context is Context.RESTRICTED or not whole.remembers
+            whole = stored(detected(rules[name].pattern, rules), found)
+            chosen = rules[name].pattern.context is Context.RESTRICTED or not whole.remembers
             found[name] = Used(whole.pending if chosen else ENDLESS, whole.size)
     return found
 

@@ -116,7 +116,7 @@ def uses_of(of: Rule | Script, rules: Collection[str]) -> dict[str, None]:
     """The event types and rules that a rule or script uses."""
     if isinstance(of, Script):
         return dict.fromkeys(each.event for each in of.inputs.values())
-    return used_in(of.on, rules)
+    return used_in(of.pattern.on, rules)
 
 
 def users_of(event: str, book: Rulebook) -> Iterator[Rule | Script]:
@@ -177,7 +177,7 @@ def table_events(rulebook: Rulebook) -> Iterator[TableEvent]:
 
 def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
     """The samples of the ticks among a rule's constituents, through rules that it uses."""
-    for node in rule.on.walk():
+    for node in rule.pattern.on.walk():
         if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
             place = rulebook.sample_places.get(node.sample, rule.place)
             yield sample_text(rulebook, node.sample), place
@@ -216,8 +216,8 @@ def _is_timed(event: EventType | None) -> TypeGuard[TableEvent]:
 def edges(rules: Mapping[str, Rule]) -> Iterator[tuple[str, str]]:
     """(earlier, later) of every `precedes` and `follows`, as written."""
     for rule in rules.values():
-        yield from ((rule.name, later) for later in rule.precedes)
-        yield from ((earlier, rule.name) for earlier in rule.follows)
+        yield from ((rule.name, later) for later in rule.precedence.precedes)
+        yield from ((earlier, rule.name) for earlier in rule.precedence.follows)
 
 
 def later_ones(rules: Mapping[str, Rule]) -> dict[str, frozenset[str]]:
@@ -245,7 +245,7 @@ def stages(fired: Collection[Rule], later: Mapping[str, Collection[str]]) -> dic
     Example: c precedes b, b has priority 1, a and c have none: {c: 0, b: 1, a: 2}. The rule c takes
     the priority of b, which it precedes; so both come before a.
     """
-    own = {rule.name: rule.priority for rule in fired}
+    own = {rule.name: rule.precedence.priority for rule in fired}
     ahead = {name: [n for n in later.get(name, ()) if n in own] for name in own}
     rank = {name: (-max(own[n] for n in (name, *ahead[name])), -own[name]) for name in own}
     order = TopologicalSorter(dict.fromkeys(own, ()))

@@ -52,7 +52,9 @@ class Triggers:
 
     def __init__(self, book: Rulebook) -> None:
         self._book = book
-        self._writes = {name: [*rule_writes(rule, book)] for name, rule in book.rules.items()}
+        self._writes = {
+            name: [*rule_writes(rule.reaction, book)] for name, rule in book.rules.items()
+        }
         declared = {name.lower(): name for name in book.tables}
         self.written = {
             name: dict.fromkeys(declared[each.table] for each in found)
@@ -81,7 +83,7 @@ class Triggers:
             for kind, through, events in dict.fromkeys(self._ways(rule)):
                 for event in events:
                     named = users.get(event, ())
-                    if rule.ignore_own and kind == "table":
+                    if rule.pattern.ignore_own and kind == "table":
                         named = [user for user in named if user != rule.name]
                     shown = named[: TRIGGERS_MAX - len(found)]
                     found += [Trigger(rule.name, kind, through, event, user) for user in shown]
@@ -94,7 +96,7 @@ class Triggers:
         for name in rules:
             for kind, _, events in dict.fromkeys(self._ways(self._book.rules[name])):
                 named = {user for event in events for user in self._users.get(event, ())}
-                if kind == "table" and self._book.rules[name].ignore_own:
+                if kind == "table" and self._book.rules[name].pattern.ignore_own:
                     named.discard(name)
                 found.update((name, user) for user in named if user in rules)
         return frozenset(found)
@@ -117,13 +119,13 @@ class Triggers:
             rules = sorted(name for name in self._book.rules if (_RULE, name) in inside)
             through = sorted({said[node] for node in group if node in said})
             tables = all(way.startswith("table ") for way in through)
-            if not (len(rules) == 1 and tables and self._book.rules[rules[0]].ignore_own):
+            if not (len(rules) == 1 and tables and self._book.rules[rules[0]].pattern.ignore_own):
                 found.append(TriggerCycle(tuple(rules), tuple(through)))
         return tuple(sorted(found, key=lambda loop: loop.rules))
 
     def _used(self, rule: Rule) -> Iterator[str]:
         """The event types, rules and edges of actions that a rule's expression names."""
-        for node in rule.on.walk():
+        for node in rule.pattern.on.walk():
             if isinstance(node, x.Edge) and node.name in self._book.rules:
                 edge = format_expression(node)
                 self._edges.setdefault(node.name, {})[edge] = None
@@ -135,7 +137,7 @@ class Triggers:
         """(kind, through, event types) of what a rule raises."""
         for each in self._writes[rule.name]:
             yield "table", self._declared[each.table], self._events_of(each)
-        for action in (*rule.actions, *rule.otherwise):
+        for action in (*rule.reaction.actions, *rule.reaction.otherwise):
             if isinstance(action, SignalAction):
                 yield "signal", action.event, (action.event,)
         for edge in self._edges.get(rule.name, ()):

@@ -81,7 +81,7 @@ def _unordered(book: Rulebook) -> Iterator[Problem]:
     acting = {
         name: found
         for name, rule in book.rules.items()
-        if rule.enabled and (found := [*rule_writes(rule, book, otherwise=False)])
+        if rule.enabled and (found := [*rule_writes(rule.reaction, book, otherwise=False)])
     }
     pairs = [*islice(_pairs(book, acting), PAIRS_MAX)]
     later = later_ones(book.rules) if pairs else {}
@@ -123,11 +123,11 @@ def _pairs(book: Rulebook, acting: Mapping[str, Sequence[Writes]]) -> Iterator[t
 
 def _ordered(one: Rule, two: Rule, later: Mapping[str, Collection[str]]) -> bool:
     """Whether the rulebook says which of two rules acts first."""
-    modes = {one.action_coupling, two.action_coupling}
+    modes = {one.reaction.coupling, two.reaction.coupling}
     if Coupling.DETACHED in modes:
         return False
     tied = two.name in later.get(one.name, ()) or one.name in later.get(two.name, ())
-    return len(modes) > 1 or one.priority != two.priority or tied
+    return len(modes) > 1 or one.precedence.priority != two.precedence.priority or tied
 
 
 def _disputed(one: Writes, two: Writes) -> str | None:
@@ -143,7 +143,7 @@ def _either(one: Rule, two: Rule, table: str) -> Problem:
         " write it, or one reads what the other writes"
     )
     hint = f"say it: precedes: {two.name} in {one.name}, or priority"
-    if Coupling.DETACHED in (one.action_coupling, two.action_coupling):
+    if Coupling.DETACHED in (one.reaction.coupling, two.reaction.coupling):
         hint = f"detached actions have no order; firm is on: end_of {one.name} in {two.name}"
     return Problem("confluence", message, one.place, hint)
 

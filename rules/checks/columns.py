@@ -38,16 +38,16 @@ def relation_columns(book: Draft, rule: Rule) -> set[str] | None:
     known = columns_seen(book, rule)
     if known is None:
         return None
-    labels = [node.label for node in rule.on.walk() if isinstance(node, x.Labelled)]
+    labels = [node.label for node in rule.pattern.on.walk() if isinstance(node, x.Labelled)]
     spans = {f"{label}_{end}" for label in labels for end in ("start", "end")}
-    return known | {*rule.key_names, *RELATION_COLUMNS, "sample"} | spans
+    return known | {*rule.pattern.key_names, *RELATION_COLUMNS, "sample"} | spans
 
 
 def columns_seen(book: Draft, rule: Rule, seen: set[str] | None = None) -> set[str] | None:
     """The columns of the events of a rule, through rules used as events."""
     seen = {rule.name} if seen is None else seen
     found: set[str] = set()
-    for node in rule.on.walk():
+    for node in rule.pattern.on.walk():
         if not isinstance(node, x.Name | x.Edge) or node.name in seen:
             continue
         seen.add(node.name)

@@ -233,8 +233,8 @@ def _order(book: Draft, report: Report) -> None:
         if not {one, two} <= book.rules.keys():
             continue
         later[one].append(two)
-        first, second = (book.rules[name].action_coupling for name in (one, two))
-        loose = [n for n in (one, two) if book.rules[n].action_coupling is Coupling.DETACHED]
+        first, second = (book.rules[name].reaction.coupling for name in (one, two))
+        loose = [n for n in (one, two) if book.rules[n].reaction.coupling is Coupling.DETACHED]
         if loose:
             message = f"{one} cannot precede {two}: {loose[0]} is detached, which has no order"
             hint = f"to act once {one} has acted write on: end_of {one} in {two}"
@@ -251,7 +251,7 @@ def _order(book: Draft, report: Report) -> None:
 
 def _stated(book: Draft, earlier: str, later: str) -> Place:
     """Where it is written that a rule comes before another."""
-    if later in book.rules[earlier].precedes:
+    if later in book.rules[earlier].precedence.precedes:
         return book.records("rules")[earlier].place("precedes")
     return book.records("rules")[later].place("follows")
 
@@ -279,10 +279,10 @@ def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     rule = book.rules.get(name)
     if rule:
         check_damping(book, rule, record, report)
-    if rule and rule.selection:
-        for message, hint in selection.faults(rule.on, rule.selection):
+    if rule and rule.pattern.selection:
+        for message, hint in selection.faults(rule.pattern.on, rule.pattern.selection):
             report.add("selection", message, record.place("context"), hint)
-    for action in (*rule.actions, *rule.otherwise) if rule else ():
+    for action in (*rule.reaction.actions, *rule.reaction.otherwise) if rule else ():
         if isinstance(action, Switch) and action.rule not in book.names("rules"):
             hint = report.did_you_mean(action.rule, book.names("rules"))
             report.add("unknown-rule", f"unknown rule {action.rule!r}", action.place, hint)

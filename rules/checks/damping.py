@@ -26,7 +26,7 @@ def check_damping(book: Draft, rule: Rule, record: Record, report: Report) -> No
     known = columns_seen(book, rule)
     if known is None:
         return
-    known |= {*rule.key_names}
+    known |= {*rule.pattern.key_names}
     for column in rule.damping.dedupe.by:
         if column not in known:
             message = f"dedupe: no event of the expression has the column {column}"

@@ -12,7 +12,7 @@ from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_expression
-from tidegate.rules.model import Context, Rule
+from tidegate.rules.model import Context, Pattern, Rule
 from tidegate.rules.sql.tokens import sql_tokens
 
 _USING_UP = (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE)
@@ -55,7 +55,7 @@ def doubts(node: x.Expression, rule: Rule, rules: Mapping[str, Rule]) -> Iterato
             case x.Within(part=x.Seq() as part):
                 yield from _looser(below, part)
             case x.AperiodicStar() | x.PeriodicStar():
-                yield from _lost_windows(below, rule)
+                yield from _lost_windows(below, rule.pattern)
 
 
 def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
@@ -64,7 +64,7 @@ def may_be_empty(node: x.Expression, rules: Mapping[str, Rule]) -> bool:
     def shows(node: x.Expression) -> bool | None:
         match node:
             case x.Name(name=name):
-                return name not in rules or not may_be_empty(rules[name].on, rules)
+                return name not in rules or not may_be_empty(rules[name].pattern.on, rules)
             case x.Clock() | x.Cron() | x.Edge() | x.Periodic():
                 return True
             case x.AperiodicStar() | x.PeriodicStar() | x.Plus():
@@ -189,15 +189,15 @@ def _one_of(node: x.AnyOf | x.AnyRepeat | x.Every) -> Iterator[Doubt]:
     yield Doubt("counts-one", message, "write that, or a count of 2 or more", node)
 
 
-def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, rule: Rule) -> Iterator[Doubt]:
-    if rule.context not in _USING_UP or rule.selection:
+def _lost_windows(node: x.AperiodicStar | x.PeriodicStar, pattern: Pattern) -> Iterator[Doubt]:
+    if pattern.context not in _USING_UP or pattern.selection:
         return
     both = _types(node.opener) & _types(node.closer)
     if not both:
         return
     name = min(both)
     message = (
-        f"{name} closes a window and opens the next, but context {rule.context} uses it up:"
+        f"{name} closes a window and opens the next, but context {pattern.context} uses it up:"
         " every second window is lost"
     )
     hint = "use nothing up: context: restricted (the default), or context: continuous"

@@ -29,7 +29,7 @@ def repetitions(book: Draft, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
     write what fires once."""
     record = book.records("rules")[rule.name]
     if any(map(record.has, KEYS)) or (
-        record.has("context") and rule.context is Context.UNRESTRICTED
+        record.has("context") and rule.pattern.context is Context.UNRESTRICTED
     ):
         return
     form = _Form(book, rule, node)

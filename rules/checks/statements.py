@@ -46,7 +46,7 @@ def holds_sql(book: Rulebook) -> bool:
     """Whether there is anything that only Spark can judge."""
     filtered = any(isinstance(e, TableEvent) and e.where for e in book.events.values())
     rules = book.rules.values()
-    return filtered or bool(book.samples) or any(r.asks or r.actions for r in rules)
+    return filtered or bool(book.samples) or any(r.asks or r.reaction.actions for r in rules)
 
 
 class _Statements:

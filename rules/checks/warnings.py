@@ -19,6 +19,8 @@ from tidegate.rules.model import (
     ClockEvent,
     Context,
     EventType,
+    Pattern,
+    Reaction,
     Rule,
     SignalEvent,
     Sql,
@@ -49,13 +51,13 @@ def warn(book: Draft, report: Report) -> None:
         _broadcast(book, rule, node, scalar, report)
         for doubt in repetitions(book, rule, node):
             _warn(report, doubt.code, doubt.message, scalar, doubt.node.span, doubt.hint)
-        _passed_over(book, rule, node, scalar, report)
-        _by_position(rule, report)
+        _passed_over(book, rule.pattern, node, scalar, report)
+        _by_position(rule.reaction, report)
         if name not in sound:
             continue
         _empty(book, name, node, sound, report)
         endless = any(doubt.code == "endless" for doubt in found)
-        if endless or _closed_by_commit(book, rule, node):
+        if endless or _closed_by_commit(book, rule.pattern, node):
             continue
         bound = bounds.of_rule(rule)
         if not bound.exists:
@@ -98,13 +100,13 @@ def _sound(book: Draft) -> dict[str, Rule]:
 def _broadcast(book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, report: Report) -> None:
     """Warn of event types without the key, whose occurrences go to every key (S7). That may be
     meant, as for a signal to all, or the column was forgotten."""
-    if not rule.per:
+    if not rule.pattern.per:
         return
     listed = isinstance(book.records("rules")[rule.name].get("per"), dict)
-    key = ", ".join(rule.key_names)
+    key = ", ".join(rule.pattern.key_names)
     for name, below in event_names(node).items():
         event = book.events.get(name)
-        if name in rule.per or isinstance(event, ClockEvent):
+        if name in rule.pattern.per or isinstance(event, ClockEvent):
             continue
         if event is None and name not in book.rules:
             continue  # said to be unknown, or to be wrong
@@ -112,15 +114,17 @@ def _broadcast(book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, repo
         if name in book.rules:
             hint = f"give it a per: {key}"
         elif isinstance(event, SignalEvent) and not listed:
-            keyed = ", ".join(f"{other}: {columns[0]}" for other, columns in rule.per.items())
-            hint = f"declare it: {name}: {{signal: {{{rule.key_names[0]}: ..}}}}"
+            keyed = ", ".join(
+                f"{other}: {columns[0]}" for other, columns in rule.pattern.per.items()
+            )
+            hint = f"declare it: {name}: {{signal: {{{rule.pattern.key_names[0]}: ..}}}}"
             hint += f"; if it is for all of them: per: {{{keyed}}}"
         elif isinstance(event, SignalEvent) and not event.fields:
             continue  # which has nothing that could be listed
         elif isinstance(event, TableEvent) and event.change.is_commit:
             continue
         else:
-            hint = f"list it with its column: per: {{.., {name}: {rule.key_names[0]}}}"
+            hint = f"list it with its column: per: {{.., {name}: {rule.pattern.key_names[0]}}}"
         _warn(report, "broadcast", message, scalar, below.span, hint)
 
 
@@ -139,9 +143,12 @@ def _empty(
         report.warn("empty-firing", message, scalar.locate(offset), hint)
 
 
-def _closed_by_commit(book: Draft, rule: Rule, node: x.Expression) -> bool:
+def _closed_by_commit(book: Draft, pattern: Pattern, node: x.Expression) -> bool:
     """Whether a rule keeps the rows of one commit: `A*(begin_of t, e, end_of t)`, of one table."""
-    if not isinstance(node, x.Aperiodic | x.AperiodicStar) or rule.context is Context.UNRESTRICTED:
+    if (
+        not isinstance(node, x.Aperiodic | x.AperiodicStar)
+        or pattern.context is Context.UNRESTRICTED
+    ):
         return False
     match node.opener, node.closer:
         case x.BeginOf(name=begun), x.EndOf(name=ended) if begun == ended:
@@ -158,16 +165,16 @@ def _closed_by_commit(book: Draft, rule: Rule, node: x.Expression) -> bool:
 
 
 def _passed_over(
-    book: Draft, rule: Rule, node: x.Expression, scalar: Scalar, report: Report
+    book: Draft, pattern: Pattern, node: x.Expression, scalar: Scalar, report: Report
 ) -> None:
     """Warn of rows of one commit: they are simultaneous, and `restricted` detects one of them."""
-    if rule.context is not Context.RESTRICTED or rule.selection or plain(node):
+    if pattern.context is not Context.RESTRICTED or pattern.selection or plain(node):
         return
     for below in compared(node):
         event = book.events.get(below.name)
         if not isinstance(event, TableEvent) or event.change.is_commit:
             continue
-        if event.time is None and event.name not in rule.per:
+        if event.time is None and event.name not in pattern.per:
             _warn(
                 report,
                 "passed-over",
@@ -180,9 +187,9 @@ def _passed_over(
             return
 
 
-def _by_position(rule: Rule, report: Report) -> None:
+def _by_position(reaction: Reaction, report: Report) -> None:
     """Warn of an INSERT without column names: it fails once its table gets another column."""
-    for action in (*rule.actions, *rule.otherwise):
+    for action in (*reaction.actions, *reaction.otherwise):
         read = statement(action.text) if isinstance(action, Sql) else None
         if read is not None and (table := read.by_position):
             message = (

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
-from tidegate.rules.model import Rule, Rulebook, Sql
+from tidegate.rules.model import Reaction, Rulebook, Sql
 from tidegate.rules.sql.tokens import GRAMMAR, KEPT_MAX, sql_words
 
 if TYPE_CHECKING:
@@ -124,9 +124,9 @@ def unknown_columns(text: str, known: Collection[str]) -> Sequence[Mention]:
     ]
 
 
-def rule_writes(rule: Rule, book: Rulebook, *, otherwise: bool = True) -> Iterator[Writes]:
+def rule_writes(reaction: Reaction, book: Rulebook, *, otherwise: bool = True) -> Iterator[Writes]:
     """What the statements of a rule do to the rulebook's tables."""
     declared = {name.lower() for name in book.tables}
-    for action in (*rule.actions, *(rule.otherwise if otherwise else ())):
+    for action in (*reaction.actions, *(reaction.otherwise if otherwise else ())):
         if isinstance(action, Sql) and (found := statement(action.text)):
             yield from (writes for writes in found.writes if writes.table in declared)

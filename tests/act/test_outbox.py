@@ -80,9 +80,7 @@ def test_for_each_firing_in_detection_order_statement_after_statement() -> None:
     ]
 
 
-@pytest.mark.parametrize(
-    "more", [{}, {"for_each": "firing"}, {"action_coupling": Coupling.IMMEDIATE}]
-)
+@pytest.mark.parametrize("more", [{}, {"for_each": "firing"}, {"coupling": Coupling.IMMEDIATE}])
 def test_g15_webhooks_of_all_firings_are_one_entry_that_waits_for_nobody(more: Any) -> None:
     hook = WebhookStatement({}, {}, (), "http://x", None, {}, action=1)
     fired = firings("r", condition=["held", "failed", "held"])

@@ -24,7 +24,16 @@ from tidegate.rules.errors import Place
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import BeginOf, EndOf, Expression, Name
 from tidegate.rules.expressions.parser import parse
-from tidegate.rules.model import Change, Context, EventType, Rule, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import (
+    Change,
+    Context,
+    EventType,
+    Pattern,
+    Rule,
+    Rulebook,
+    SignalEvent,
+    TableEvent,
+)
 
 NAMES = ("a", "t", "begin_of t", "end_of t", "u", "begin_of u")
 
@@ -47,7 +56,7 @@ def book(
     used = {n.name for n in on.walk() if isinstance(n, Name | BeginOf | EndOf)} - {"t"}
     per = dict.fromkeys(sorted(used), ("k",)) if keyed and needs_keyed(on, used) else {}
     names = ("k",) if per else ()
-    rule = Rule("r", Place(), on, format_expression(on), context, key_names=names, per=per)
+    rule = Rule("r", Place(), Pattern(on, format_expression(on), context, key_names=names, per=per))
     return Rulebook("b", None, "", "UTC", {}, {**SIGNALS, **tables}, {"r": rule})
 
 

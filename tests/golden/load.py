@@ -48,11 +48,13 @@ from tidegate.rules.model import (
     ClockEvent,
     Context,
     EventType,
+    Pattern,
     Rule,
     Rulebook,
     Selection,
     SignalEvent,
     TableEvent,
+    in_context,
 )
 
 FOLDER = Path(__file__).parent
@@ -86,7 +88,7 @@ class Case:
         if context is None:
             return self.rulebook
         rules = self.rulebook.rules.items()
-        given = {name: replace(rule, context=context, selection=None) for name, rule in rules}
+        given = {name: in_context(rule, context) for name, rule in rules}
         return replace(self.rulebook, rules=given)
 
 
@@ -264,14 +266,16 @@ def rule(
         if keys and set(keys) <= set(_columns(used, events, rules))
     }
     return Rule(
-        name=name,
-        place=PLACE,
-        on=on,
-        on_text=text,
-        context=Context(context) if context else default_context(on),
-        selection=_selection(selection) if selection else None,
-        key_names=keys,
-        per=dict.fromkeys(sorted(keyed), keys),
+        name,
+        PLACE,
+        Pattern(
+            on,
+            text,
+            context=Context(context) if context else default_context(on),
+            selection=_selection(selection) if selection else None,
+            key_names=keys,
+            per=dict.fromkeys(sorted(keyed), keys),
+        ),
     )
 
 
@@ -279,7 +283,7 @@ def _columns(name: str, events: Mapping[str, EventType], rules: Mapping[str, Rul
     event = events.get(name)
     if isinstance(event, SignalEvent):
         return list(event.fields)
-    return list(rules[name].key_names) if name in rules else []
+    return list(rules[name].pattern.key_names) if name in rules else []
 
 
 def default_context(on: Expression) -> Context:

@@ -20,10 +20,10 @@ def fixture(
     signals = [e for e in rulebook.events.values() if isinstance(e, SignalEvent)]
     lines += ["events: " + " ".join(f"{e.name}({','.join(e.fields)})" for e in signals)]
     for rule in rulebook.rules.values():
-        lines += [f"rule {rule.name}: {format_expression(rule.on)}"]
-        lines += [f"context {rule.name}: {rule.context}"]
-        if rule.key_names:
-            lines += [f"per {rule.name}: {' '.join(rule.key_names)}"]
+        lines += [f"rule {rule.name}: {format_expression(rule.pattern.on)}"]
+        lines += [f"context {rule.name}: {rule.pattern.context}"]
+        if rule.pattern.key_names:
+            lines += [f"per {rule.name}: {' '.join(rule.pattern.key_names)}"]
     lines += ["history: " + " ".join(_occurrence(n, t / 1_000_000, p) for n, t, p in history)]
     lines += ["expect:", *("  " + detection_text(detection) for detection in expected)]
     return "\n".join(lines) + "\n"

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from tests.support.rulebooks import flat_rule
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.events import _Checker
@@ -94,7 +95,7 @@ class Judge:
 
 
 def rule(**more: object) -> Rule:
-    return Rule("r", HERE, parse("w", HERE), "w", Context.RESTRICTED, **more)  # type: ignore[arg-type]
+    return flat_rule("r", HERE, parse("w", HERE), "w", Context.RESTRICTED, **more)  # type: ignore[arg-type]
 
 
 def honest() -> list[tuple[str, str]]:

@@ -17,12 +17,12 @@ from tests.reference.strategies import SECOND
 from tests.support.history import run
 from tidegate.rules.algebra.laws import LAWS, Law, Use
 from tidegate.rules.expressions.nodes import Expression
-from tidegate.rules.model import Context
+from tidegate.rules.model import Context, in_context
 
 
 def found(on: Expression, context: Context, history: History) -> list[str]:
     book = alone(on)
-    book = replace(book, rules={"r": replace(book.rules["r"], context=context)})
+    book = replace(book, rules={"r": in_context(book.rules["r"], context)})
     lines = [(name, second * SECOND, {"v": None}) for name, second in sorted(history, key=str)]
     with patch("tidegate.engine.detect.events.step.compile.as_detected", lambda book: book):
         return saw(run(book, lines))

@@ -67,7 +67,7 @@ def test_g02_run_detects_what_simulate_does(
         book = replace(book, settings=Settings(timers_per_bucket_max=limit))
         # A watermark of `run` is at, or next before, what happens at such microseconds. Clocks
         # stand on whole seconds, and `simulate` begins with the first line.
-        clocks = any(isinstance(n, Clock) for r in book.rules.values() for n in r.on.walk())
+        clocks = any(isinstance(n, Clock) for r in book.rules.values() for n in r.pattern.on.walk())
         beside = 0 if clocks else data.draw(st.sampled_from([998, 999, 0]))
         history = [(event, time + beside, fields) for event, time, fields in history]
         compare(book, history, data, store, tmp_path)

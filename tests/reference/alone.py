@@ -13,7 +13,7 @@ from tests.reference.strategies import NAMES, PLACE, SECOND
 from tests.reference.timing import clock_instants
 from tests.reference.values import Instance, Occurrence, distinct
 from tidegate.rules.expressions.nodes import Clock, Expression
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
+from tidegate.rules.model import Context, Pattern, Rule, Rulebook, SignalEvent
 
 History = list[tuple[str, int]]  # event type, second
 
@@ -21,7 +21,7 @@ History = list[tuple[str, int]]  # event type, second
 def alone(on: Expression, names: Sequence[str] = NAMES) -> Rulebook:
     """One rule over signals of these names."""
     events = {name: SignalEvent(name, PLACE, {"v": "bigint"}) for name in names}
-    rule = Rule("r", PLACE, on, "", Context.RESTRICTED)
+    rule = Rule("r", PLACE, Pattern(on, "", Context.RESTRICTED))
     return Rulebook("alone", None, "", "UTC", {}, events, {"r": rule})
 
 

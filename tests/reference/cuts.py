@@ -23,7 +23,7 @@ _BESIDE = (-1, 0, 1)
 
 def spans(rulebook: Rulebook) -> set[int]:
     """The lengths of time that the rules of a rulebook name, microseconds; without months."""
-    nodes = (node for rule in rulebook.rules.values() for node in rule.on.walk())
+    nodes = (node for rule in rulebook.rules.values() for node in rule.pattern.on.walk())
     named = (getattr(node, name, None) for node in nodes for name in ("duration", "period"))
     return {each.micros for each in named if isinstance(each, Duration)}
 

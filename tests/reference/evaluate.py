@@ -88,7 +88,7 @@ def evaluate(
         mine: list[Detection] = []
         for values, first, view in views(rule, occurrences):
             world = World(view, horizon, rulebook.timezone, instances_max)
-            key = dict(zip(rule.key_names, values, strict=True))
+            key = dict(zip(rule.pattern.key_names, values, strict=True))
             for instance in _detected(rule, world, until, context):
                 if first is None or instance.end >= first:
                     mine.append(_detection(rule.name, key, instance))
@@ -100,9 +100,9 @@ def evaluate(
 def _detected(
     rule: Rule, world: World, until: int | None, context: Context | None
 ) -> list[Instance]:
-    if rule.selection is not None and context is None:
-        return select(rule.on, rule.selection, world, until)
-    return detections(rule.on, world, context or rule.context, until)
+    if rule.pattern.selection is not None and context is None:
+        return select(rule.pattern.on, rule.pattern.selection, world, until)
+    return detections(rule.pattern.on, world, context or rule.pattern.context, until)
 
 
 def _detection(rule: str, key: Mapping[str, Any], instance: Instance) -> Detection:
@@ -173,7 +173,7 @@ def _add_clocks(
             )
             occurrences[event.name] = [Occurrence(event.name, event.name, t, t) for t in instants]
     for rule in rulebook.rules.values():
-        for node in rule.on.walk():
+        for node in rule.pattern.on.walk():
             if isinstance(node, Clock | Cron) and node not in occurrences:
                 instants = clock_instants(node, first, last, rulebook.timezone)
                 occurrences[node] = [Occurrence(node, node.text, t, t) for t in instants]
@@ -186,7 +186,7 @@ def _in_order(rulebook: Rulebook) -> list[Rule]:
     def visit(rule: Rule) -> None:
         if rule in ordered or not rule.enabled:
             return
-        for name in {leaf_type(node) for node in rule.on.walk()}:
+        for name in {leaf_type(node) for node in rule.pattern.on.walk()}:
             if name in rulebook.rules:
                 visit(rulebook.rules[name])
         ordered.append(rule)

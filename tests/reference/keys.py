@@ -69,14 +69,16 @@ def type_name(type_: Any) -> str:
 
 def key_of(occurrence: Occurrence, rule: Rule) -> Key | None:
     """The key of an occurrence for this rule; None if its type broadcasts."""
-    columns = rule.per.get(type_name(occurrence.type))
+    columns = rule.pattern.per.get(type_name(occurrence.type))
     if columns is None:
         return None
     return tuple(value_order(occurrence.fields.get(column)) for column in columns)
 
 
 def key_values(occurrence: Occurrence, rule: Rule) -> tuple[Any, ...]:
-    return tuple(occurrence.fields.get(column) for column in rule.per[type_name(occurrence.type)])
+    return tuple(
+        occurrence.fields.get(column) for column in rule.pattern.per[type_name(occurrence.type)]
+    )
 
 
 def views(
@@ -88,9 +90,9 @@ def views(
     A rule without `per:` has the one key () and no first instant. Only what the expression names
     is seen.
     """
-    named = {leaf_type(node) for node in rule.on.walk()} - {None}
+    named = {leaf_type(node) for node in rule.pattern.on.walk()} - {None}
     seen = {type_: list(occurrences.get(type_, ())) for type_ in named}
-    if not rule.per:
+    if not rule.pattern.per:
         yield (), None, seen
         return
     everything = {id(o): o for group in seen.values() for o in group}.values()

@@ -62,7 +62,7 @@ class Planter:
 
     def name(self, node: Any, low: int) -> Extent:
         if node.name in self.rulebook.rules:
-            return self.plant(self.rulebook.rules[node.name].on, low)
+            return self.plant(self.rulebook.rules[node.name].pattern.on, low)
         if len(self.places) == self.lines_max or node.name not in self.rulebook.events:
             raise NoRoomError
         at = low + self.gap()
@@ -229,7 +229,7 @@ class Lines:
         room = self.lines_max - len(self.found)
         planter = Planter(self.draw, self.rulebook, room, spoilt)
         try:
-            planter.plant(rule.on, low)
+            planter.plant(rule.pattern.on, low)
         except NoRoomError:
             return False
         places = planter.places

@@ -43,7 +43,7 @@ from tidegate.rules.expressions.nodes import (
     Within,
 )
 from tidegate.rules.expressions.parser import parse
-from tidegate.rules.model import Context, EventType, Rule, Rulebook, SignalEvent
+from tidegate.rules.model import Context, EventType, Pattern, Rule, Rulebook, SignalEvent
 
 SECOND = 1_000_000
 NAMES = ("a", "b", "c")
@@ -238,13 +238,15 @@ def rulebooks(
             per = {}
         usual = default_context(on)
         rules[name] = Rule(
-            name=name,
-            place=PLACE,
-            on=on,
-            on_text=format_expression(on),
-            context=draw(st.sampled_from([*contexts, usual])),
-            key_names=keys if per else (),
-            per=per,
+            name,
+            PLACE,
+            Pattern(
+                on,
+                format_expression(on),
+                context=draw(st.sampled_from([*contexts, usual])),
+                key_names=keys if per else (),
+                per=per,
+            ),
         )
         if per:
             columns[name] = keys

@@ -38,7 +38,7 @@ def held(found: list[Detection]) -> Counter[Any]:
 
 
 def root(rulebook: Rulebook) -> Expression:
-    return rulebook.rules["r0"].on
+    return rulebook.rules["r0"].pattern.on
 
 
 def chooses_inside(expression: Expression) -> bool:

@@ -24,7 +24,7 @@ from tidegate.engine.replay.compare import lanes
 from tidegate.engine.replay.compare import page as pages
 from tidegate.engine.replay.compare.model import Comparison
 from tidegate.rules.errors import InputError
-from tidegate.rules.model import Context
+from tidegate.rules.model import Context, in_context
 
 FIGURE_5 = """
 rulebook: snoop
@@ -99,7 +99,7 @@ def test_each_context_is_that_of_simulate_and_what_is_used_up_is_gone(
     trace = write(history, folder / "trace.jsonl")
     shown = comparing.compared(book, rule, trace, None)
     for column in shown.columns:
-        changed = replace(rule, context=column.context, selection=None)
+        changed = in_context(rule, column.context)
         alone = replace(book, rules={**book.rules, "r0": changed})
         if not column.error:
             printed = saw([json.loads(found.text) for found in column.found])

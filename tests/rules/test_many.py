@@ -53,7 +53,7 @@ def test_bounds_in_all_contexts_are_those_of_each() -> None:
         book = rules.load(text.replace("CONTEXT", str(context)))
         rule = book.rules["r"]
         bounds = Bounds(book.rules)
-        assert bounds.in_contexts(rule, Context)[own_context(rule)] == bounds.of_rule(rule)
+        assert bounds.in_contexts(rule, Context)[own_context(rule.pattern)] == bounds.of_rule(rule)
 
 
 def test_a_node_knows_its_operands_by_their_types() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 from typing import Any
 
 import pyarrow as pa
@@ -17,6 +18,9 @@ from tidegate.rules.model import (
     Condition,
     Context,
     EventType,
+    Pattern,
+    Precedence,
+    Reaction,
     Rule,
     Rulebook,
     Settings,
@@ -74,7 +78,32 @@ def rule(
     """`per` is by event type; the key is named after the first entry."""
     columns = {event: tuple(names) for event, names in (per or {}).items()}
     keys = next(iter(columns.values()), ())
-    return Rule(name, HERE, parse(on, HERE), on, context, key_names=keys, per=columns, **more)
+    return flat_rule(name, HERE, parse(on, HERE), on, context, key_names=keys, per=columns, **more)
+
+
+def flat_rule(
+    name: str, place: Place, on: Expression, text: str, context: Context, **more: Any
+) -> Rule:
+    """A rule of values of its parts, each by its name."""
+    own = {part: {f.name for f in fields(part)} for part in (Pattern, Reaction, Precedence)}
+    taken = {part: {n: more.pop(n) for n in own[part] & more.keys()} for part in own}
+    return Rule(
+        name,
+        place,
+        Pattern(on, text, context, **taken[Pattern]),
+        reaction=Reaction(**taken[Reaction]),
+        precedence=Precedence(**taken[Precedence]),
+        **more,
+    )
+
+
+def altered(rule: Rule, **more: Any) -> Rule:
+    """A rule with other values, also those of its pattern, its reaction and its precedence."""
+    for part in ("pattern", "reaction", "precedence"):
+        old = getattr(rule, part)
+        own = {f.name: more.pop(f.name) for f in fields(old) if f.name in more}
+        rule = replace(rule, **{part: replace(old, **own)})
+    return replace(rule, **more)
 
 
 def rulebook(
@@ -110,7 +139,7 @@ def over_signals(on: Expression | str, context: Context, keys: Sequence[str] = (
     on = parse(on) if isinstance(on, str) else on
     used = {node.name for node in on.walk() if isinstance(node, Name)}
     per = dict.fromkeys(sorted(used), tuple(keys)) if keys else {}
-    made = Rule("r", HERE, on, "", context, key_names=tuple(keys), per=per)
+    made = flat_rule("r", HERE, on, "", context, key_names=tuple(keys), per=per)
     fields = dict.fromkeys((*keys, "v"), "bigint")
     return rulebook(made, tables=(), events=[signal(name, **fields) for name in "abcd"])
 

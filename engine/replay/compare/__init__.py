@@ -18,7 +18,7 @@ from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
-from tidegate.rules.model import Context, Rule, Rulebook
+from tidegate.rules.model import Context, Rule, Rulebook, in_context
 
 LINES_MAX = 1_000
 """Lines of a trace that is compared."""
@@ -79,9 +79,7 @@ def _column(
     until: int | None,
     last: int,
 ) -> Column:
-    book = replace(
-        book, rules={**book.rules, rule.name: replace(rule, context=context, selection=None)}
-    )
+    book = replace(book, rules={**book.rules, rule.name: in_context(rule, context)})
     try:
         if context is Context.UNRESTRICTED:
             _count(book, rule.name, trace)

@@ -14,7 +14,7 @@ from tidegate.engine.core.values import Batch, Detections
 from tidegate.engine.replay.detection_lines import Printer, key_texts
 from tidegate.engine.replay.json_values import LINE
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Context, Rule, Rulebook
+from tidegate.rules.model import Context, Pattern, Rule, Rulebook
 
 Place = tuple[int, int]
 """An occurrence of a step: the code of its event type, its row in the type's batch."""
@@ -73,7 +73,7 @@ def occurrences_of(
 ) -> tuple[Occurrence, ...]:
     """All occurrences, by time and event type."""
     keyed = _keyed(rule, book)
-    found = [o for batch in arrived.values() for o in _named(rule, keyed, batch)]
+    found = [o for batch in arrived.values() for o in _named(rule.pattern, keyed, batch)]
     return tuple(sorted(found, key=lambda o: (o.time, o.event, o.number)))
 
 
@@ -83,9 +83,11 @@ def found_in(
     """The detections of a rule, which tell what they use."""
     whole = shown.used or shown
     keyed = _keyed(rule, book)
-    named = [[] if is_tick(n) else _named(rule, keyed, whole.batches[n]) for n in whole.events]
+    named = [
+        [] if is_tick(n) else _named(rule.pattern, keyed, whole.batches[n]) for n in whole.events
+    ]
     keys = _texts(key_texts(whole.keys), len(whole))
-    own = {node.name for node in rule.on.walk() if isinstance(node, x.Name)}
+    own = {node.name for node in rule.pattern.on.walk() if isinstance(node, x.Name)}
     used = [*_used_up(context, own, whole, keys, named)]
     flat = np.array([place for places in used for place in places], dtype=np.int64).reshape(-1, 2)
     offsets = np.cumsum([0, *map(len, used)])
@@ -154,16 +156,22 @@ def _shown(found: Detections, i: int, named: list[list[Occurrence]]) -> Iterator
 
 def _keyed(rule: Rule, book: Rulebook) -> Mapping[str, tuple[str, ...]]:
     """The key fields of the event types that a rule, or a rule that it is made of, looks at."""
-    made = (r for r in book.rules.values() if r.enabled and len(r.key_names) == len(rule.key_names))
-    return {event: fields for each in (*made, rule) for event, fields in each.per.items()}
+    made = (
+        r
+        for r in book.rules.values()
+        if r.enabled and len(r.pattern.key_names) == len(rule.pattern.key_names)
+    )
+    return {event: fields for each in (*made, rule) for event, fields in each.pattern.per.items()}
 
 
-def _named(rule: Rule, keyed: Mapping[str, tuple[str, ...]], batch: Batch) -> list[Occurrence]:
+def _named(
+    pattern: Pattern, keyed: Mapping[str, tuple[str, ...]], batch: Batch
+) -> list[Occurrence]:
     """The occurrences of a batch, in its order."""
     keys = ["{}"] * len(batch)
     fields = keyed.get(batch.event)
     if fields and LINE in batch.table.column_names:
-        columns = batch.table.select(fields).take(batch.row).rename_columns(rule.key_names)
+        columns = batch.table.select(fields).take(batch.row).rename_columns(pattern.key_names)
         keys = _texts(key_texts(columns), len(batch))
     count: dict[tuple[int, str], int] = defaultdict(int)
     found = []

@@ -76,10 +76,14 @@ def page(compared: Comparison) -> tuple[str, list[str]]:
     panels: list[str] = []
     for key in keys[:KEYS_MAX]:
         panels += _panel(compared, labels, key, left_out)
-    own = f" Its own context is <code>{rule.context}</code>." if rule.selection is None else ""
+    own = (
+        f" Its own context is <code>{rule.pattern.context}</code>."
+        if rule.pattern.selection is None
+        else ""
+    )
     body = [
         f"<h1>{escape(rule.name)} in every context</h1>",
-        f"<p><code>{escape(' '.join(rule.on_text.split()))}</code>{own}</p>",
+        f"<p><code>{escape(' '.join(rule.pattern.text.split()))}</code>{own}</p>",
         _LEGEND,
         *(f'<p class="warning">{escape(note)}; the table below has everything.</p>'
           for note in left_out),
@@ -99,7 +103,7 @@ def page(compared: Comparison) -> tuple[str, list[str]]:
 def _keys(compared: Comparison) -> list[str]:
     """Keys in order of their first detection; without any, those that have occurrences."""
     detected = [key for _, key in compared.instants()]
-    keyed = bool(compared.rule.key_names)
+    keyed = bool(compared.rule.pattern.key_names)
     seen = [o.key for o in compared.occurrences if o.key != "{}" or not keyed]
     return [*dict.fromkeys(detected or seen)]
 
@@ -152,7 +156,7 @@ def _caption(column: Column, count: int) -> str:
 
 def _table(compared: Comparison, labels: Labels) -> Iterator[str]:
     """The same as a table, for reading and for those who do not see the pictures."""
-    keyed = bool(compared.rule.key_names)
+    keyed = bool(compared.rule.pattern.key_names)
     yield '<h2>What is detected, and then consumed</h2><div class="wide"><table><thead><tr>'
     names = ["at", *["key"] * keyed, *(c.context for c in compared.columns)]
     yield "".join(f'<th scope="col">{name}</th>' for name in names) + "</tr></thead><tbody>"

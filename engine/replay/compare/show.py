@@ -76,12 +76,12 @@ def print_table(compared: Comparison) -> None:
     when = {at: _when(at, labels) for at in compared.instants()}
     first = max((cell_len(line) for text in when.values() for line in text.split("\n")), default=2)
     fits = first + len(Context) * (_WIDTH + 1) <= console.width
-    title = Text(f"{compared.rule.name}: {' '.join(compared.rule.on_text.split())}")
+    title = Text(f"{compared.rule.name}: {' '.join(compared.rule.pattern.text.split())}")
     made = Table(title=title, title_justify="left", show_lines=True, show_edge=False, padding=0)
     made.box = box.SIMPLE_HEAD
     made.add_column("at", overflow="fold")
     for column in compared.columns:
-        own = "\n(its own)" if column.context is compared.rule.context else ""
+        own = "\n(its own)" if column.context is compared.rule.pattern.context else ""
         width = _WIDTH if fits else None
         made.add_column(f"{column.context}{own}", overflow="fold", min_width=width)
     if any(column.error for column in compared.columns):

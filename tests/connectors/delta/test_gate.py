@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pytest
 
+from tests.support.rulebooks import flat_rule
 from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.engine.core.columns.transitions import Transitions, with_transitions
@@ -39,7 +40,7 @@ PARAMETERS = ("firing_id", "detected_at", "account")
 
 
 def rule(**more: object) -> Rule:
-    return Rule("r", HERE, parse("w", HERE), "w", Context.RESTRICTED, **more)  # type: ignore[arg-type]
+    return flat_rule("r", HERE, parse("w", HERE), "w", Context.RESTRICTED, **more)  # type: ignore[arg-type]
 
 
 @pytest.fixture(scope="module")

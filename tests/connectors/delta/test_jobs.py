@@ -24,7 +24,7 @@ from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.engine.core.values import Question
 from tidegate.rules.errors import EngineError, InputError, Place
 from tidegate.rules.expressions.parser import parse
-from tidegate.rules.model import Condition, Context, Rule, Rulebook, Settings, Sql
+from tidegate.rules.model import Condition, Context, Pattern, Rule, Rulebook, Settings, Sql
 
 SLEEP = "java_method('java.lang.Thread', 'sleep', id + {})"
 BACKTRACKS = "rlike '(.*a){12}b'"
@@ -236,7 +236,7 @@ def test_a_text_past_its_time_while_it_is_resolved_is_refused(
     limits = Settings(statement_seconds_max=SECONDS)  # type: ignore[arg-type]
     book = Rulebook("slow", None, "", "UTC", tables, {}, {}, settings=limits)
     here = Place("book.yaml", 7, 3)
-    rule = Rule("r", here, parse("w", here), "w", Context.RESTRICTED)
+    rule = Rule("r", here, Pattern(parse("w", here), "w", Context.RESTRICTED))
     text = f"INSERT INTO out SELECT held FROM event, VALUES ('{TEXT}' {BACKTRACKS}) v(held)"
     catalog = Catalog(lake.spark, book, "ab")
     catalog.open()

@@ -54,7 +54,7 @@ def test_where_nothing_is_known_the_texts_own_place_has_to_do() -> None:
 
 def test_the_places_of_a_rulebook_that_was_read() -> None:
     book = rules.load(RULEBOOK)
-    first, second = book.rules["r"].actions
+    first, second = book.rules["r"].reaction.actions
     condition = book.rules["r"].condition
     assert isinstance(first, Sql)
     assert isinstance(second, Sql)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -34,7 +33,7 @@ def relation(
     changes: Sequence[Change], on: str = "came or left or grown or touched", net: str = "firing"
 ) -> pa.Table:
     """Of a rule over accounts; each change a second after the one before."""
-    of = replace(rule(on, per={name: ["k"] for name in on.split(" or ")}), net=net)
+    of = rule(on, per={name: ["k"] for name in on.split(" or ")}, net=net)
     book = rulebook(of, tables=[table("accounts", key=("k",))], events=EVENTS)
     schema = shape_of(book, of, {"accounts": ACCOUNTS}).schema
     rows = [_row(n, *change) for n, change in enumerate(changes)]

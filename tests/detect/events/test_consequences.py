@@ -19,10 +19,11 @@ from tests.reference.meaning import is_composite
 from tests.reference.planted import cases, planted
 from tests.reference.strategies import EVERYTHING
 from tests.support.history import run
+from tests.support.rulebooks import altered
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions.nodes import AnyRepeat, AperiodicStar, Expression, PeriodicStar
 from tidegate.rules.expressions.parser import parse
-from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.model import Context, Rulebook, in_context
 
 Case = tuple[Rulebook, list[Line]]
 CASES = cases(operators=EVERYTHING)
@@ -39,7 +40,7 @@ def found(case: Case, context: Context | None) -> list[dict[str, Any]]:
     """What is detected in a context (None: each rule's own), of lines that are told apart."""
     rulebook, history = case
     if context is not None:
-        changed = {n: replace(rule, context=context) for n, rule in rulebook.rules.items()}
+        changed = {n: in_context(rule, context) for n, rule in rulebook.rules.items()}
         rulebook = replace(rulebook, rules=changed)
     settings = replace(rulebook.settings, search_steps_max=20_000)
     try:
@@ -73,7 +74,7 @@ def repeats(on: Expression) -> bool:
 def test_every_context_but_cumulative_detects_members_of_unrestricted(
     case: Case, context: Context
 ) -> None:
-    on = case[0].rules["r0"].on
+    on = case[0].rules["r0"].pattern.on
     assume(not windows(on) and not repeats(on))
     assert counted(saw(found(case, context))) <= counted(found(case, Context.UNRESTRICTED))
 
@@ -98,7 +99,7 @@ def test_restricted_detects_once_whenever_there_is_an_instance_with_the_latest_s
 @SOME
 @given(CASES, st.sampled_from(USING_UP))
 def test_restricted_detects_wherever_any_context_does(case: Case, context: Context) -> None:
-    assume(not windows(case[0].rules["r0"].on))
+    assume(not windows(case[0].rules["r0"].pattern.on))
     assert instants(saw(found(case, context))) <= instants(found(case, Context.RESTRICTED))
 
 
@@ -119,7 +120,7 @@ def test_in_chronicle_an_occurrence_is_in_at_most_one_detection(case: Case) -> N
 def test_rules_never_use_up_each_others_occurrences(case: Case, data: st.DataObject) -> None:
     rulebook, history = case
     first = rulebook.rules["r0"]
-    other = replace(first, name="r1", context=data.draw(st.sampled_from(list(Context))))
+    other = altered(first, name="r1", context=data.draw(st.sampled_from(list(Context))))
     together = replace(rulebook, rules={"r0": first, "r1": other})
     mine = saw([d for d in found((together, history), None) if d["rule"] == "r0"])
     assert counted(mine) == counted(found(case, None))
@@ -132,7 +133,7 @@ def test_s01_nothing_depends_on_the_order_of_lines(
     case: Case, context: Context, random: Any
 ) -> None:
     rulebook, history = case
-    rules = {n: replace(r, context=context) for n, r in rulebook.rules.items()}
+    rules = {n: in_context(r, context) for n, r in rulebook.rules.items()}
     rulebook = replace(rulebook, rules=rules)
     shuffled = random.sample(history, len(history))
     assert run(rulebook, shuffled) == saw(run(rulebook, history))

@@ -16,7 +16,7 @@ def built(case: Case) -> bool:
     """Whether the case is of what the detector has: no rules as events, edges; and of what the
     harness has: parameters are integers."""
     book = case.rulebook
-    nodes = [node for rule in book.rules.values() for node in rule.on.walk()]
+    nodes = [node for rule in book.rules.values() for node in rule.pattern.on.walk()]
     return not (
         any(isinstance(n, BeginOf | EndOf) for n in nodes)
         or any(isinstance(n, Name) and n.name in book.rules for n in nodes)

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -15,6 +13,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, SECOND, expected, of_last, written
 from tests.support.history import run
+from tests.support.rulebooks import altered
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import (
@@ -31,7 +30,7 @@ from tidegate.rules.expressions.nodes import (
     Seq,
     Within,
 )
-from tidegate.rules.model import Context, EventType, Rule, Rulebook, SignalEvent
+from tidegate.rules.model import Context, EventType, Pattern, Rule, Rulebook, SignalEvent
 
 PLACE = Place()
 COUNTS = st.integers(1, 3)
@@ -66,15 +65,15 @@ def books(draw: st.DrawFn, context: Context) -> Rulebook:
     events: dict[str, EventType] = {n: SignalEvent(n, PLACE, fields[n]) for n in NAMES}
     per = dict.fromkeys(keyed, ("k",))
     pair = Seq(Name("a"), Name("b"))
-    first = Rule("r", PLACE, pair, format_expression(pair), context=Context.UNRESTRICTED)
+    first = Rule("r", PLACE, Pattern(pair, format_expression(pair), context=Context.UNRESTRICTED))
     if keyed:
-        first = replace(first, key_names=("k",), per={n: per[n] for n in ("a", "b")})
+        first = altered(first, key_names=("k",), per={n: per[n] for n in ("a", "b")})
         per["r"] = ("k",)
     on = written(draw(AROUND))
     named = {node.name for node in on.walk() if isinstance(node, Name)}
-    rule = Rule("s", PLACE, on, format_expression(on), context=context)
+    rule = Rule("s", PLACE, Pattern(on, format_expression(on), context=context))
     if keyed and named <= per.keys():
-        rule = replace(rule, key_names=("k",), per={n: per[n] for n in sorted(named)})
+        rule = altered(rule, key_names=("k",), per={n: per[n] for n in sorted(named)})
     return Rulebook("generated", None, "", "UTC", {}, events, {"r": first, "s": rule})
 
 

@@ -22,7 +22,7 @@ from tests.reference.strategies import (
     rooted,
 )
 from tests.support.history import run
-from tidegate.rules.model import Context, Rulebook
+from tidegate.rules.model import Context, Rulebook, in_context
 
 CASES = {context: 150 if context is Context.RESTRICTED else 60 for context in Context}
 
@@ -36,7 +36,7 @@ def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObje
     """A rulebook, its last rule in one context, over one history: in one piece, cut anywhere."""
     rulebook, history = case
     *others, last = rulebook.rules.values()
-    rules = {rule.name: rule for rule in [*others, replace(last, context=context)]}
+    rules = {rule.name: rule for rule in [*others, in_context(last, context)]}
     rulebook = replace(rulebook, rules=rules)
     until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
     answer = expected(rulebook, history, until=until)
@@ -112,7 +112,7 @@ def test_every_operator_in_every_context_finds_the_same_however_time_goes_on(
         rulebook, history = data.draw(cases(operators=EVERYTHING, depth=1, root=operator))
         until = data.draw(untils(history))
         for context in (Context.RESTRICTED, data.draw(st.sampled_from(Context))):
-            rules = {name: replace(rule, context=context) for name, rule in rulebook.rules.items()}
+            rules = {name: in_context(rule, context) for name, rule in rulebook.rules.items()}
             book = replace(rulebook, rules=rules)
             answer = saw(expected(book, history, until=until))
             for cut in everywhere(book, history):

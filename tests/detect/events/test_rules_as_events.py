@@ -18,7 +18,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases, untils
 from tests.reference.strategies import EVERYTHING, UNTIMED, expected, of_last
 from tests.support.history import run, through_ipc
-from tests.support.rulebooks import loaded
+from tests.support.rulebooks import altered, loaded
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.model import Context, Rulebook
@@ -97,7 +97,7 @@ def test_s07_a_rule_is_keyed_by_some_of_the_columns_of_its_own_per() -> None:
 
 def test_s07_a_using_rule_may_turn_the_key_columns_round() -> None:
     rulebook = book(PAIRS + "rule q: pair ; a\nper q: k j")
-    turned = replace(rulebook.rules["q"], per={"pair": ("j", "k"), "a": ("k", "j")})
+    turned = altered(rulebook.rules["q"], per={"pair": ("j", "k"), "a": ("k", "j")})
     rulebook = replace(rulebook, rules={**rulebook.rules, "q": turned})
     text = "a@1(k=1,j=2) b@2(k=1,j=2) a@3(k=1,j=2) a@4(k=2,j=1)"
     history = lines(text)

@@ -17,7 +17,7 @@ from tests.support.history import batches, printed, through_ipc
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.expressions.nodes import Expression
-from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
+from tidegate.rules.model import Context, Pattern, Rule, Rulebook, SignalEvent
 
 EVENTS = {name: SignalEvent(name, PLACE, {"v": "bigint"}) for name in NAMES}
 ONS = expressions(UNTIMED, depth=2)
@@ -26,7 +26,7 @@ LATER = 4 * SECOND
 
 
 def book(**on: tuple[Expression, Context]) -> Rulebook:
-    rules = {name: Rule(name, PLACE, e, "", context) for name, (e, context) in on.items()}
+    rules = {name: Rule(name, PLACE, Pattern(e, "", context)) for name, (e, context) in on.items()}
     return Rulebook("sharing", None, "", "UTC", {}, EVENTS, rules)
 
 

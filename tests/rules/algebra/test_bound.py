@@ -19,7 +19,7 @@ from tidegate.rules.errors import Place
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Expression
 from tidegate.rules.expressions.parser import parse, unlabelled
-from tidegate.rules.model import Context, Rule
+from tidegate.rules.model import Context, Pattern, Rule
 
 MINUTE = 60_000_000
 PROPOSED = {  # what stands in a warning's hint before the text that was probably meant
@@ -156,8 +156,8 @@ def test_what_counts_cannot_be_bounded_by_a_within() -> None:
 @given(trees.expressions, st.sampled_from(Context))
 def test_what_an_advice_proposes_is_an_expression(on: Expression, context: Context) -> None:
     """The part that it names is one of what is detected."""
-    rule = Rule("r", Place(), on, "", context)
-    whole = detected(rule)
+    rule = Rule("r", Place(), Pattern(on, "", context))
+    whole = detected(rule.pattern)
     for advice in Bounds({"r": rule}).of_rule(rule).advice:
         if advice.startswith("choose context"):
             continue
@@ -233,7 +233,7 @@ def test_recent_is_not_bounded_where_broadcasts_stand_among_keyed_events() -> No
 
 def test_what_is_half_matched_in_a_rule_used_as_event_counts() -> None:
     rulebook = loaded("abcd", q="on: b and c", r="on: a ; q", s="on: a ; d")
-    found = bound(rulebook.rules["r"].on, Context.RESTRICTED, rulebook.rules)
+    found = bound(rulebook.rules["r"].pattern.on, Context.RESTRICTED, rulebook.rules)
     assert found.instances_max == 3  # an a for each start that q may have, and the latest
 
 

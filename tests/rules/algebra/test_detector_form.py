@@ -18,15 +18,15 @@ from tidegate.rules.algebra.detector_form import as_detected, detected
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Expression, Labelled
 from tidegate.rules.expressions.parser import parse
-from tidegate.rules.model import Context, Rule, Selection
+from tidegate.rules.model import Context, Pattern, Rule, Selection
 
 
 def rule(on: Expression, selection: Selection | None = None) -> Rule:
-    return Rule("r", PLACE, on, "", Context.RESTRICTED, selection)
+    return Rule("r", PLACE, Pattern(on, "", Context.RESTRICTED, selection))
 
 
 def form(on: str) -> str:
-    return format_expression(detected(rule(parse(on))))
+    return format_expression(detected(rule(parse(on)).pattern))
 
 
 @pytest.mark.parametrize(
@@ -46,7 +46,7 @@ def form(on: str) -> str:
 )
 def test_what_is_detected(on: str, run: str) -> None:
     assert form(on) == run
-    assert labels(detected(rule(parse(on)))) == labels(parse(on))
+    assert labels(detected(rule(parse(on)).pattern)) == labels(parse(on))
 
 
 def labels(expression: Expression) -> list[str]:
@@ -55,8 +55,8 @@ def labels(expression: Expression) -> list[str]:
 
 def test_s12_the_first_operand_stays_the_first() -> None:
     on = parse("b and a")
-    assert detected(rule(on, Selection("first", "last", "unique"))) == on
-    assert detected(rule(on)) == parse("a and b")
+    assert detected(rule(on, Selection("first", "last", "unique")).pattern) == on
+    assert detected(rule(on).pattern) == parse("a and b")
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_s12_the_first_operand_stays_the_first() -> None:
 )
 def test_g13_what_is_only_looked_at_is_forgotten_with_what_looks(on: str, seconds: int) -> None:
     assert bound(parse(on), Context.RESTRICTED).forgets_micros is None
-    found = bound(detected(rule(parse(on))), Context.RESTRICTED)
+    found = bound(detected(rule(parse(on)).pattern), Context.RESTRICTED)
     assert found.forgets_micros == seconds * SECOND
 
 
@@ -78,7 +78,7 @@ def test_g13_what_is_only_looked_at_is_forgotten_with_what_looks(on: str, second
 @given(expressions(EVERYTHING, depth=3), st.data())
 @example_count(60, suppress_health_check=[HealthCheck.filter_too_much])
 def test_s09_every_context_detects_the_same(on: Expression, data: st.DataObject) -> None:
-    run = written(detected(rule(on)))
+    run = written(detected(rule(on).pattern))
     assert {*labels(run)} == {*labels(on)}
     assume(run != on)
     seeing = world(data.draw(seconds(on)), on)
@@ -91,5 +91,5 @@ def test_s09_every_context_detects_the_same(on: Expression, data: st.DataObject)
 
 def test_the_whole_rulebook() -> None:
     book = rules.load("rulebook: r\nevents:\n  a: {signal: {}}\nrules:\n  r: {on: a within 5}\n")
-    assert format_expression(as_detected(book).rules["r"].on) == "a"
-    assert as_detected(book).rules["r"].context is Context.RESTRICTED
+    assert format_expression(as_detected(book).rules["r"].pattern.on) == "a"
+    assert as_detected(book).rules["r"].pattern.context is Context.RESTRICTED

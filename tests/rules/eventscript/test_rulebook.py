@@ -107,7 +107,7 @@ rules:
         "r": ScriptInput("r"),
         "Cold": ScriptInput("cold"),
     }
-    assert book.rules["r"].per == {"got_warm": ("id",), "fault": ("id",)}
+    assert book.rules["r"].pattern.per == {"got_warm": ("id",), "fault": ("id",)}
 
 
 def test_a_table_knows_its_columns_itself() -> None:

@@ -12,7 +12,7 @@ TEXT = "rulebook: bank\nevents: {a: {signal: {k: bigint}}}\nrules:\n  r: {on: a,
 
 def test_they_are_rules_as_any_other() -> None:
     book = rules.load(TEXT, added={"s": "{on: r ; a}", "t": "on: s\npriority: 3\n"})
-    assert [(name, r.on_text, r.priority) for name, r in book.rules.items()] == [
+    assert [(name, r.pattern.text, r.precedence.priority) for name, r in book.rules.items()] == [
         ("r", "a", 0),
         ("s", "r ; a", 0),
         ("t", "s", 3),

@@ -63,10 +63,13 @@ def test_example_tables_and_events(bank: Rulebook) -> None:
 
 def test_example_rule(bank: Rulebook) -> None:
     rule = bank.rules["four_withdrawals"]
-    assert rule.on == parse("A(opening, any(4, withdrawal*), closing)")
-    assert rule.context is Context.CHRONICLE
-    assert (rule.key_names, rule.per) == (("account_id",), {"withdrawal": ("account_id",)})
-    sql, signal = rule.actions
+    assert rule.pattern.on == parse("A(opening, any(4, withdrawal*), closing)")
+    assert rule.pattern.context is Context.CHRONICLE
+    assert (rule.pattern.key_names, rule.pattern.per) == (
+        ("account_id",),
+        {"withdrawal": ("account_id",)},
+    )
+    sql, signal = rule.reaction.actions
     assert isinstance(sql, Sql)
     assert sql.text.startswith("MERGE INTO accounts a USING")
     # The SQL's own first line, not the line of its block header.
@@ -74,13 +77,13 @@ def test_example_rule(bank: Rulebook) -> None:
     assert lines[sql.place.line - 1][sql.place.column - 1 :].startswith("MERGE INTO")
     assert isinstance(signal, SignalAction)
     assert signal.fields == {"account_id": "account_id", "total": "sum(amount)"}
-    bare, webhook = rule.otherwise
+    bare, webhook = rule.reaction.otherwise
     assert isinstance(bare, SignalAction)
     assert bare.fields == {"account_id": "account_id"}
     assert isinstance(webhook, Webhook)
     assert webhook.fields == {"account": "account_id"}
-    assert rule.retry == Retry(5, 1_000_000, 60_000_000)
-    assert rule.within_micros == 300_000_000
+    assert rule.reaction.retry == Retry(5, 1_000_000, 60_000_000)
+    assert rule.reaction.within_micros == 300_000_000
     assert rule.condition is not None
     assert not rule.condition.query
 
@@ -105,13 +108,13 @@ def test_example_rule(bank: Rulebook) -> None:
 def test_s09_default_context(on: str, expected: str) -> None:
     text = "rulebook: b\nevents: {a: {signal: {}}, b: {signal: {}}}\nrules:\n  other: {on: a}\n"
     text += "  acting: {on: a, do: {signal: a}}\n"
-    assert load(f'{text}  r: {{on: "{on}"}}\n').rules["r"].context == expected
+    assert load(f'{text}  r: {{on: "{on}"}}\n').rules["r"].pattern.context == expected
 
 
 def test_context_as_a_selection() -> None:
     given = "{select: {first: last, then: first}, pairs: all, repeat: true}"
     rule = one_rule(f"on: a ; a, context: {given}")
-    assert rule.selection == Selection("last", "first", "all", True, "early")
+    assert rule.pattern.selection == Selection("last", "first", "all", True, "early")
 
 
 def one_rule(keys: str, fields: str = "") -> Rule:
@@ -121,11 +124,16 @@ def one_rule(keys: str, fields: str = "") -> Rule:
 
 def test_defaults_of_a_rule() -> None:
     rule = one_rule("on: a")
-    assert rule.actions == ()
+    assert rule.reaction.actions == ()
     assert rule.condition is None
-    assert rule.retry == Retry(3, 1_000_000, 60_000_000)
-    assert (rule.condition_coupling, rule.action_coupling) == (Coupling.DEFERRED,) * 2
-    assert (rule.priority, rule.enabled, rule.on_dead, rule.for_each) == (0, True, "continue", None)
+    assert rule.reaction.retry == Retry(3, 1_000_000, 60_000_000)
+    assert (rule.condition_coupling, rule.reaction.coupling) == (Coupling.DEFERRED,) * 2
+    assert (
+        rule.precedence.priority,
+        rule.enabled,
+        rule.reaction.on_dead,
+        rule.reaction.for_each,
+    ) == (0, True, "continue", None)
 
 
 @pytest.mark.parametrize(
@@ -139,7 +147,7 @@ def test_defaults_of_a_rule() -> None:
 )
 def test_coupling_defaults_to_the_same_mode(given: str, modes: tuple[str, str]) -> None:
     rule = one_rule(f"on: a, coupling: {given}")
-    assert (rule.condition_coupling, rule.action_coupling) == modes
+    assert (rule.condition_coupling, rule.reaction.coupling) == modes
 
 
 def test_condition_as_a_query() -> None:
@@ -151,7 +159,7 @@ def test_condition_as_a_query() -> None:
 def test_bare_signal_hands_on_the_key_or_nothing() -> None:
     text = "rulebook: b\nevents: {a: {signal: {k: int}}, n: {signal: {}}}\nrules:\n"
     rule = load(f"{text}  r: {{on: a, per: k, do: [signal: a, signal: n]}}\n").rules["r"]
-    fields = [action.fields for action in rule.actions if isinstance(action, SignalAction)]
+    fields = [action.fields for action in rule.reaction.actions if isinstance(action, SignalAction)]
     assert fields == [{"k": "k"}, {}]
 
 
@@ -223,7 +231,7 @@ def test_s07_keys(per: str, names: tuple[str, ...], keyed: dict[str, tuple[str, 
         f"rules:\n  r: {{on: w ; s ; none, per: {per}}}\n"
     )
     rule = load(text).rules["r"]
-    assert (rule.key_names, rule.per) == (names, keyed)
+    assert (rule.pattern.key_names, rule.pattern.per) == (names, keyed)
 
 
 @pytest.mark.parametrize(
@@ -251,7 +259,7 @@ def test_s07_every_instance_has_a_key(on: str) -> None:
         "rulebook: b\nevents:\n  w: {signal: {k: int}}\n  v: {signal: {k: int}}\n"
         f'  b: {{signal: {{}}}}\nrules:\n  r0: {{on: w, per: k}}\n  r: {{on: "{on}", per: k}}\n'
     )
-    assert load(text).rules["r"].key_names == ("k",)
+    assert load(text).rules["r"].pattern.key_names == ("k",)
 
 
 def test_settings_and_their_overrides() -> None:
@@ -311,8 +319,8 @@ def test_what_damps_a_rule() -> None:
 
 
 def test_g22_a_rule_may_ignore_its_own_writes() -> None:
-    assert one_rule("on: a, ignore_own: true").ignore_own
-    assert not one_rule("on: a").ignore_own
+    assert one_rule("on: a, ignore_own: true").pattern.ignore_own
+    assert not one_rule("on: a").pattern.ignore_own
 
 
 def test_an_action_may_stand_without_its_list_and_its_key() -> None:
@@ -331,11 +339,11 @@ def test_an_action_may_stand_without_its_list_and_its_key() -> None:
             "rulebook: b\ntables: {t: {path: /t}}\nevents: {a: {signal: {x: int}}}\n"
             f"rules:\n  r:\n    on: a\n    {form}\n"
         )
-        (action,) = book.rules["r"].actions
+        (action,) = book.rules["r"].reaction.actions
         assert isinstance(action, Sql)
         assert action.text == text
     raised = load("rulebook: b\nevents: {a: {signal: {}}}\nrules: {r: {on: a, do: {signal: a}}}\n")
-    assert [type(action) for action in raised.rules["r"].actions] == [SignalAction]
+    assert [type(action) for action in raised.rules["r"].reaction.actions] == [SignalAction]
 
 
 @pytest.mark.parametrize("text", ["1 hour", "60 minutes", "1h", "0.5h30min", "PT1H", "PT30M1800S"])
@@ -345,7 +353,7 @@ def test_lengths_of_time_of_keys_are_those_of_expressions(text: str) -> None:
         f"events: {{a: {{on: insert, table: t, time: at, lateness: {text}}}}}\n"
         f"rules: {{r: {{on: a ; a within {text}, cooldown: {text}}}}}\n"
     )
-    event, node = book.events["a"], book.rules["r"].on
+    event, node = book.events["a"], book.rules["r"].pattern.on
     assert isinstance(event, TableEvent)
     assert event.lateness_micros == 3_600_000_000
     assert node == parse("a ; a within 1 h")

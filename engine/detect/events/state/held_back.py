@@ -64,9 +64,10 @@ def _add(
             _add(rules, written, event, by, lateness)
         return by
 
-    own = written[rule]
-    per = {seen(event): columns for event, columns in own.per.items()}
-    rules[name] = replace(own, name=name, on=_renamed(own.on, seen), per=per)
+    pattern = written[rule].pattern
+    per = {seen(event): columns for event, columns in pattern.per.items()}
+    pattern = replace(pattern, on=_renamed(pattern.on, seen), per=per)
+    rules[name] = replace(written[rule], name=name, pattern=pattern)
 
 
 def _renamed(e: x.Expression, seen: Callable[[str], str]) -> x.Expression:

@@ -46,7 +46,7 @@ from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
-from tidegate.rules.model import Context, Rule, Rulebook, Settings
+from tidegate.rules.model import Context, Pattern, Rulebook, Settings
 
 _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] = {
     x.Name: event.node,
@@ -94,30 +94,30 @@ def compile_book(
     censuses: list[Census] = []
     for name in (rule.name for rule in in_order(replace(book, scripts={}))):
         since = activations[EventKey.of(name).event]
-        roots[name], census = compile_rule(rules[name], since, book, roots)
+        roots[name], census = compile_rule(rules[name].pattern, since, book, roots)
         censuses += [census] if census else []
-    keys = {name: rule.key_names for name, rule in rules.items()}
+    keys = {name: rule.pattern.key_names for name, rule in rules.items()}
     return book, connect(roots, keys, censuses)
 
 
 def compile_rule(
-    rule: Rule, activation: int, book: Rulebook, roots: Mapping[str, Node]
+    pattern: Pattern, activation: int, book: Rulebook, roots: Mapping[str, Node]
 ) -> tuple[Node, Census | None]:
     """The node of a rule's whole expression, and the census that it needs, if any. `roots` are the
     nodes of the rules that it uses as events.
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
-    e = unlabelled(rule.on)
+    e = unlabelled(pattern.on)
     used = [name for name in x.names_in(e) if name in roots]
     points = [name for name in used if roots[name].point]
-    form = forms(e, rule.per, used, points).of(rule.selection or rule.context)
-    closers = chosen_closers(e, None if rule.selection else rule.context, used)
-    build = Build(rule.per, activation, book.timezone, book.settings, roots, closers)
+    form = forms(e, pattern.per, used, points).of(pattern.selection or pattern.context)
+    closers = chosen_closers(e, None if pattern.selection else pattern.context, used)
+    build = Build(pattern.per, activation, book.timezone, book.settings, roots, closers)
     root = _root(e, form, build)
     if not root.apart:
         return root, None
-    streams = frozenset(rule.per.items())
+    streams = frozenset(pattern.per.items())
     census = Census("keys:" + digest(sorted(streams), activation), streams, activation)
     return _root(e, form, replace(build, census=census)), census
 

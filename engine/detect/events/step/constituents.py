@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.occurrences.instances import Bools, Instances
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.events.occurrences.occurrences import Occurrences
 from tidegate.engine.detect.events.occurrences.sources import Parts
-from tidegate.rules.model import Rule
+from tidegate.rules.model import Pattern, Rule
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,9 +56,9 @@ def rearranged(entries: Entries, at: Int64, source: Int64) -> Entries:
     return out
 
 
-def show(rule: Rule, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
+def show(pattern: Pattern, found: Instances, keys: Keys, occurrences: Occurrences) -> Shown:
     """The detections that a rule's instances are."""
-    parameters = np.array([role.parameter for role in roles(rule.on)])
+    parameters = np.array([role.parameter for role in roles(pattern.on)])
     return _sorted(_showing(found, parameters, occurrences), keys, occurrences)
 
 
@@ -97,7 +97,7 @@ def _showing(found: Instances, roles: Bools, occurrences: Occurrences) -> Shown:
 def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Instances:
     """Adds a rule's detections as occurrences (S8); returns them as instances by its own keys."""
     found = shown.found
-    names = keys.by_name(rule.key_names) if rule.key_names else keys
+    names = keys.by_name(rule.pattern.key_names) if rule.pattern.key_names else keys
     columns = (names.ranks(found.key), found.start, found.end)
     order = np.lexsort(columns)
     differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])

@@ -38,7 +38,7 @@ from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.engine.detect.events.step.constituents import Shown, every_role, occur, show
 from tidegate.engine.detect.events.step.frame import Frame, Until, open_frame
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Rule, Rulebook
+from tidegate.rules.model import Pattern, Rule, Rulebook
 
 ABSENT = -(2**63)
 """The start and end of a label in a detection that has no occurrence under it."""
@@ -68,7 +68,7 @@ class Detector:
         self._samples = {
             tick_type(node): rulebook.samples.get(node.sample, node.sample)
             for rule in running.rules.values()
-            for node in rule.on.walk()
+            for node in rule.pattern.on.walk()
             if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None
         }
         self._ranking = ranking
@@ -229,11 +229,13 @@ class Detector:
                 try:
                     done |= self._steps(node, done, frame, until)
                 except LimitError as error:
-                    key = _named(rule, frame.keys(node), error.key)
+                    key = _named(rule.pattern, frame.keys(node), error.key)
                     raise error.of(EventKey.of(name).event, key) from None
             found, _ = done[root.digest]
             if len(found.instances):
-                shown[name] = show(rule, found.instances, frame.keys(root), frame.occurrences)
+                shown[name] = show(
+                    rule.pattern, found.instances, frame.keys(root), frame.occurrences
+                )
             if name in used:
                 own = NONE
                 if name in shown:
@@ -254,13 +256,15 @@ class Detector:
             raise FloodError(flood.reached + behind) from None
 
 
-def _named(rule: Rule, keys: Keys, code: int) -> str:
+def _named(pattern: Pattern, keys: Keys, code: int) -> str:
     """A key as text, `k=7, region=eu`; "" for the code of every key."""
     if code == EVERY_KEY:
         return ""
     found = keys.values(np.array([code], dtype=np.int32))
     values = [python_values(column)[0] for column in found]
-    return ", ".join(f"{name}={value}" for name, value in zip(rule.key_names, values, strict=False))
+    return ", ".join(
+        f"{name}={value}" for name, value in zip(pattern.key_names, values, strict=False)
+    )
 
 
 def _step(node: Node, done: Steps, frame: Frame, moment: Moment) -> tuple[Flow, Carry]:
@@ -286,12 +290,12 @@ def build(
     )
     names = names_for(behind, batches)
     batches = {names[e]: batch for e, batch in batches.items() if e not in occurrences.parts}
-    around = [role.labels for role in roles(rule.on)]
+    around = [role.labels for role in roles(rule.pattern.on)]
     labels = tuple(dict.fromkeys(label for inside in around for label in inside))
     innermost = np.array([labels.index(r[-1]) if r else -1 for r in around], dtype=np.int16)
     return Detections(
         rule.name,
-        pa.table(keys.values(found.key), names=list(rule.key_names)),
+        pa.table(keys.values(found.key), names=list(rule.pattern.key_names)),
         found.start,
         found.end,
         shown.offsets,

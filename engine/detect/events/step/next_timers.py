@@ -42,7 +42,9 @@ def upcoming(
         node = graph.nodes.get(place(name)[0].removeprefix("node:"))
         if node is not None and isinstance(node.shape, Timed):
             rules = tuple(_rules_of(graph, node))
-            keys = next((running.rules[r].key_names for r in rules if r in running.rules), ())
+            keys = next(
+                (running.rules[r].pattern.key_names for r in rules if r in running.rules), ()
+            )
             row, due = _due(node, node.shape, table)
             first = np.argsort(due, kind="stable")[:most]
             of_each = _keys(table, row[first], keys)

@@ -23,7 +23,7 @@ _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> pa.Table:
     """The detections of all rules as one table, rule by rule. `found` has a table for each rule.
     `occurrences` has the types of keys of which nothing is detected."""
-    names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.key_names))
+    names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.pattern.key_names))
     parts = sorted(found, key=lambda part: part.column("rule")[0].as_py())
     empty = _plain(
         pa.nulls(0, pa.string()),
@@ -63,8 +63,8 @@ def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.Chunked
 def _key_type(book: Rulebook, name: str, schema: pa.Schema) -> pa.DataType:
     """The type of a key column in which nothing is detected."""
     for rule in book.rules.values():
-        for fields in rule.per.values():
-            for key, field in zip(rule.key_names, fields, strict=True):
+        for fields in rule.pattern.per.values():
+            for key, field in zip(rule.pattern.key_names, fields, strict=True):
                 if key == name and field in schema.names:
                     return schema.field(field).type
     return pa.null()

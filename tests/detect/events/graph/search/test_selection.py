@@ -15,7 +15,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted, untils
 from tests.reference.strategies import SECOND, expected
 from tests.support.history import run
-from tests.support.rulebooks import over_signals
+from tests.support.rulebooks import altered, over_signals
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Context, Rulebook, Selection
 
@@ -53,7 +53,7 @@ PAIRS = st.one_of(
 
 def selecting(on: str, how: Selection, keys: tuple[str, ...] = ()) -> Rulebook:
     rulebook = over_signals(on, Context.RESTRICTED, keys)
-    return replace(rulebook, rules={"r": replace(rulebook.rules["r"], selection=how)})
+    return replace(rulebook, rules={"r": altered(rulebook.rules["r"], selection=how)})
 
 
 @detecting
