@@ -15,7 +15,7 @@ KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is r
 
 
 def detected(pattern: Pattern, rules: Collection[str] = ()) -> x.Expression:
-    """The expression that the detector runs for `pattern.on`. It has the same instances, and in every
+    """The expression that the detector runs for a pattern. It has the same instances, and in every
     context the same detections (S9). `rules`: names of the rules that are used as events.
 
     It is the normal form, in which equal subexpressions of different rules are one node however
