@@ -57,7 +57,7 @@ def url(tmp_path: Path, empty_store: Path) -> str:
 
 def test_enable_says_that_it_forgives(tidegate: Tidegate) -> None:
     said = " ".join(tidegate("enable", "--help").stdout.split())
-    assert "forgive its texts that are in quarantine" in said
+    assert "Its texts in quarantine run again" in said
 
 
 def asked(url: str) -> list[tuple[str, str, str | None]]:
