@@ -39,7 +39,7 @@ from tidegate.engine.detect.events.graph.operators.until import Until
 from tidegate.engine.detect.events.graph.operators.within import Within
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Moment
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Context
+from tidegate.rules.model import Context, in_context
 
 COUNTS = st.integers(2, 3)
 OWN = st.builds(x.Own, durations())
@@ -111,7 +111,7 @@ def test_an_operator_resumes_as_the_reference_goes_on(operator: type) -> None:
     @settings(max_examples=12, deadline=None)
     def some(data: st.DataObject) -> None:
         drawn, history = data.draw(cases(10, last=lambda names: expressions(operator, names)))
-        rules = {name: replace(r, context=Context.RESTRICTED) for name, r in drawn.rules.items()}
+        rules = {name: in_context(r, Context.RESTRICTED) for name, r in drawn.rules.items()}
         rulebook = replace(drawn, rules=rules)
         answer = expected(rulebook, history)
         with node_by_node(), watched(operator) as steps:
