@@ -64,7 +64,7 @@ FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
     connectors.clock connectors.http.inbox_limits engine.capture.resets
     engine.core.columns.user_cache engine.core.instants engine.core.signing
-    engine.detect.events.kernels.prefetch
+    engine.detect.events.kernels.prefetch engine.loop.ports
     engine.store.misfires engine.store.plans engine.store.timers rules.checks.damping
     rules.checks.scripts rules.checks.selection rules.sql.deletes rules.yaml.files
 """

@@ -208,7 +208,7 @@ class Engine(Requests):
                         through(self._purge)
                 elif self._loop.reload_asked:
                     continue
-                elif not (self._loop.idle or self._loop.full):
+                elif not (self._loop.planner.idle or self._loop.full):
                     self._wakeup.wait(self._loop.wait_seconds)
                 elif (until_idle and not self._loop.waiting) or (on_idle is not None and on_idle()):
                     return
@@ -303,7 +303,7 @@ class Engine(Requests):
     def _stage(self) -> Stage | None:
         """What is being done. For any thread."""
         parts = self._parts
-        return None if parts is None else parts.loop.stage
+        return None if parts is None else parts.loop.stages.now
 
     def _close_parts(self) -> None:
         if self._parts is not None:
@@ -520,7 +520,7 @@ class Engine(Requests):
             raise
 
     def _purge(self, loop: Loop) -> None:
-        purge(loop.ledger.retention, self.rulebook, loop.now(), self._stop.is_set)
+        purge(loop.ports.ledger.retention, self.rulebook, loop.ports.now(), self._stop.is_set)
 
 
 def purge(retention: Retention, book: Rulebook, now: int, stopped: Callable[[], bool]) -> None:

@@ -44,6 +44,8 @@ from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
+from tidegate.engine.loop.planner import Planner
+from tidegate.engine.loop.ports import Ports
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -149,28 +151,33 @@ def open_parts(
 
         proven = proven_rules(given, ran)
         compiled = first_compiled(book, digests, lake.schemas, state.activations, prepare, proven)
-        targets = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
+        written = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
-        check_store(book, store, markers, targets & catalog.locations.keys())
-        loop = Loop(
-            compiled=compiled,
-            prepare=prepare,
+        check_store(book, store, markers, written & catalog.locations.keys())
+        ports = Ports(
             ledger=ledger,
             store_id=store.id,
             check_lease=lease.raise_lost,
+            prepare=prepare,
             feed=WatchedFeed(feed, quarantine, book, stopped),
             conditions=conditions(stopped),
             asked_later=conditions(lambda: False),  # by entries: a stop lets them finish
             quarantine=quarantine,
-            targets=Targets(sink),
-            runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
             now=now,
-            instants=Instants(settings.skew_max_seconds * 1_000_000),
-            state=state,
             stopped=stopped,
             say=say,
         )
-        stack.callback(loop.close)
+        instants = Instants(settings.skew_max_seconds * 1_000_000)
+        targets = Targets(sink)
+        loop = Loop(
+            compiled,
+            state,
+            ports,
+            planner=Planner(book, ports, instants),
+            runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
+            targets=targets,
+        )
+        stack.callback(targets.close)
         version = ledger.versions.register(
             given.text, absolute(given.file), given.added, given.files
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from tidegate.engine.act.executors import done
@@ -10,11 +10,12 @@ from tidegate.engine.act.outbox import Stamp, alternative, entries_for
 from tidegate.engine.core.entries import Entry, Outcome, Progress
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.outage import looking_at_tables
-from tidegate.engine.core.ports import Conditions, Feed, QuarantinedError, SinkError
+from tidegate.engine.core.ports import QuarantinedError, SinkError
 from tidegate.engine.core.values import Answers, Firings
 from tidegate.engine.evaluate.damping.damper import Damper
 from tidegate.engine.evaluate.stage import decided, questions_of
 from tidegate.engine.loop.compiled_rulebook import CompiledRulebook
+from tidegate.engine.loop.ports import Ports
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,11 +24,8 @@ class CurrentRules:
     their latest versions."""
 
     compiled: CompiledRulebook
-    store_id: str
-    conditions: Conditions
-    feed: Feed
+    ports: Ports
     damper: Damper
-    now: Callable[[], int]
 
     def asked(self, entry: Entry, firings: Firings) -> Outcome:
         """See `engine.act.executors.CurrentRules`."""
@@ -38,7 +36,7 @@ class CurrentRules:
         if questions := questions_of(self.compiled.prepared.rules[rule.name], firings.relation):
             latest = {name: self._latest(name) for q in questions for name in q.tables}
             asked = [replace(q, versions=latest, entry=entry.number) for q in questions]
-            answers = self.conditions.hold(asked)
+            answers = self.ports.asked_later.hold(asked)
             for why in answers.failed.values():
                 failed = QuarantinedError if why.quarantined else SinkError
                 raise failed(why.error, why.details)
@@ -120,11 +118,11 @@ class CurrentRules:
 
     def _stamp(self, *targets: str | None) -> Stamp:
         latest = {name: self._latest(name) for name in targets if name is not None}
-        return Stamp(self.store_id, self.compiled.rulebook.name, latest, self.now())
+        return Stamp(self.ports.store_id, self.compiled.rulebook.name, latest, self.ports.now())
 
     def _latest(self, table: str) -> int:
         with looking_at_tables():
-            return self.feed.version(self.compiled.rulebook.tables[table])
+            return self.ports.feed.version(self.compiled.rulebook.tables[table])
 
 
 def _of_some(entry: Entry, depths: Mapping[str, int]) -> Entry | None:

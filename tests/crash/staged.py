@@ -13,8 +13,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from tidegate.engine.cli import main as cli
-from tidegate.engine.core.text.logs import STAGES
-from tidegate.engine.loop.loop import Loop
+from tidegate.engine.core.text.logs import STAGES, Stages
 
 NAMES = ("idle", *STAGES)
 
@@ -27,18 +26,18 @@ def stage_in(file: Path) -> str:
 def main() -> None:
     with open(sys.argv[1], "r+b") as file:
         told = mmap.mmap(file.fileno(), 1)
-    timed = Loop._timed
+    at = Stages.at
 
     @contextmanager
-    def telling(loop: Loop, stage: str) -> Iterator[None]:
-        told[0] = NAMES.index(stage)
+    def telling(stages: Stages, name: str) -> Iterator[None]:
+        told[0] = NAMES.index(name)
         try:
-            with timed(loop, stage):
+            with at(stages, name):
                 yield
         finally:
             told[0] = 0
 
-    Loop._timed = telling  # type: ignore[method-assign]
+    Stages.at = telling  # type: ignore[method-assign]
     sys.argv = ["tidegate", *sys.argv[2:]]
     cli.main()
 

@@ -25,7 +25,7 @@ class Said(list[Activity]):
 
 def test_it_catches_up_with_what_it_counts_then_it_is_idle(store: SqlStore) -> None:
     bench = Bench(store, 4)
-    bench.loop.say = said = Said()
+    bench.loop.ports.say = said = Said()
     bench.drain()
     first, *_, last = said
     assert (first.state, first.doing, first.commits) == ("starting", "taking its first bucket", 4)
@@ -90,7 +90,7 @@ def test_an_outage_and_a_full_outbox_leave_what_is_known(store: SqlStore) -> Non
 
 def test_it_says_which_entry_it_waits_for(store: SqlStore) -> None:
     bench = Bench(store, 1)
-    bench.loop.say = said = Said()
+    bench.loop.ports.say = said = Said()
     bench.sink.fails = lambda entry: SinkError("no answer") if entry.rule == "a" else None
     bench.drain()
     assert said[-1].state == "waiting"
@@ -135,7 +135,7 @@ class Keeper:
         self.store, self.epoch = store, bench.epoch
         self.writes: list[str] = []
         self.activity: Activity | None = None
-        bench.loop.say = self.say
+        bench.loop.ports.say = self.say
 
     def say(self, activity: Activity) -> None:
         if activity != self.activity:

@@ -61,7 +61,7 @@ def test_g04_what_was_visible_is_done_cap_or_not_and_nothing_else_is_waited_for(
     assert unplaced_by_event(store, "loop") == {"no_longer_declared": 5, "told": 3}
     bench.drain()
     assert unplaced_by_event(store, "loop") == {"no_longer_declared": 5}
-    assert bench.loop.idle
+    assert bench.loop.planner.idle
     assert len(bench.sink.effects) == bench.sink.effects.total() == 5 + 3
     assert store.of("loop").status.shown()["rejected_rows"] == 1
 
@@ -70,7 +70,7 @@ def test_an_idle_look_is_one_query_and_one_listing_of_each_source(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bench = Bench(store, commits=3, text=TOLD)
-    bench.loop.check_lease = lambda: None  # as in an engine: `arrivals` asks for the epoch
+    bench.loop.ports.check_lease = lambda: None  # as in an engine: `arrivals` asks for the epoch
     bench.drain()
     asked: Counter[str] = Counter()
     methods = {name: getattr(bench.feed, name) for name in ("head", "version")}
@@ -90,7 +90,7 @@ def test_an_idle_look_is_one_query_and_one_listing_of_each_source(
         assert bench.loop.bucket() is None
     finally:
         sa.event.remove(sa.Engine, "before_cursor_execute", note)
-    assert bench.loop.idle
+    assert bench.loop.planner.idle
     assert asked == {"queries": 1, "head": 1}
 
 
@@ -120,10 +120,10 @@ def test_g02_what_comes_while_the_engine_looks_keeps_its_time(
 def test_g02_a_wait_ends_when_the_watermark_passes_what_waits(store: SqlStore) -> None:
     slow = TOLD.replace("signals_max: 2", "commit_slack_ms: 5000")
     bench = Bench(store, commits=1, text=slow)
-    bench.loop.now = lambda: BEGIN + SECOND  # type: ignore[assignment]
+    bench.loop.ports.now = lambda: BEGIN + SECOND  # type: ignore[assignment]
     assert bench.loop.bucket()  # the first plan sets the cursor
     assert bench.loop.bucket() is None
-    assert not bench.loop.idle
+    assert not bench.loop.planner.idle
     assert bench.loop.wait_seconds == pytest.approx(4.000998)
 
 

@@ -71,7 +71,7 @@ def test_g18_what_takes_the_place_of_an_entry_is_marked_as_a_new_one(store: SqlS
     bench.conditions = conditions = FailingConditions()
     bench.restart()
     bench.drain()
-    current, firings = bench.loop._current(), store.of("loop").outbox.firings(1, "a")
+    current, firings = bench.loop.current, store.of("loop").outbox.firings(1, "a")
     dead, done = (store.of("loop").outbox.entry(number) for number in (1, 2))
     assert dead
     assert done

@@ -131,7 +131,7 @@ def live_through(live: Live, history: list[Any], chance: random.Random) -> None:
         arm("")
         if chance.random() < 0.3:
             live.restart()
-            live.loop.ledger.retention.purge(0, 0, 1_000)
+            live.loop.ports.ledger.retention.purge(0, 0, 1_000)
     live.drain(live.at + 1_000)
     live.loop.work()
 
@@ -305,7 +305,7 @@ def test_g13_a_dedupe_that_remembers_too_much_parks_its_rule_until_it_has_forgot
     with store.database.read() as connection:
         count = sa.select(sa.func.count()).select_from(remembered)
         before = connection.execute(count).scalar_one()
-        live.loop.ledger.retention.purge(0, 0, 1_000)
+        live.loop.ports.ledger.retention.purge(0, 0, 1_000)
     with store.database.read() as connection:
         assert connection.execute(count).scalar_one() == 2 < before
 

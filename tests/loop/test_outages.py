@@ -93,7 +93,7 @@ def test_g21_a_lease_that_is_lost_ends_the_run_before_anything_is_listed(store: 
     def lost() -> None:
         raise EngineError("lease-lost", "another engine runs it")
 
-    bench.loop.check_lease = lost
+    bench.loop.ports.check_lease = lost
     with pytest.raises(EngineError, match="another engine runs it"):
         bench.loop.bucket()
     assert (bench.loop.state.bucket, bench.feed.read_spans) == (0, [])

@@ -27,7 +27,7 @@ class Slow(Bench):
         self.sink.fails = self.wait
         self.clock.at = BEGIN + 100 * SECOND
         self.activity: Activity | None = None
-        self.loop.say = self.say
+        self.loop.ports.say = self.say
 
     def wait(self, _: Entry) -> None:
         self.clock.at += int(self.takes * SECOND / 2)

@@ -38,7 +38,7 @@ def some(bench: Bench, buckets: int = 12) -> list[BucketReport]:
 def test_g13_nothing_waits_for_the_timers_of_a_parked_rule(store: SqlStore) -> None:
     bench = parked(store, 100)
     assert some(bench) == []
-    assert (bench.loop.idle, bench.loop.due) == (True, None)
+    assert (bench.loop.planner.idle, bench.loop.planner.due) == (True, None)
     bench.restart()
     assert len(some(bench)) <= 1  # the first bucket knows which nodes are of which rules
 

@@ -46,7 +46,7 @@ class Watched(Bench):
         self.restart()
 
     def note(self) -> None:
-        self.seen.append(str(self.loop.stage))
+        self.seen.append(str(self.loop.stages.now))
 
     def reading(self, first: int, last: int) -> bool:
         self.note()

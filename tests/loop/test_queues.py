@@ -169,10 +169,10 @@ def test_g13_a_full_outbox_pauses_planning(store: SqlStore) -> None:
 
 def test_g21_stop_is_looked_at_between_entries(store: SqlStore) -> None:
     bench = Bench(store, commits=1)
-    bench.loop.stopped = lambda: bool(bench.sink.entries)
+    bench.loop.ports.stopped = lambda: bool(bench.sink.entries)
     bench.drain()
     assert bench.sink.entries == [("a", 1)]
-    bench.loop.stopped = lambda: False
+    bench.loop.ports.stopped = lambda: False
     bench.drain()
     assert bench.sink.effects == bench.expected()
 

@@ -96,7 +96,7 @@ def test_g25_a_where_that_spark_decides_takes_and_rejects_signals(store: SqlStor
     wrong = [("asked", NINE + SECOND, {"v": "text"})]
     live.signal([*wrong, *(("asked", NINE + n * SECOND, {"v": n}) for n in range(1, 8))])
     own = Signal("s4", "asked", {"v": 9}, NINE + 8 * SECOND, namespace=ENGINE)
-    live.loop.ledger.signals.tell([own])
+    live.loop.ports.ledger.signals.tell([own])
     live.drain(NINE + 10 * SECOND)
     assert found(live, "some") == [("01Z", [1]), ("04Z", [4]), ("07Z", [7])]
     rejected = [

@@ -71,14 +71,14 @@ def test_g16b_a_new_column_is_prepared_for_before_anything_is_stored(store: SqlS
     bench = Bench(store, commits=4)
     bench.feed.schemas = {2: WIDER}
     failing = [OSError("disk")] * 2
-    prepare = bench.loop.prepare
+    prepare = bench.loop.ports.prepare
 
     def failing_at_first(schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
         if failing:
             raise failing.pop()
         return prepare(schemas, proven)
 
-    bench.loop.prepare = failing_at_first
+    bench.loop.ports.prepare = failing_at_first
     bench.drain()
     assert not failing
     assert [schemas["t"] for schemas in bench.prepared] == [SCHEMA, WIDER]

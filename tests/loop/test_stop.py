@@ -46,9 +46,9 @@ def bench_of(store: SqlStore, stop: Stop) -> Bench:
 def begun(bench: Bench, stop: Callable[[], bool]) -> None:
     """Another engine, which looks whether it is to stop."""
     bench.restart()
-    bench.loop.stopped = stop
-    bench.loop.conditions = WatchedConditions(bench.conditions, bench.quarantine, stop)
-    bench.loop.feed = WatchedFeed(bench.feed, bench.quarantine, bench.book, stop)
+    bench.loop.ports.stopped = stop
+    bench.loop.ports.conditions = WatchedConditions(bench.conditions, bench.quarantine, stop)
+    bench.loop.ports.feed = WatchedFeed(bench.feed, bench.quarantine, bench.book, stop)
 
 
 @pytest.mark.parametrize("at", range(1, 8))
@@ -85,7 +85,7 @@ def test_entries_that_are_left_are_told_and_done_by_the_next_start(
     bench = Bench(store, commits=1)
     asked: list[Entry] = []
     bench.sink.fails = asked.append
-    bench.loop.stopped = lambda: bool(asked)
+    bench.loop.ports.stopped = lambda: bool(asked)
     assert bench.loop.bucket() is not None
     assert [e.rule for e in asked] == ["a"]
     bench.loop.finish()
@@ -108,7 +108,7 @@ def test_an_entry_that_waits_for_its_turn_in_spark_stays_open(
             raise StoppedError("while a text waited for its turn in Spark")
 
     bench.sink.fails = waits
-    bench.loop.stopped = stop.is_set
+    bench.loop.ports.stopped = stop.is_set
     assert bench.loop.bucket() is not None
     bench.loop.finish()
     assert "given up" not in caplog.text

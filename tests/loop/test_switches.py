@@ -266,7 +266,7 @@ def test_g24_purged_entries_can_land_no_more(store: SqlStore) -> None:
 
 def test_g24_what_an_earlier_run_may_have_begun_is_sealed_by_a_purge(store: SqlStore) -> None:
     bench = bench_of(store, RULES)
-    bench.loop.stopped = lambda: bool(
+    bench.loop.ports.stopped = lambda: bool(
         store.of("loop").buckets.load().bucket
     )  # it ends before it acts
     go(bench, 1)

@@ -237,8 +237,8 @@ class Scenario(Bench):
 
     def restart(self) -> None:
         super().restart()
-        self.loop.check_lease = lambda: None
-        self.loop.runner.check = self.loop.ledger.lease.check
+        self.loop.ports.check_lease = lambda: None
+        self.loop.runner.check = self.loop.ports.ledger.lease.check
         check_store(self.book, self.store, SinkMarkers(self.landed), {"out"})
         self.store.of("loop").versions.register(BOOK, None)
 
@@ -281,7 +281,7 @@ class Scenario(Bench):
         before = self.kept()
         self.through(lambda: self.purge(half_way))
         after = [(e.rule, e.state) for e in every_entry(self.real)]
-        self.through(lambda: self.loop.ledger.lease.release())
+        self.through(lambda: self.loop.ports.ledger.lease.release())
         return {
             **before,
             "after the purge": Counter(after),
@@ -295,7 +295,7 @@ class Scenario(Bench):
             self.clock.later(seconds)
 
     def purge(self, before: int) -> None:
-        while self.loop.ledger.retention.purge(before, before, 10) == 10:
+        while self.loop.ports.ledger.retention.purge(before, before, 10) == 10:
             pass
 
     def kept(self) -> dict[str, Any]:

@@ -101,7 +101,7 @@ class Racer(Bench):
         self.clock, self.conditions = shared.clock, AllHold()
         self.write(BOOK.replace("rulebook: loop", f"rulebook: {shared.name}"))
         self.restart()
-        self.loop.check_lease = lambda: None
+        self.loop.ports.check_lease = lambda: None
         self.loop.runner.check = store.of(shared.name, self.epoch).lease.check
         self.ended: str | None = None
         self.thread = threading.Thread(target=self.live, daemon=True)

@@ -25,6 +25,8 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
 from tidegate.engine.loop.loop import Loop
+from tidegate.engine.loop.planner import Planner
+from tidegate.engine.loop.ports import Ports
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.sink import WatchedSink
@@ -79,30 +81,27 @@ class Bench:
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
         digests |= script_digests(book)
         self.running = book
-        self.loop = Loop(
-            compiled=first_compiled(book, digests, schemas, state.activations, self.prepare),
-            prepare=self.prepare,
+        compiled = first_compiled(book, digests, schemas, state.activations, self.prepare)
+        ports = Ports(
             ledger=ledger,
             store_id=store.id,
             check_lease=ledger.lease.check,
+            prepare=self.prepare,
             feed=WatchedFeed(self.feed, self.quarantine, book, stopped),
             conditions=WatchedConditions(self.conditions, self.quarantine, stopped),
             asked_later=WatchedConditions(self.conditions, self.quarantine),
             quarantine=self.quarantine,
-            runner=Runner(
-                book,
-                self.executors(),
-                self.ledger,
-                lambda: None,
-                self.clock,
-                Alone(),
-            ),
-            targets=self.targets(),
             now=self.clock,
-            instants=Instants(10 * SECOND),
-            state=state,
             stopped=stopped,
             say=self.say,
+        )
+        self.loop = Loop(
+            compiled,
+            state,
+            ports,
+            planner=Planner(book, ports, Instants(10 * SECOND)),
+            runner=Runner(book, self.executors(), ledger, lambda: None, self.clock, Alone()),
+            targets=self.targets(),
         )
 
     def say(self, activity: Activity) -> None:

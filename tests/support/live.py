@@ -34,6 +34,8 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
 from tidegate.engine.loop.loop import Loop
+from tidegate.engine.loop.planner import Planner
+from tidegate.engine.loop.ports import Ports
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook, Table
 
@@ -143,34 +145,31 @@ class Live:
         def prepared(*_: Any) -> Prepared:
             return prepare(book, dict.fromkeys(book.tables, arrow_schema(TIMED)), analyst)
 
-        self.loop = Loop(
-            compiled=first_compiled(
-                book,
-                {**dict.fromkeys(book.rules, "d"), **script_digests(book)},
-                dict.fromkeys(book.tables, TIMED),
-                state.activations,
-                prepared,
-            ),
-            prepare=prepared,
+        compiled = first_compiled(
+            book,
+            {**dict.fromkeys(book.rules, "d"), **script_digests(book)},
+            dict.fromkeys(book.tables, TIMED),
+            state.activations,
+            prepared,
+        )
+        ports = Ports(
             ledger=ledger,
             store_id=store.id,
             check_lease=lambda: None,
+            prepare=prepared,
             feed=self.feed,
             conditions=analyst,
             asked_later=analyst,
             quarantine=quarantine(ledger.suspects),
-            runner=Runner(
-                book,
-                executors(sink, self.now),
-                ledger,
-                lambda: None,
-                self.now,
-                Alone(),
-            ),
-            targets=Targets(sink),
             now=self.now,
-            instants=Instants(0),
-            state=state,
+        )
+        self.loop = Loop(
+            compiled,
+            state,
+            ports,
+            planner=Planner(book, ports, Instants(0)),
+            runner=Runner(book, executors(sink, self.now), ledger, lambda: None, self.now, Alone()),
+            targets=Targets(sink),
         )
 
     def now(self) -> int:

@@ -67,6 +67,25 @@ def stage_of(what: str) -> Iterator[Stage]:
         _own.stage = None
 
 
+@dataclass(slots=True)
+class Stages:
+    """The stages of one bucket: which is in hand, and how long each of them took, by name."""
+
+    now: Stage | None = None
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def at(self, name: str) -> Iterator[None]:
+        """A context in which a stage of STAGES is in hand."""
+        begun = time.perf_counter()
+        try:
+            with stage_of(STAGES[name]) as self.now:
+                yield
+        finally:
+            self.now = None
+            self.seconds[name] = round(time.perf_counter() - begun, 6)
+
+
 def begin(what: str, count: int, done: int = 0) -> None:
     """The stage of this thread is `what` now, with `count` things, `done` of which are done."""
     stage: Stage | None = getattr(_own, "stage", None)
