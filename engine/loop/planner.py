@@ -1,4 +1,4 @@
-"""Steps 1 to 3 of a bucket: look at clock and store, list the sources, choose the watermark."""
+"""Plans a bucket: looks at clock and store, lists the sources, chooses the watermark."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Planner:
         self.clocks = Clocks(running_clocks(book), book.settings)
         self.idle = False  # nothing more was visible when last looked
         self.due: int | None = None  # when what is visible can be planned
-        self.left = Activity(STARTING)  # what the engine does once the last plan is taken
+        self.left = Activity(STARTING)  # what is left once the last plan is taken, if any
         self._pace = Pace()
 
     def look(self) -> tuple[int, Arrivals]:
