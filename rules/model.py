@@ -347,8 +347,12 @@ class Rule:
     @property
     def asks(self) -> bool:
         """Whether anything is asked of its firings: a condition, or when to fire again."""
-        levels = self.damping.hysteresis if self.damping else None
-        return self.condition is not None or levels is not None
+        return self.condition is not None or self.levels is not None
+
+    @property
+    def levels(self) -> Hysteresis | None:
+        """The conditions that raise and lower its alarm; None without `hysteresis`."""
+        return self.damping.hysteresis if self.damping else None
 
 
 def in_context(rule: Rule, context: Context) -> Rule:

@@ -194,7 +194,7 @@ def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
 
 def _condition(rule: Rule, firings: Firings, ids: tuple[str, ...] | None) -> Entry:
     """An entry that asks the rule's condition. `ids`: of some firings, None: of all."""
-    levels = rule.damping.hysteresis if rule.damping else None
+    levels = rule.levels
     asked = rule.condition or (levels and levels.fire)
     text = asked.text if asked else ""
     depth = int(pc.max(firings.firings["depth"]).as_py())

@@ -241,7 +241,7 @@ def _texts(rule: Rule | None) -> object:
     if rule is None:
         return None
     condition = rule.condition
-    levels = rule.damping.hysteresis if rule.damping else None
+    levels = rule.levels
     return (
         (condition.text, condition.query) if condition is not None else (),
         (levels.fire.text, levels.rearm.text) if levels is not None else (),

@@ -218,7 +218,7 @@ def _without_row(pattern: Pattern, problem: Problem) -> Problem:
 
 def _levels(rule: Rule) -> tuple[Condition, ...]:
     """The conditions of a rule's hysteresis."""
-    levels = rule.damping.hysteresis if rule.damping else None
+    levels = rule.levels
     return () if levels is None else (levels.fire, levels.rearm)
 
 

@@ -44,7 +44,7 @@ def _texts(book: Rulebook) -> Iterator[tuple[str, str, str]]:
 
 
 def _texts_of_rule(rule: Rule) -> Iterator[tuple[str, str, str]]:
-    levels = rule.damping.hysteresis if rule.damping else None
+    levels = rule.levels
     for asked in (rule.condition, *((levels.fire, levels.rearm) if levels else ())):
         if asked is not None:
             yield "condition", rule.name, asked.text
