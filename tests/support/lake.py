@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import time
-import uuid
 from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -21,21 +18,6 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 WATCHED = {"delta.enableChangeDataFeed": "true", "delta.enableInCommitTimestamps": "true"}
-
-_CREATED: dict[str, str] = {}  # the commit that Spark wrote for a table of such columns
-
-
-def _anew(commit: str) -> str:
-    """The commit that creates a table, as of now and of a table of its own."""
-    now = time.time_ns() // 1_000_000
-    lines = [json.loads(line) for line in commit.splitlines()]
-    for line in lines:
-        if info := line.get("commitInfo"):
-            info |= {"timestamp": now, "txnId": str(uuid.uuid4())}
-            info |= {"inCommitTimestamp": now} if "inCommitTimestamp" in info else {}
-        if table := line.get("metaData"):
-            table |= {"id": str(uuid.uuid4()), "createdTime": now}
-    return "".join(f"{json.dumps(line)}\n" for line in lines)
 
 
 @dataclass(frozen=True)
@@ -56,14 +38,7 @@ class Lake:
         """An empty table with the feed and in-commit timestamps on; its path."""
         given = {"delta." + key.replace("__", "."): value for key, value in properties.items()}
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in (WATCHED | given).items())
-        what = f"({columns}) USING delta {more} TBLPROPERTIES ({listed})"
-        log = self.log(name, 0)
-        if what in _CREATED and not (self.folder / name).exists():
-            log.parent.mkdir(parents=True)
-            log.write_text(_anew(_CREATED[what]))
-        else:
-            self.sql(f"CREATE TABLE {{{name}}} {what}")
-            _CREATED[what] = log.read_text()
+        self.sql(f"CREATE TABLE {{{name}}} ({columns}) USING delta {more} TBLPROPERTIES ({listed})")
         return self.path(name)
 
     def sql(self, statement: str) -> list[Any]:
