@@ -25,7 +25,7 @@ ROOT = Path(__file__).parents[2]
 Crash = Callable[[Lake, str], int]
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def prepared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Two accounts were paid in and taken; what pays them out, and more, waits to be taken."""
     lake = Lake(tmp_path_factory.mktemp("crash"))
@@ -40,7 +40,7 @@ def prepared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> L
     return lake
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def uncrashed(
     spark: SparkSession, prepared: Lake, tmp_path_factory: pytest.TempPathFactory
 ) -> Lake:

@@ -109,7 +109,7 @@ def honest() -> list[tuple[str, str]]:
     return found
 
 
-@pytest.fixture(scope="package")
+@pytest.fixture(scope="session")
 def judge(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Judge]:
     folder = tmp_path_factory.mktemp("hostile")
     for name, columns in TABLES.items():
