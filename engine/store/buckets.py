@@ -27,7 +27,6 @@ from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.store.rule_states import disabled_rules, parked_rules
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
@@ -117,8 +116,8 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
                 for row in _rows(connection, t.carried, rulebook)
             }
         ),
-        parked=parked_rules(connection, rulebook),
-        disabled=disabled_rules(connection, rulebook),
+        parked=rule_states.rules_in(connection, t.parked, rulebook),
+        disabled=rule_states.rules_in(connection, t.disabled, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
         begun_at=connection.execute(first).scalar_one_or_none(),
     )

@@ -19,8 +19,6 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import (
     firings_from_columns,
     firings_to_columns,
-    ids_from_bytes,
-    ids_to_bytes,
     outcomes_to_bytes,
 )
 from tidegate.engine.store.bound import Bound
@@ -32,6 +30,16 @@ SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # these never change again
 SHOWN_MAX = 100
+_SAME = (  # of an entry and of its row
+    "number",
+    "bucket",
+    "rule",
+    "firing_ids",
+    "depth",
+    "app_id",
+    "target_version",
+    "otherwise_at",
+)
 
 
 class Outbox(Bound):
@@ -91,16 +99,10 @@ class Outbox(Bound):
         """
         c, entry = t.outbox.c, outcome.entry
         same = (c.number == entry.number) & (c.rulebook == self.rulebook) & c.state.not_in(FINISHED)
-        narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
-        changed = connection.execute(
-            sa.update(t.outbox)
-            .where(same)
-            .values(
-                **asdict(outcome.progress),
-                **(narrowed or {}),
-            )
-        ).rowcount
-        if not changed:
+        values = asdict(outcome.progress)
+        if outcome.firing_ids:
+            values["firing_ids"] = outcome.firing_ids
+        if not connection.execute(sa.update(t.outbox).where(same).values(values)).rowcount:
             return ()
         if outcome.state == DONE:
             signals.raise_by_entry(connection, self.rulebook, entry, outcome.signals)
@@ -137,7 +139,7 @@ class Outbox(Bound):
         if sets:
             if None in sets:
                 return ()
-            over = {one for some in sets for one in ids_from_bytes(some)}
+            over = set().union(*sets)
             own = ids or self._held_ids(connection, entry)
             ids = tuple(one for one in own if one not in over)
             if not ids:
@@ -187,14 +189,12 @@ class Outbox(Bound):
         for ids in left.scalars():
             if ids is None:
                 return []
-            waiting.update(ids_from_bytes(ids))
+            waiting.update(ids)
         return [signal for signal in ends if _fired(signal) not in waiting]
 
     def _same_set(self, entry: Entry) -> sa.ColumnElement[bool]:
         """The statements for the same firings, in the same branch of the rule."""
-        c, ids = t.outbox.c, entry.firing_ids
-        same = c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
-        return self._of_branch(entry) & same
+        return self._of_branch(entry) & (t.outbox.c.firing_ids == entry.firing_ids)
 
     def _of_branch(self, entry: Entry) -> sa.ColumnElement[bool]:
         """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
@@ -298,13 +298,11 @@ def _fired(signal: Signal) -> str:
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
-    ids, said = entry.firing_ids, entry.statement
+    said = entry.statement
     of_sql = said if isinstance(said, SqlStatement) else SqlStatement("")
     return {
-        "number": entry.number,
         "rulebook": rulebook,
-        "bucket": entry.bucket,
-        "rule": entry.rule,
+        **{name: getattr(entry, name) for name in _SAME},
         "kind": entry.kind,
         "text": encode(said),
         "action": said.action,
@@ -314,11 +312,6 @@ def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
         "position": entry.turn.order,
         "place": entry.turn.place,
         "stage": entry.turn.stage,
-        "firing_ids": None if ids is None else ids_to_bytes(ids),
-        "depth": entry.depth,
-        "app_id": entry.app_id,
-        "target_version": entry.target_version,
-        "otherwise_at": entry.otherwise_at,
         "alternative": int(entry.alternative),
         **asdict(entry.progress),
     }
@@ -339,7 +332,7 @@ def _extent(fired: Firings) -> dict[str, Any]:
 def to_entry(row: sa.Row[Any]) -> Entry:
     """An entry from its row."""
     return Entry(
-        rule=row.rule,
+        **{name: getattr(row, name) for name in _SAME},
         statement=decode(
             row.kind,
             row.text,
@@ -348,14 +341,7 @@ def to_entry(row: sa.Row[Any]) -> Entry:
             reads=frozenset(json.loads(row.reads)),
             appends=bool(row.appends),
         ),
-        firing_ids=None if row.firing_ids is None else ids_from_bytes(row.firing_ids),
-        number=row.number,
-        bucket=row.bucket,
-        depth=row.depth,
         turn=Turn(order=row.position, place=row.place, stage=row.stage),
         progress=Progress(**{f.name: getattr(row, f.name) for f in fields(Progress)}),
-        app_id=row.app_id,
-        target_version=row.target_version,
-        otherwise_at=row.otherwise_at,
         alternative=bool(row.alternative),
     )

@@ -6,6 +6,7 @@ to one has its name first in its key.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -41,6 +42,19 @@ class Message(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
         return value and value.replace("\0", "?").encode(errors="replace").decode()
+
+
+class HexIds(TypeDecorator[tuple[str, ...]]):
+    """Ids in hexadecimal digits, as 16 bytes each."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Iterable[str] | None, dialect: Any) -> bytes | None:  # noqa: ARG002
+        return None if value is None else bytes.fromhex("".join(value))
+
+    def process_result_value(self, value: bytes | None, dialect: Any) -> tuple[str, ...] | None:  # noqa: ARG002
+        return None if value is None else tuple(value.hex(" ", 16).split())
 
 
 def _of_rulebook(name: str, *parts: SchemaItem) -> Table:
@@ -328,7 +342,7 @@ outbox = Table(
     Column("text", Text, nullable=False),
     Column("target", Text),
     Column("position", Integer, nullable=False),
-    Column("firing_ids", LargeBinary),
+    Column("firing_ids", HexIds),
     Column("depth", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),
