@@ -92,13 +92,12 @@ class WatchedFeed:
         if not texts:
             return self._plain(table, span, request)
         suspects = [self._where(text, table.name, item) for text in texts]
-        found = self._tried(suspects, lambda: self.feed.read(table, span, request))
+        found = self._together(suspects, lambda: self.feed.read(table, span, request))
         return self._carefully(table, span, request, texts) if found is None else found
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
-        """See `engine.core.ports.Feed.decide`."""
         suspects = [self._where(text, source, "") for text in dict.fromkeys(where.values())]
-        found = self._tried(suspects, lambda: self.feed.decide(rows, where, source))
+        found = self._together(suspects, lambda: self.feed.decide(rows, where, source))
         if found is not None:
             return found
         item = text_digest(",".join(map(str, np.sort(row_hash(rows)[:, 0]).tolist())))
@@ -106,21 +105,31 @@ class WatchedFeed:
         self._forgive(where.values(), source, {item})
         return pa.table({k: v for name, one in asked.items() for k, v in one.columns(name).items()})
 
-    def _tried(self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]) -> pa.Table | None:
+    def _together(
+        self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]
+    ) -> pa.Table | None:
         """The result of a read with all texts at once; None if one of them is suspected, or
         fails."""
         check_going_on(self.stopped)
         if any(self.quarantine.of(one).suspected for one in suspects):
             return None
+        found = self.tried(suspects, read)
+        return None if isinstance(found, EngineError) else found
+
+    def tried(
+        self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]
+    ) -> pa.Table | EngineError:
+        """The result of a read, or why it failed. The texts that it ran get a strike if it overran
+        its deadline. Raises EngineError for what no text is to blame for."""
         try:
             with self.quarantine.run(*suspects):
                 return read()
         except EngineError as error:
             if error.code not in _FAILED:
                 raise
-            if error.code == OVERRUN:
+            if error.code == OVERRUN and suspects:
                 self.quarantine.overran(suspects, error.message)
-        return None
+            return error
 
     def _plain(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """Read without any text of the rulebook. Its strikes count against the versions that it
@@ -131,20 +140,16 @@ class WatchedFeed:
         told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
         suspect = Suspect("read", table.name, "", item, part=item, told=told)
         while (why := self.quarantine.refuses(suspect)) is None:
-            try:
-                with self.quarantine.run(suspect):
-                    found = self.feed.read(table, span, request)
-            except EngineError as error:
-                if error.code != OVERRUN:
-                    raise
-                self.quarantine.overran([suspect], error.message)
-            else:
+            found = self.tried([suspect], lambda: self.feed.read(table, span, request))
+            if not isinstance(found, EngineError):
                 self.quarantine.forgive(suspect)
                 return found
+            if found.code != OVERRUN:
+                raise found
         hint = (
             "give Spark's Java more memory (spark.driver.memory), raise statement_seconds_max, or "
+            "lower bucket_rows_max; start again"
         )
-        hint += "lower bucket_rows_max; start again"
         if not self.quarantine.of(suspect).deaths:
             self.quarantine.forgive(suspect)
             raise OutageError(OVERRUN, why, hint)
@@ -265,38 +270,27 @@ class _Asking:
         if known.deaths or known.overruns or known.count >= STRIKES_MAX:
             return self._parted(first, last, f"it {known.told}")
         index = self._order[first:last]
-        try:
-            with quarantine.run(suspect):
-                rows = self.rows.take(index)
-                said = self.watched.feed.decide(rows, {_ANSWER: self.text}, self.source)
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            if error.code == OVERRUN:
-                quarantine.overran([suspect], error.message)
-            self._failures += 1
-            if error.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
-                self._failures = FAILURES_MAX
-                if len(index) == self.rows.num_rows and self._answered_in_table(suspect):
-                    return None
-                return self._reject(first, last, error.message)
-            return self._parted(first, last, error.message)
-        self._take(index, said.column(_ANSWER))
-        return None
+        said = self._decided([suspect], self.rows.take(index))
+        if not isinstance(said, EngineError):
+            return self._take(index, said.column(_ANSWER))
+        self._failures += 1
+        if said.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
+            self._failures = FAILURES_MAX
+            if len(index) == self.rows.num_rows and self._answered_in_table(suspect):
+                return None
+            return self._reject(first, last, said.message)
+        return self._parted(first, last, said.message)
+
+    def _decided(self, suspects: Sequence[Suspect], rows: pa.Table) -> pa.Table | EngineError:
+        decide = self.watched.feed.decide
+        asked = {_ANSWER: self.text}
+        return self.watched.tried(suspects, lambda: decide(rows, asked, self.source))
 
     def _answered_in_table(self, suspect: Suspect) -> bool:
         """Ask with a read of the table instead of the rows at hand. Returns whether that worked.
         Answers go to rows by their hashes; equal rows may swap theirs."""
-        if self.read is None:
-            return False
-        try:
-            with self.watched.quarantine.run(suspect):
-                found = self.read()
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            if error.code == OVERRUN:
-                self.watched.quarantine.overran([suspect], error.message)
+        found = self.watched.tried([suspect], self.read) if self.read else None
+        if found is None or isinstance(found, EngineError):
             return False
         self._take(self._order, found.column(_ANSWER).take(_by_hash(found.drop_columns(_ANSWER))))
         return True
@@ -309,14 +303,7 @@ class _Asking:
     def _fails_of_no_row(self) -> bool:
         """Whether the text fails even without rows, such as a bad constant pattern that Spark
         evaluates while it plans. Smaller slices are of no use then."""
-        try:
-            with self.watched.quarantine.run():
-                self.watched.feed.decide(self.rows.slice(0, 0), {_ANSWER: self.text}, self.source)
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            return True
-        return False
+        return isinstance(self._decided([], self.rows.slice(0, 0)), EngineError)
 
     def _parted(self, first: int, last: int, why: str) -> None:
         """Ask about smaller slices. A single row is rejected."""

@@ -32,23 +32,15 @@ from tidegate.rules.sql.tree import tree_of
 Columns = Mapping[str, pa.ChunkedArray]
 Value = int | Decimal | float | str | bool | date
 
-_COMPARISONS: Mapping[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
+_OPERATORS: Mapping[type[exp.Expr], tuple[str, Callable[[Any, Any], Any]]] = {
+    exp.EQ: ("=", pc.equal),
+    exp.NEQ: ("<>", pc.not_equal),
+    exp.LT: ("<", pc.less),
+    exp.LTE: ("<=", pc.less_equal),
+    exp.GT: (">", pc.greater),
+    exp.GTE: (">=", pc.greater_equal),
 }
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_FLIPPED = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _DATE = re.compile(r"\bdate\s*('[^']*')", re.IGNORECASE)
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
 _SPELLED = {"==": "=", "!=": "<>"}
@@ -128,8 +120,8 @@ class _Compiler:
                 return self._in(column, options)
             case exp.Between(this=column):
                 return self._between(column, node.args["low"], node.args["high"])
-            case exp.Binary() if type(node) in _COMPARISONS:
-                return self._compare(_COMPARISONS[type(node)], node.this, node.expression)
+            case exp.Binary() if type(node) in _OPERATORS:
+                return self._compare(type(node), node.this, node.expression)
         raise _OutsideTheList
 
     def _column(self, node: exp.Expr) -> tuple[str, pa.DataType]:
@@ -158,22 +150,24 @@ class _Compiler:
         return _of(
             name,
             f"BETWEEN {first!r} AND {last!r}",
-            lambda rows: pc.and_kleene(_compare(">=", rows, first), _compare("<=", rows, last)),
+            lambda rows: pc.and_kleene(
+                _compare(exp.GTE, rows, first), _compare(exp.LTE, rows, last)
+            ),
         )
 
-    def _compare(self, operator: str, left: exp.Expr, right: exp.Expr) -> Filter:
+    def _compare(self, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Filter:
         if not isinstance(left, exp.Column):
             left, right, operator = right, left, _FLIPPED.get(operator, operator)
+        sign, compare = _OPERATORS[operator]
         name, kind = self._column(left)
         if not isinstance(right, exp.Column):
             value = _literal(right, kind)
-            text = f"{operator} {value!r}"
+            text = f"{sign} {value!r}"
             return _of(name, text, lambda rows: _compare(operator, rows, value))
         other, other_kind = self._column(right)
         if kind != other_kind or not _ordered(kind):
             raise _OutsideTheList
-        compare = _OPERATORS[operator]
-        text = f"`{name}` {operator} `{other}`"
+        text = f"`{name}` {sign} `{other}`"
         return Filter(text, frozenset({name, other}), lambda rows: compare(rows[name], rows[other]))
 
 
@@ -271,17 +265,17 @@ def _fits(value: int | Decimal, kind: pa.DataType) -> bool:
     return bool(scale <= kind.scale and integral + kind.scale <= 38)
 
 
-def _compare(operator: str, values: pa.ChunkedArray, literal: Value) -> pa.ChunkedArray:
+def _compare(operator: type[exp.Expr], values: pa.ChunkedArray, literal: Value) -> pa.ChunkedArray:
     given = float(literal) if pa.types.is_float64(values.type) else literal  # type: ignore[arg-type]
-    held = _OPERATORS[operator](values, pa.scalar(given, _literal_type(values.type)))
-    if operator in (">", ">=") and pa.types.is_float64(values.type):
+    held = _OPERATORS[operator][1](values, pa.scalar(given, _literal_type(values.type)))
+    if operator in (exp.GT, exp.GTE) and pa.types.is_float64(values.type):
         return pc.or_kleene(held, pc.is_nan(values))  # for Spark NaN is above every number
     return held
 
 
 def _is_in(values: pa.ChunkedArray, literals: Sequence[Value]) -> pa.ChunkedArray:
     if pa.types.is_float64(values.type):  # a set lookup tells -0.0 from 0.0
-        return reduce(pc.or_kleene, (_compare("=", values, literal) for literal in literals))
+        return reduce(pc.or_kleene, (_compare(exp.EQ, values, literal) for literal in literals))
     kind = _literal_type(values.type)
     held = pc.is_in(values.cast(kind), value_set=pa.array(literals, kind))
     return pc.if_else(values.is_valid(), held, pa.scalar(None, pa.bool_()))
