@@ -160,16 +160,13 @@ class Attempts:
         if not held:
             told = "rule %s: entry %d will be tried again: %s"
             log.warning(told, entry.rule, entry.number, why.error)
-        shown = fate.value if fate is not None and stopped else None
-        again = self.now() + _pause(entry.number, attempts, retry, held=held)
-        state = "held" if held else "pending"
         progress = Progress(
-            state=state,
+            state="held" if held else "pending",
             attempts=attempts,
             error=why.error,
             details=why.details,
-            fate=shown,
-            next_attempt_at=again,
+            fate=fate.value if fate is not None and stopped else None,
+            next_attempt_at=self.now() + _pause(entry.number, attempts, retry, held=held),
         )
         return Outcome(entry, progress)
 
@@ -216,13 +213,6 @@ def edge_signals(
     keys = python_rows(firings.firings.select(firings.key_names))
     ids, depths = firings.hex_ids().to_pylist(), firings.firings["depth"].to_pylist()
     return tuple(
-        Signal(
-            f"{one}-{edge}",
-            event,
-            keys[n] if keys else {},
-            received_at,
-            depths[n],
-            namespace=ENGINE,
-        )
-        for n, one in enumerate(ids)
+        Signal(f"{one}-{edge}", event, key, received_at, depth, namespace=ENGINE)
+        for one, key, depth in zip(ids, keys, depths, strict=True)
     )

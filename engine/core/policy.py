@@ -7,7 +7,7 @@ import ipaddress
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidegate.engine.core.addresses import public
 from tidegate.engine.core.signing import SECRET_CHARACTERS_MIN
@@ -106,29 +106,22 @@ def _read(text: str, path: str) -> Policy:
     top = _POLICY.read(node, report)
     if report.problems or not isinstance(top, Record):
         raise InputError(report.problems)
-    return Policy(
-        _names(top, "functions"),
-        _names(top, "python"),
-        dict(map(_webhook_host, top.get("webhook_hosts", ()))),
-        _names(top, "at_least_once"),
-        _keys(top, "inbox_keys"),
-        _keys(top, "listen_keys"),
-        _names(top, "monitor_keys"),
-    )
-
-
-def _names(top: Record, key: str) -> frozenset[str]:
-    return frozenset(top.get(key, ()))
+    names: dict[str, Any] = {
+        key: frozenset(top.get(key, ()))
+        for key in ("functions", "python", "at_least_once", "monitor_keys")
+    }
+    keys: dict[str, Any] = {
+        key: {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}
+        for key in ("inbox_keys", "listen_keys")
+    }
+    hosts = dict(map(_webhook_host, top.get("webhook_hosts", ())))
+    return Policy(webhook_hosts=hosts, **names, **keys)
 
 
 def _webhook_host(given: str | Record) -> tuple[str, bool]:
     if isinstance(given, str):
         return given, False
     return given.get("host"), given.get("private", False)
-
-
-def _keys(top: Record, key: str) -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}
 
 
 @dataclass(frozen=True, slots=True)

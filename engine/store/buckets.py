@@ -30,8 +30,6 @@ from tidegate.engine.store.plans import plan_to_text
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
-STAGES = ("plan", "capture", "detect", "evaluate")  # those before the transaction
-
 
 class Buckets(Bound):
     """Implements `engine.core.ledger.Buckets`."""
@@ -154,7 +152,7 @@ def _insert_bucket(connection: sa.Connection, taken: StoredBucket) -> None:
             plan=plan_to_text(plan),
             version=versions.running(connection, plan.rulebook),
             **counts,
-            **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
+            **{f"seconds_{stage}": taken.seconds.get(stage) for stage in t.STAGES[:-1]},
         )
     )
     add_up(connection, t.totals, {"rulebook": plan.rulebook}, counts)
@@ -216,19 +214,16 @@ def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
     """
     plan, digests = taken.plan, taken.digests
     old = {row.rule: row for row in _rows(connection, t.activations, plan.rulebook)}
+    instants = {**{rule: row.instant for rule, row in old.items()}, **plan.activations}
     rows = []
     for rule, digest in digests.items():
-        if rule in plan.activations:
-            instant = plan.activations[rule]
-        elif rule in old:
-            instant = old[rule].instant
-        else:
+        if rule not in instants:
             raise ValueError(f"rule {rule!r} is active without an activation")
         load = taken.loads.get(rule, Load())
         row = {
             "rulebook": plan.rulebook,
             "rule": rule,
-            "instant": instant,
+            "instant": instants[rule],
             "digest": digest,
             "carried_instances": load.instances,
             "carried_keys": load.keys,

@@ -112,12 +112,10 @@ class Status(Bound):
 
     def stage_seconds(self) -> dict[str, float]:
         """How long the stages of the last bucket took, as far as known."""
-        c = t.buckets.c
-        columns = [column for column in c if column.name.startswith("seconds_")]
+        columns = (t.buckets.c[f"seconds_{stage}"].label(stage) for stage in t.STAGES)
         with self.database.read() as connection:
             rows = mappings(connection, t.of_last_bucket(self.rulebook, *columns))
-        found = (seconds for row in rows for seconds in row.items())
-        return {name.removeprefix("seconds_"): s for name, s in found if s is not None}
+        return {stage: s for row in rows for stage, s in row.items() if s is not None}
 
 
 def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
