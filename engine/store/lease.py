@@ -18,11 +18,12 @@ from tidegate.rules.errors import EngineError
 
 
 class Lease(Bound):
-    """Implements `engine.core.ledger.Lease`."""
+    """Who runs the rulebook. The methods of an engine do nothing, or raise `EngineError(
+    'lease-lost')`, once the lease has another epoch."""
 
     def acquire(self, holder: str, seconds: int) -> int:
         """Take the lease if it is free, expired, or its holder's process has ended. Returns the new
-        epoch.
+        epoch. Raises `EngineError('lease-held')`.
 
         The texts that the last engine had begun in Spark are suspects if they may have ended its
         process (G13). They are forgotten if that engine gave the lease back, still runs, or was
@@ -50,6 +51,7 @@ class Lease(Bound):
         return int(held.epoch) + 1
 
     def renew(self, seconds: int, activity: Activity | None = None) -> None:
+        """Extend the lease, and store when the engine looked last."""
         with self.leased() as connection:
             now = server_now(connection)
             looked = {} if activity is None else _looked(activity)
@@ -58,15 +60,19 @@ class Lease(Bound):
             failpoint("lease.renewed")
 
     def say(self, activity: Activity) -> None:
+        """Store what the engine does now, for `status`. A crash of the machine may lose it."""
         with self.database.write(durable=False) as connection:
             values = _said(activity, server_now(connection))
             connection.execute(sa.update(leases).where(self._ours).values(values))
 
     def check(self) -> None:
+        """Raise `lease-lost` if the lease is not the engine's any more. Called before each
+        entry."""
         with self.database.read() as connection:
             self.check_lease(connection, until_commit=False)
 
     def release(self) -> None:
+        """Give the lease back."""
         with self.database.write() as connection:
             values = {"expires_at": 0, "alive_at": server_now(connection)}
             connection.execute(sa.update(leases).where(self._ours).values(values))

@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from tidegate.engine.core.ledger import Store
 from tidegate.engine.core.lifecycle import STARTING, Activity
 from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
+from tidegate.engine.store.sqlstore import SqlStore
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         rulebook: str,
         seconds: int,
         on_loss: Callable[[EngineError], None] | None = None,

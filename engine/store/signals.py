@@ -49,6 +49,7 @@ class Signals(Bound):
         return Arrivals(bool(found.controls), found.first, found.last)
 
     def raise_signal(self, signal: Signal) -> bool:
+        """See the function."""
         with self.database.write() as connection:
             new = raise_signal(connection, self.rulebook, signal)
             failpoint("signal.raised")

@@ -47,8 +47,8 @@ def migrate(url: str) -> tuple[str | None, str]:
 
 
 class SqlStore:
-    """Implements `engine.core.ledger.Store` on SQLite and PostgreSQL: all that is not of a single
-    rulebook. Every method is one transaction, with the errors of a `Ledger`."""
+    """A store on SQLite or PostgreSQL: all that is not of a single rulebook. Every method is one
+    transaction, with the errors of a `Ledger`."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
@@ -67,6 +67,7 @@ class SqlStore:
 
     @property
     def id(self) -> str:
+        """Random id of this store (G20), part of every marker."""
         return self._id
 
     def wall(self) -> int:
@@ -74,6 +75,7 @@ class SqlStore:
         return self.database.wall()
 
     def of(self, rulebook: str, epoch: int = 0) -> Ledger:
+        """The ledger of a rulebook. `epoch`: of the engine's lease, 0 for who has none."""
         return Ledger(self.database, rulebook, epoch)
 
     def rulebooks(self) -> Mapping[str, KeptRulebook]:
@@ -82,12 +84,12 @@ class SqlStore:
             return versions.current(connection)
 
     def last_entry(self) -> int:
+        """The last number of the store's sequence of entries."""
         with self.database.read() as connection:
             return int(connection.execute(sa.select(t.meta.c.last_entry)).scalar_one())
 
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
-        """An entry that another history passed has none: the marker at its number belongs to that
-        history."""
+        """See `engine.core.ports.AppIds`."""
         c, passed = t.outbox.c, Fate.PASSED.value
         found: dict[int, str] = {}
         asked = sorted(set(numbers))
