@@ -151,12 +151,8 @@ class RunningClock:
             )
         else:
             hours, minutes, seconds = sorted(self._cron.hours), sorted(self._cron.minutes), [0]
-        grid = (
-            np.array(hours)[:, None, None] * 3600
-            + np.array(minutes)[:, None] * 60
-            + np.array(seconds)[None, None, :]
-        )
-        found: Int64 = grid.reshape(-1).astype(np.int64) * _SECOND
+        of_minutes = np.add.outer(60 * np.array(hours, np.int64), minutes)
+        found: Int64 = np.add.outer(60 * of_minutes, seconds).reshape(-1) * _SECOND
         return found
 
 

@@ -34,6 +34,11 @@ _WEBHOOK_HOST = k.by_form(
     ),
 )
 
+
+def _by_key(what: str) -> k.Kind:
+    return k.mapping(k.listing(s.text(what, r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name")
+
+
 _POLICY = k.record(
     "a policy",
     Key("functions", k.listing(s.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
@@ -44,16 +49,8 @@ _POLICY = k.record(
         k.listing(s.choice(*UNMARKED)),
         "statements without a marker that rules with `at_least_once: true` may run",
     ),
-    Key(
-        "inbox_keys",
-        k.mapping(k.listing(s.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
-        "signals that each key may raise",
-    ),
-    Key(
-        "listen_keys",
-        k.mapping(k.listing(s.text("a name", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
-        "rules and signals that each key may wait for",
-    ),
+    Key("inbox_keys", _by_key("a signal"), "signals that each key may raise"),
+    Key("listen_keys", _by_key("a name"), "rules and signals that each key may wait for"),
     Key(
         "monitor_keys",
         k.listing(s.text("a key's name", r"[\w-]+"), 1),
