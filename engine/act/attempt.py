@@ -154,7 +154,8 @@ class Attempts:
 
     def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         """The outcome of an attempt that failed: the entry is tried again, or held."""
-        attempts, retry = entry.progress.attempts + 1, self._retry(entry)
+        rule = self.rulebook.rules.get(entry.rule)
+        attempts, retry = entry.progress.attempts + 1, rule.reaction.retry if rule else Retry()
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
         held = stopped or why.lasting or attempts >= retry.attempts
         if not held:
@@ -169,10 +170,6 @@ class Attempts:
             next_attempt_at=self.now() + _pause(entry.number, attempts, retry, held=held),
         )
         return Outcome(entry, progress)
-
-    def _retry(self, entry: Entry) -> Retry:
-        rule = self.rulebook.rules.get(entry.rule)
-        return rule.reaction.retry if rule is not None else Retry()
 
 
 def _with(outcome: Outcome, **changes: Any) -> Outcome:

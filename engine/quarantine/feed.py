@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -101,7 +102,9 @@ class WatchedFeed:
         if found is not None:
             return found
         item = text_digest(",".join(map(str, np.sort(row_hash(rows)[:, 0]).tolist())))
-        asked = {name: self._asked(rows, text, source, item) for name, text in where.items()}
+        asked = {
+            name: _Asking(self, rows, text, source, item).asked() for name, text in where.items()
+        }
         self._forgive(where.values(), source, {item})
         return pa.table({k: v for name, one in asked.items() for k, v in one.columns(name).items()})
 
@@ -173,10 +176,10 @@ class WatchedFeed:
             one = span if span.snapshot else replace(span, first=version, last=version)
             rows = self._plain(table, one, plain)
             images, item = rows.select(names), _of_version(version)
-            asked = {
-                text: self._asked(images, text, table.name, item, partial(read, one, text))
-                for text in texts
-            }
+            asked: dict[str, _Asking] = {}
+            for text in texts:
+                asking = _Asking(self, images, text, table.name, item, partial(read, one, text))
+                asked[text] = asking.asked()
             found.append(_chosen(rows, request, asked))
         self._forgive(texts, table.name, {*map(_of_version, range(span.first, span.last + 1))})
         return pa.concat_tables(found, promote_options="default")
@@ -189,26 +192,13 @@ class WatchedFeed:
             if self.quarantine.given_up(suspect) is None and struck.isdisjoint(items):
                 self.quarantine.forgive(suspect)
 
-    def _asked(
-        self,
-        rows: pa.Table,
-        text: str,
-        source: str,
-        item: str,
-        read: Callable[[], pa.Table] | None = None,
-    ) -> _Verdicts:
-        """Ask a `where` of each of these rows. `read`: see `_Asking`."""
-        asking = _Asking(self, rows, text, source, item, read)
-        if rows.num_rows:
-            asking.ask(0, rows.num_rows)
-        return asking.verdicts
-
     def _where(self, text: str, source: str, item: str, part: str = "") -> Suspect:
         """A `where` as a suspect. `source`: a table, or `signal` and the name of one."""
         named = self._events.get((text, source), ())
         of = " of " + ", ".join(f"`{name}`" for name in named) if named else ""
         at = f", {item}" if item.startswith(_VERSION) else ""
-        told = f"`where: {shortened(text, 100)}`{of} ({_source_text(source)}{at})"
+        place = source if source.startswith("signal ") else f"table `{source}`"
+        told = f"`where: {shortened(text, 100)}`{of} ({place}{at})"
         return Suspect("where", source, text_digest(text), item, part, told)
 
 
@@ -216,31 +206,13 @@ def _of_version(version: int) -> str:
     return f"{_VERSION}{version}"
 
 
-def _source_text(source: str) -> str:
-    return source if source.startswith("signal ") else f"table `{source}`"
-
-
-@dataclass(slots=True)
-class _Verdicts:
-    """holds[n]: 1, 0, or -1 if row n could not be decided. why[n]: the reason why it could not,
-    None if the predicate just raised."""
-
-    holds: npt.NDArray[np.int8]
-    why: list[str | None]
-
-    def columns(self, name: str) -> dict[str, pa.Array]:
-        """The columns that a feed gives for the verdicts."""
-        undecided = self.holds < 0
-        found = {name: pa.array(self.holds == 1, mask=undecided)}
-        if any(self.why):
-            found[name + WHY] = pa.array(self.why, pa.string())
-        return found
-
-
 @dataclass(slots=True)
 class _Asking:
     """One `where`, asked of the rows of one version. `read` gives these rows, in any order, with
-    what the `where` says in the table: it may read columns that no row at hand has (variant)."""
+    what the `where` says in the table: it may read columns that no row at hand has (variant).
+
+    holds[n]: 1, 0, or -1 if row n could not be decided. why[n]: the reason why it could not, None
+    if the predicate just raised."""
 
     watched: WatchedFeed
     rows: pa.Table
@@ -248,14 +220,28 @@ class _Asking:
     source: str
     item: str
     read: Callable[[], pa.Table] | None = None
-    verdicts: _Verdicts = field(init=False)
+    holds: npt.NDArray[np.int8] = field(init=False)
+    why: list[str | None] = field(init=False)
     _order: Int64 = field(init=False)
     _failures: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         count = self.rows.num_rows
         self._order = _by_hash(self.rows)
-        self.verdicts = _Verdicts(np.zeros(count, np.int8), [None] * count)
+        self.holds, self.why = np.zeros(count, np.int8), [None] * count
+
+    def asked(self) -> Self:
+        """Ask about all rows."""
+        if self.rows.num_rows:
+            self.ask(0, self.rows.num_rows)
+        return self
+
+    def columns(self, name: str) -> dict[str, pa.Array]:
+        """The columns that a feed gives for the verdicts."""
+        found = {name: pa.array(self.holds == 1, mask=self.holds < 0)}
+        if any(self.why):
+            found[name + WHY] = pa.array(self.why, pa.string())
+        return found
 
     def ask(self, first: int, last: int) -> None:
         """Ask about the rows first to last - 1, in order of their hashes."""
@@ -296,9 +282,7 @@ class _Asking:
         return True
 
     def _take(self, index: Int64, answer: pa.ChunkedArray) -> None:
-        self.verdicts.holds[index] = np.where(
-            answer.is_null().to_numpy(), -1, answer.fill_null(False).to_numpy()
-        )
+        self.holds[index] = answer.cast(pa.int8()).fill_null(-1).to_numpy()
 
     def _fails_of_no_row(self) -> bool:
         """Whether the text fails even without rows, such as a bad constant pattern that Spark
@@ -316,9 +300,9 @@ class _Asking:
 
     def _reject(self, first: int, last: int, why: str) -> None:
         index = self._order[first:last]
-        self.verdicts.holds[index] = -1
+        self.holds[index] = -1
         for at in index.tolist():
-            self.verdicts.why[at] = why
+            self.why[at] = why
 
 
 def _by_hash(rows: pa.Table) -> Int64:
@@ -344,7 +328,7 @@ def _bits(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_bits(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Verdicts]) -> pa.Table:
+def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Asking]) -> pa.Table:
     """The rows that a request wants, with a column for each of its predicates."""
     marks = (KIND, VERSION, *((SAME_1, SAME_2) if request.same else ()))
     found = rows.select([*marks, *request.columns])
