@@ -63,9 +63,9 @@ class Buckets(Bound):
         return numbered
 
     def acted(self, bucket: int, seconds: float) -> None:
-        one = (t.buckets.c.rulebook == self.rulebook) & (t.buckets.c.bucket == bucket)
+        one = sa.update(t.buckets).filter_by(rulebook=self.rulebook, bucket=bucket)
         with self.leased() as connection:
-            connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
+            connection.execute(one.values(seconds_act=seconds))
             failpoint("acted.before")
 
     def last(self) -> int:
@@ -84,10 +84,10 @@ class Buckets(Bound):
 
     def cursor(self, table: str) -> int | None:
         """The last version of a table that was read."""
-        c = t.cursors.c
-        query = sa.select(c.version).where(c.rulebook == self.rulebook, c.table_name == table)
+        query = sa.select(t.cursors.c.version)
+        one = query.filter_by(rulebook=self.rulebook, table_name=table)
         with self.database.read() as connection:
-            return connection.execute(query).scalar_one_or_none()
+            return connection.execute(one).scalar_one_or_none()
 
 
 def _load(connection: sa.Connection, rulebook: str) -> State:
@@ -142,13 +142,10 @@ def _insert_bucket(connection: sa.Connection, taken: StoredBucket) -> None:
         "entry_count": len(taken.entries),
         "rejected_count": len(taken.rejected),
     }
+    own = ("rulebook", "bucket", "watermark_before", "watermark", "now")
     connection.execute(
         sa.insert(t.buckets).values(
-            rulebook=plan.rulebook,
-            bucket=plan.bucket,
-            watermark_before=plan.watermark_before,
-            watermark=plan.watermark,
-            now=plan.now,
+            **{name: getattr(plan, name) for name in own},
             plan=plan_to_text(plan),
             version=versions.running(connection, plan.rulebook),
             **counts,
@@ -178,8 +175,8 @@ def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
     for span in plan.ranges:
         follows = (span.cursor.table_id, span.first)
         if expected.get(span.table, follows) != follows:
-            of_table = (t.commits.c.rulebook == plan.rulebook, t.commits.c.table_name == span.table)
-            connection.execute(sa.delete(t.commits).where(*of_table))
+            of_table = {"rulebook": plan.rulebook, "table_name": span.table}
+            connection.execute(sa.delete(t.commits).filter_by(**of_table))
 
 
 def _insert_commits(connection: sa.Connection, plan: Plan) -> None:

@@ -49,12 +49,11 @@ class Database:
         self.url = parse_url(url)
         self.shown = redacted(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        waits = {"timeout": BUSY_SECONDS} if self.is_sqlite else {"connect_timeout": 10}
         try:
             engine = sa.create_engine(
                 self.url,
-                connect_args={"timeout": BUSY_SECONDS}
-                if self.is_sqlite
-                else {"connect_timeout": 10},
+                connect_args=waits,
                 pool_pre_ping=not self.is_sqlite,  # a server may have been restarted meanwhile
             )
         except ModuleNotFoundError as error:

@@ -18,9 +18,8 @@ from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED, FOREVER, Firings
 from tidegate.engine.store import id_runs, totals
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import firings_from_columns
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.outbox import to_entry
+from tidegate.engine.store.outbox import stored_firings, to_entry
 from tidegate.engine.store.status import entry_commands
 from tidegate.rules.errors import EngineError
 
@@ -111,15 +110,13 @@ class StoredFirings(Bound):
         """An entry with its statement, the whole error, and its firings; None if there is none, or
         it was purged."""
         names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
-        c = t.outbox.c
+        query = sa.select(t.outbox).filter_by(rulebook=self.rulebook, number=number)
         with self.database.read() as connection:
-            row = connection.execute(
-                sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
-            ).one_or_none()
+            row = connection.execute(query).one_or_none()
             if row is None:
                 return None
             shared = self._shared(connection, row.bucket)
-            payloads = self._payloads(connection, row.bucket, [row.rule])
+            payloads = stored_firings(connection, self.rulebook, row.bucket, [row.rule])
         entry = (_ids(row, payloads), {"number": number})
         shown = {name: row._mapping[name] for name in names}
         listed = [
@@ -156,20 +153,17 @@ class StoredFirings(Bound):
         key = sa.tuple_(c.bucket, c.rule)
         order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
         page_rows = min(wanted.limit or PAGE_ROWS, PAGE_ROWS)
-        last = None
+        query = ordered = self._query(wanted).order_by(*order).limit(page_rows)
         while True:
             with self.database.read() as connection:
-                query = self._query(connection, wanted)
-                if last is not None:
-                    end = sa.tuple_(last.bucket, last.rule)
-                    query = query.where(key < end if newest_first else key > end)
-                rows = connection.execute(query.order_by(*order).limit(page_rows)).all()
+                rows = connection.execute(query).all()
             yield from rows
             if len(rows) < page_rows:
                 return
-            last = rows[-1]
+            end = sa.tuple_(rows[-1].bucket, rows[-1].rule)
+            query = ordered.where(key < end if newest_first else key > end)
 
-    def _query(self, connection: sa.Connection, wanted: _Wanted) -> sa.Select[int, str, int]:
+    def _query(self, wanted: _Wanted) -> sa.Select[int, str, int]:
         c = t.firings.c
         query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == self.rulebook)
         if wanted.rule is not None:
@@ -180,13 +174,11 @@ class StoredFirings(Bound):
             query = query.where(c.bucket >= wanted.behind)
         if wanted.until is not None:
             query = query.where(c.first_detected_at <= wanted.until)
-        if wanted.since is None:
-            return query
-        later = sa.select(sa.func.min(c.bucket)).where(
-            c.rulebook == self.rulebook, c.last_detected_at >= wanted.since
-        )
-        first = connection.execute(later).scalar_one_or_none()
-        return query.where(sa.false() if first is None else c.bucket >= first)
+        if wanted.since is not None:
+            first = sa.select(sa.func.min(c.bucket)).correlate(None)
+            first = first.where(c.rulebook == self.rulebook, c.last_detected_at >= wanted.since)
+            query = query.where(c.bucket >= first.scalar_subquery())
+        return query
 
     def _of_bucket(self, bucket: int, rules: set[str], wanted: _Wanted) -> Iterator[dict[str, Any]]:
         cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
@@ -210,25 +202,15 @@ class StoredFirings(Bound):
         """What the firings of a bucket share; and those of each rule, with the rule's entries."""
         with self.database.read() as connection:
             shared = self._shared(connection, bucket)
-            payloads = self._payloads(connection, bucket, rules)
+            payloads = stored_firings(connection, self.rulebook, bucket, rules)
             entries = self._entries(connection, bucket)
         return shared, [(fired, entries.get(fired.rule, [])) for fired in payloads]
 
     def _shared(self, connection: sa.Connection, bucket: int) -> dict[str, Any]:
         """The bucket, and when it was planned: the time at which its firings fired."""
-        c = t.buckets.c
-        query = sa.select(c.now).where(c.rulebook == self.rulebook, c.bucket == bucket)
+        query = sa.select(t.buckets.c.now).filter_by(rulebook=self.rulebook, bucket=bucket)
         at = connection.execute(query).scalar_one_or_none()
         return {"bucket": bucket, "fired_at": json_text.instant(at)}
-
-    def _payloads(
-        self, connection: sa.Connection, bucket: int, rules: Collection[str]
-    ) -> list[Firings]:
-        c = t.firings.c
-        query = sa.select(c.rule, c.firings, c.outcomes, c.relation).where(
-            c.rulebook == self.rulebook, c.bucket == bucket, c.rule.in_(rules)
-        )
-        return [firings_from_columns(*row) for row in connection.execute(query)]
 
     def _entries(self, connection: sa.Connection, bucket: int) -> dict[str, list[_Entry]]:
         c = t.outbox.c

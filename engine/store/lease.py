@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -43,7 +44,7 @@ class Lease(Bound):
                 "alive_at": now,
                 **_said(Activity(STARTING), now),
             }
-            connection.execute(sa.update(leases).where(self._mine).values(values))
+            connection.execute(sa.update(leases).filter_by(rulebook=self.rulebook).values(values))
             if not held.expires_at or held.state == STOPPING or is_alive(held.holder):
                 forget_begun(connection, self.rulebook)
             _leave_out(connection, self.rulebook, now - held.alive_at)
@@ -56,14 +57,13 @@ class Lease(Bound):
             now = server_now(connection)
             looked = {} if activity is None else _looked(activity)
             values = {"expires_at": now + seconds * 1_000_000, "alive_at": now, **looked}
-            connection.execute(sa.update(leases).where(self._mine).values(values))
+            connection.execute(sa.update(leases).filter_by(rulebook=self.rulebook).values(values))
             failpoint("lease.renewed")
 
     def say(self, activity: Activity) -> None:
         """Store what the engine does now, for `status`. A crash of the machine may lose it."""
         with self.database.write(durable=False) as connection:
-            values = _said(activity, server_now(connection))
-            connection.execute(sa.update(leases).where(self._ours).values(values))
+            self._set(connection, _said(activity, server_now(connection)))
 
     def check(self) -> None:
         """Raise `lease-lost` if the lease is not the engine's any more. Called before each
@@ -74,8 +74,7 @@ class Lease(Bound):
     def release(self) -> None:
         """Give the lease back."""
         with self.database.write() as connection:
-            values = {"expires_at": 0, "alive_at": server_now(connection)}
-            connection.execute(sa.update(leases).where(self._ours).values(values))
+            self._set(connection, {"expires_at": 0, "alive_at": server_now(connection)})
 
     def holder(self) -> str | None:
         """Who holds the lease; None if it is free, expired, or its holder's process has ended."""
@@ -86,17 +85,13 @@ class Lease(Bound):
         """Store why the engine stopped (G7); None once it runs again. Only the lease's last holder
         may say so."""
         with self.leased() as connection:
-            named = rulebooks.c.name == self.rulebook
-            connection.execute(sa.update(rulebooks).where(named).values(stopped=reason))
+            named = sa.update(rulebooks).filter_by(name=self.rulebook)
+            connection.execute(named.values(stopped=reason))
 
-    @property
-    def _mine(self) -> sa.ColumnElement[bool]:
-        return leases.c.rulebook == self.rulebook
-
-    @property
-    def _ours(self) -> sa.ColumnElement[bool]:
-        """The lease, unless another engine has taken it."""
-        return self._mine & (leases.c.epoch == self.epoch)
+    def _set(self, connection: sa.Connection, values: Mapping[str, Any]) -> None:
+        """Change the lease, unless another engine has taken it."""
+        ours = sa.update(leases).filter_by(rulebook=self.rulebook, epoch=self.epoch)
+        connection.execute(ours.values(values))
 
 
 def _held(rulebook: str, held: sa.Row[str, int, int, int, str]) -> EngineError:
@@ -146,6 +141,6 @@ def holder_of(connection: sa.Connection, rulebook: str) -> str | None:
 
 
 def _row(rulebook: str) -> sa.Select[str, int, int, int, str]:
-    where = leases.c.rulebook == rulebook
     c = leases.c
-    return sa.select(c.holder, c.epoch, c.expires_at, c.alive_at, c.state).where(where)
+    query = sa.select(c.holder, c.epoch, c.expires_at, c.alive_at, c.state)
+    return query.filter_by(rulebook=rulebook)

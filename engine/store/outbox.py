@@ -16,11 +16,7 @@ from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Firings, Plan, Signal
 from tidegate.engine.store import controls, damping, id_runs, signals, totals, versions
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import (
-    firings_from_columns,
-    firings_to_columns,
-    outcomes_to_bytes,
-)
+from tidegate.engine.store.blobs import firings_from_columns, firings_to_columns, outcomes_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
 from tidegate.rules.errors import EngineError
@@ -55,8 +51,7 @@ class Outbox(Bound):
         return tuple(map(to_entry, rows))
 
     def entry(self, number: int) -> Entry | None:
-        c = t.outbox.c
-        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
+        query = sa.select(t.outbox).filter_by(rulebook=self.rulebook, number=number)
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else to_entry(row)
@@ -128,11 +123,12 @@ class Outbox(Bound):
     ) -> tuple[Entry, ...]:
         """Store an alternative for the entry's firings that have had none. Other statements of the
         rule may be for other sets of firings, so some may have had theirs already."""
-        timed = self._same_set(entry) & t.outbox.c.otherwise_at.is_not(None)
+        c = t.outbox.c
+        timed = self._of_branch(entry) & (c.firing_ids == entry.firing_ids)
+        timed &= c.otherwise_at.is_not(None)
         stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
         if not connection.execute(stopped).rowcount or not made:
             return ()
-        c = t.outbox.c
         before = sa.select(c.firing_ids).where(self._of_rule(entry), c.alternative == 1).distinct()
         sets = [*connection.execute(before).scalars()]
         ids = entry.firing_ids
@@ -140,43 +136,33 @@ class Outbox(Bound):
             if None in sets:
                 return ()
             over = set().union(*sets)
-            own = ids or self._held_ids(connection, entry)
-            ids = tuple(one for one in own if one not in over)
+            if not ids:
+                held = self._firings(connection, entry.bucket, entry.rule).acted_on
+                ids = tuple(held.hex_ids().to_pylist())
+            ids = tuple(one for one in ids if one not in over)
             if not ids:
                 return ()
         some_only = [replace(one, firing_ids=ids) for one in made]
         return insert_entries(connection, self.rulebook, entry.bucket, some_only)
 
     def _firings(self, connection: sa.Connection, bucket: int, rule: str) -> Firings:
-        c = t.firings.c
-        row = connection.execute(
-            sa.select(c.firings, c.outcomes, c.relation).where(
-                c.rulebook == self.rulebook, c.bucket == bucket, c.rule == rule
-            )
-        ).one_or_none()
-        if row is None:
+        found = stored_firings(connection, self.rulebook, bucket, [rule])
+        if not found:
             raise EngineError(
                 "firings-gone",
                 f"rule {rule!r} of {self.rulebook!r} has no stored firings in bucket {bucket}",
                 "firings are kept for firings_retention_days after they are done",
             )
-        return firings_from_columns(rule, *row)
-
-    def _held_ids(self, connection: sa.Connection, entry: Entry) -> tuple[str, ...]:
-        """The firings of an entry's rule and bucket that are acted on."""
-        fired = self._firings(connection, entry.bucket, entry.rule)
-        return tuple(fired.acted_on.hex_ids().to_pylist())
+        return found[0]
 
     def _decide(self, connection: sa.Connection, entry: Entry, decided: Firings) -> None:
         """Store the outcomes of an entry's firings. These may be only some of the bucket's."""
         if entry.firing_ids is not None:
             whole = self._firings(connection, entry.bucket, entry.rule)
             decided = whole.with_outcomes(decided)
-        f = t.firings.c
-        same = (f.rulebook == self.rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
-        same &= f.firing_count == len(decided)
-        outcomes = outcomes_to_bytes(decided)
-        connection.execute(sa.update(t.firings).where(same).values(outcomes=outcomes))
+        one = {"rulebook": self.rulebook, "bucket": entry.bucket, "rule": entry.rule}
+        same = sa.update(t.firings).filter_by(**one, firing_count=len(decided))
+        connection.execute(same.values(outcomes=outcomes_to_bytes(decided)))
 
     def _ended(
         self, connection: sa.Connection, entry: Entry, ends: Sequence[Signal]
@@ -185,16 +171,11 @@ class Outbox(Bound):
         c = t.outbox.c
         branch, unfinished = self._of_branch(entry), c.state.not_in((DONE, REDRIVEN))
         left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
-        waiting: set[str] = set()
-        for ids in left.scalars():
-            if ids is None:
-                return []
-            waiting.update(ids)
+        sets = left.scalars().all()
+        if None in sets:
+            return []
+        waiting = set().union(*sets)
         return [signal for signal in ends if _fired(signal) not in waiting]
-
-    def _same_set(self, entry: Entry) -> sa.ColumnElement[bool]:
-        """The statements for the same firings, in the same branch of the rule."""
-        return self._of_branch(entry) & (t.outbox.c.firing_ids == entry.firing_ids)
 
     def _of_branch(self, entry: Entry) -> sa.ColumnElement[bool]:
         """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
@@ -240,6 +221,16 @@ def insert_firings(
     id_runs.add(connection, plan.rulebook, plan.bucket, ids)
 
 
+def stored_firings(
+    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
+) -> list[Firings]:
+    """The firings of a bucket, of some rules."""
+    c = t.firings.c
+    query = sa.select(c.rule, c.firings, c.outcomes, c.relation)
+    query = query.where(c.rulebook == rulebook, c.bucket == bucket, c.rule.in_(rules))
+    return [firings_from_columns(*row) for row in connection.execute(query)]
+
+
 def insert_entries(
     connection: sa.Connection, rulebook: str, bucket: int, entries: Sequence[Entry]
 ) -> tuple[Entry, ...]:
@@ -283,9 +274,8 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:
     """The `fails` of the firings for which the entry, or a part of it, died or was skipped."""
-    dead = set[str]()
-    for entry in outcome.successors:
-        dead.update(entry.firing_ids or () if entry.state == DEAD else ())
+    parts = (e.firing_ids or () for e in outcome.successors if e.state == DEAD)
+    dead = set[str]().union(*parts)
     if outcome.state in (DEAD, SKIPPED):
         own = outcome.firing_ids or outcome.entry.firing_ids
         dead.update(own or (_fired(signal) for signal in outcome.fails))

@@ -44,11 +44,8 @@ def add(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None
         {
             **of_bucket,
             "ordinal": ordinal,
-            "event": row.event,
-            "source": row.source,
-            "reason": row.reason,
+            **{name: getattr(row, name) for name in ("event", "source", "reason", "details")},
             "fields": json_text.text(row.row),
-            "details": row.details,
         }
         for ordinal, row in enumerate(rows)
     ]

@@ -48,12 +48,12 @@ def migrate(url: str) -> tuple[str | None, str]:
 
 class SqlStore:
     """A store on SQLite or PostgreSQL: all that is not of a single rulebook. Every method is one
-    transaction, with the errors of a `Ledger`."""
+    transaction, with the errors of a `Ledger`. `id`: random, part of every marker (G20)."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         with database.read() as connection:
-            self._id = str(connection.execute(sa.select(t.meta.c.store_id)).scalar_one())
+            self.id = str(connection.execute(sa.select(t.meta.c.store_id)).scalar_one())
 
     def __enter__(self) -> Self:
         return self
@@ -64,11 +64,6 @@ class SqlStore:
     def close(self) -> None:
         """Close all connections."""
         self.database.close()
-
-    @property
-    def id(self) -> str:
-        """Random id of this store (G20), part of every marker."""
-        return self._id
 
     def wall(self) -> int:
         """The store's clock, microseconds: the database server's, or the machine's."""
@@ -119,7 +114,7 @@ class SqlStore:
                 controls.add(connection, rulebook, "reset", table)
             passed = histories.pass_signals(connection, rulebook) if pass_signals else (0, 0)
             failpoint("adopt.before")
-        self._id = new
+        self.id = new
         return passed
 
     def raise_everywhere(self, raised: Mapping[str, Signal]) -> bool:

@@ -123,7 +123,7 @@ def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     b = t.buckets.c
     last = connection.execute(t.of_last_bucket(rulebook, b.bucket, b.watermark)).one_or_none()
     watermark = last.watermark if last else None
-    stopped = sa.select(t.rulebooks.c.stopped).where(t.rulebooks.c.name == rulebook)
+    stopped = sa.select(t.rulebooks.c.stopped).filter_by(name=rulebook)
     return {
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
@@ -286,17 +286,11 @@ def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _entries(
     connection: sa.Connection, rulebook: str, rules: Collection[str] | None
 ) -> list[dict[str, Any]]:
+    of_entry = ("number", "rule", "bucket", "kind", "target", "state")
     return [
         {
-            "number": entry.number,
-            "rule": entry.rule,
-            "bucket": entry.bucket,
-            "kind": entry.kind,
-            "target": entry.target,
-            "state": entry.state,
-            "attempts": entry.progress.attempts,
-            "fate": entry.progress.fate,
-            "error": entry.progress.error,
+            **{name: getattr(entry, name) for name in of_entry},
+            **{name: getattr(entry.progress, name) for name in ("attempts", "fate", "error")},
             "commands": entry_commands(entry, rules),
         }
         for entry in outbox.unfinished(connection, rulebook)
