@@ -22,7 +22,7 @@ from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.columns.ids import as_binary, as_hex
-from tidegate.engine.core.entries import Entry, Outcome, Turn
+from tidegate.engine.core.entries import Entry, Turn
 from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.statement import WebhookStatement
 from tidegate.engine.core.values import Carried, Firings, Plan
@@ -97,7 +97,7 @@ def run(folder: Path, firings: int = FIRINGS) -> Figure:
     book = rules.load(BOOK)
     in_flight = book.settings.webhooks_in_flight_max
     poster = WebhookPoster({f"127.0.0.1:{port}": True}, in_flight, 10)
-    crew: Crew[Outcome] = Crew("webhook", in_flight)
+    crew = Crew("webhook", in_flight)
     try:
         with open_store(f"sqlite:///{folder / 'webhooks.db'}", create=True) as store:
             ledger = store.of("bench", store.of("bench").lease.acquire("one", 600))

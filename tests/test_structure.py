@@ -22,10 +22,11 @@ from tests.support.house import (
     ROOT,
     entry,
     imported,
+    kernel_modules,
     levels,
     room,
 )
-from tidegate.engine.core.columns.numba_cache import kernel_modules, sources
+from tidegate.engine.core.columns.numba_cache import sources
 
 FOLDER = Path(tidegate.__file__).parent
 TEST, CLAUSE, CLAUSES = re.compile(r"^def (test_\w+)", re.MULTILINE), re.compile(r"_g(\d\d)"), 31
@@ -148,7 +149,7 @@ def test_kernels_are_made_of_kernel_modules_alone() -> None:
     """What was compiled is found by a digest of what its module imports: all of it counts, and it
     is little."""
     files = {FOLDER / file.relative_to(ROOT): name for name, file in FILES.items()}
-    kernels = {files[file] for file, _ in kernel_modules()}
+    kernels = {files[file] for file in kernel_modules()}
     assert len(kernels) > 10
     beside = {f"engine.core.{n}" for n in ("columns.numba_cache", "columns.user_cache", "values")}
     for file, name in files.items():

@@ -154,28 +154,22 @@ class Attempts:
 
     def failed(self, entry: Entry, why: Failure, fate: Fate | None = None) -> Outcome:
         """The outcome of an attempt that failed: the entry is tried again, or held."""
-        attempts, retry = entry.progress.attempts + 1, self._retry(entry)
+        rule = self.rulebook.rules.get(entry.rule)
+        attempts, retry = entry.progress.attempts + 1, rule.reaction.retry if rule else Retry()
         stopped = fate in (Fate.SEALED, Fate.PASSED, Fate.UNKNOWN)
         held = stopped or why.lasting or attempts >= retry.attempts
         if not held:
             told = "rule %s: entry %d will be tried again: %s"
             log.warning(told, entry.rule, entry.number, why.error)
-        shown = fate.value if fate is not None and stopped else None
-        again = self.now() + _pause(entry.number, attempts, retry, held=held)
-        state = "held" if held else "pending"
         progress = Progress(
-            state=state,
+            state="held" if held else "pending",
             attempts=attempts,
             error=why.error,
             details=why.details,
-            fate=shown,
-            next_attempt_at=again,
+            fate=fate.value if fate is not None and stopped else None,
+            next_attempt_at=self.now() + _pause(entry.number, attempts, retry, held=held),
         )
         return Outcome(entry, progress)
-
-    def _retry(self, entry: Entry) -> Retry:
-        rule = self.rulebook.rules.get(entry.rule)
-        return rule.reaction.retry if rule is not None else Retry()
 
 
 def _with(outcome: Outcome, **changes: Any) -> Outcome:
@@ -216,13 +210,6 @@ def edge_signals(
     keys = python_rows(firings.firings.select(firings.key_names))
     ids, depths = firings.hex_ids().to_pylist(), firings.firings["depth"].to_pylist()
     return tuple(
-        Signal(
-            f"{one}-{edge}",
-            event,
-            keys[n] if keys else {},
-            received_at,
-            depths[n],
-            namespace=ENGINE,
-        )
-        for n, one in enumerate(ids)
+        Signal(f"{one}-{edge}", event, key, received_at, depth, namespace=ENGINE)
+        for one, key, depth in zip(ids, keys, depths, strict=True)
     )

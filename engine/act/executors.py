@@ -77,7 +77,8 @@ class CurrentRules(Protocol):
         ...
 
     def renewed(self, entry: Entry) -> Entry | str:
-        """The entry that takes the place of another; or a text that says why there is none."""
+        """The entry that takes the place of another, with the present text of its action; or a text
+        that says why there is none."""
         ...
 
 

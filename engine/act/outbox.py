@@ -57,11 +57,6 @@ class _Set:
     depth: int
     order: tuple[int, int, int, str, int]
 
-    @property
-    def stage(self) -> tuple[int, int, int] | None:
-        """The stage. Sets of one stage may be acted on in any order, or at the same time."""
-        return None if self.order[0] == _MODES.index(Coupling.DETACHED) else self.order[:3]
-
 
 def entries_for(
     firings: Sequence[Firings],
@@ -146,7 +141,9 @@ def _sets(
     beside = [s for s in statements if s.kind in DETACHED_KINDS]
     mode = rule.reaction.coupling
     if own and (rule.reaction.for_each == "firing" or mode is Coupling.IMMEDIATE):
-        _warn(rule, len(held) * len(own))
+        if (commits := len(held) * len(own)) > COMMITS_WARNED_ABOVE:
+            text = "rule %s: `for_each: firing` makes %d entries in one bucket, each a commit"
+            log.warning(text, rule.name, commits)
         depths = held["depth"].to_pylist()
         at = [0] * len(held)
         if mode is Coupling.IMMEDIATE:
@@ -183,10 +180,12 @@ def _whole(
 
 
 def _staged(sets: Iterable[_Set]) -> Iterator[Entry]:
-    """The entries of sets, in order; their stages are numbered from 0."""
+    """The entries of sets, in order; their stages are numbered from 0. Sets of one stage may be
+    acted on in any order, or at the same time."""
     numbers: dict[tuple[int, int, int], int] = {}
     for one in sorted(sets, key=lambda s: s.order):
-        stage = None if one.stage is None else numbers.setdefault(one.stage, len(numbers))
+        detached = one.order[0] == _MODES.index(Coupling.DETACHED)
+        stage = None if detached else numbers.setdefault(one.order[:3], len(numbers))
         for statement in one.statements:
             turn = Turn(stage=stage)
             yield Entry(one.rule.name, statement, one.ids, depth=one.depth, turn=turn)
@@ -213,9 +212,3 @@ def _admitted(entry: Entry, depth_max: int) -> Entry:
         return entry  # of a condition's firings, some may be admitted
     error = f"depth {entry.depth} is past max_cascade_depth = {depth_max}"
     return replace(entry, progress=Progress(state="dead", error=error))
-
-
-def _warn(rule: Rule, commits: int) -> None:
-    if commits > COMMITS_WARNED_ABOVE:
-        text = "rule %s: `for_each: firing` makes %d entries in one bucket, each a commit"
-        log.warning(text, rule.name, commits)

@@ -92,11 +92,10 @@ class Runner:
         )
         failpoint("queue.loaded")
 
-    def add(self, entries: Iterable[Entry], firings: Iterable[Firings]) -> None:
+    def add(self, entries: Sequence[Entry], firings: Iterable[Firings]) -> None:
         """Add entries that were stored just now, with the firings of their bucket."""
-        stored = list(entries)
-        self._put(stored)
-        open_now = [entry for entry in stored if entry.state in OPEN]
+        self._put(entries)
+        open_now = [entry for entry in entries if entry.state in OPEN]
         by_rule = {of_rule.rule: of_rule for of_rule in firings}
         self._fresh = {(e.bucket, e.rule): by_rule[e.rule] for e in open_now if e.rule in by_rule}
 
@@ -142,9 +141,9 @@ class Runner:
     def due(self) -> int | None:
         """When the next entry or alternative is due; None if there is none. Entries that were due
         at the last call are left out: they wait for another entry to end."""
-        times = [e.otherwise_at for e in self._timed.values() if e.otherwise_at is not None]
-        again = self.queues.next_due(self._looked_at)
-        return min([*times, *([] if again is None else [again])], default=None)
+        times = [e.otherwise_at for e in self._timed.values()]
+        times.append(self.queues.next_due(self._looked_at))
+        return min((at for at in times if at is not None), default=None)
 
     def carry_out(self, control: Control, current: CurrentRules) -> None:
         """Skip or redrive an entry, as an operator asked. Raises as `work` does."""
@@ -229,11 +228,10 @@ class Runner:
             return self.beside or self.crew
         return self.crew if entry.turn.stage is not None else self.aside or self.crew
 
-    def _put(self, entries: Iterable[Entry]) -> None:
+    def _put(self, entries: Sequence[Entry]) -> None:
         """Put entries into the queues that were stored just now."""
-        stored = list(entries)
-        self._timed |= {e.number: e for e in stored if e.otherwise_at is not None}
-        self.queues.put(Waiting(entry) for entry in stored if entry.state in OPEN)
+        self._timed |= {e.number: e for e in entries if e.otherwise_at is not None}
+        self.queues.put(Waiting(entry) for entry in entries if entry.state in OPEN)
 
     def _do_otherwise(self, current: CurrentRules) -> None:
         """Store the alternatives of entries that were not done in time. Each firing has one at most

@@ -6,27 +6,27 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from queue import SimpleQueue
-from typing import Generic, TypeVar
 
+from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.text.logs import thread_of
 
-T = TypeVar("T")
+_Task = tuple[Callable[[], Outcome], Future[Outcome]]
 
 
-class Crew(Generic[T]):
+class Crew:
     """At most `size` threads, made when needed. They are daemons: unlike a pool of the standard
     library, a thread that hangs in a statement does not keep the process from ending."""
 
     def __init__(self, name: str, size: int) -> None:
         self.size = size
         self._name = name
-        self._tasks: SimpleQueue[tuple[Callable[[], T], Future[T]] | None] = SimpleQueue()
+        self._tasks: SimpleQueue[_Task | None] = SimpleQueue()
         self._made = 0
         self._idle = threading.Semaphore(0)
 
-    def submit(self, call: Callable[[], T]) -> Future[T]:
+    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
         """Run the call in a thread, once one is free."""
-        future: Future[T] = Future()
+        future: Future[Outcome] = Future()
         self._tasks.put((call, future))
         if not self._idle.acquire(blocking=False) and self._made < self.size:
             self._made += 1

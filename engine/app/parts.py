@@ -37,7 +37,6 @@ from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
@@ -262,9 +261,9 @@ def open_runner(
     """The runner of a rulebook's entries. Its threads end with the stack."""
     settings = book.settings
     size = settings.actions_in_parallel_max or os.cpu_count() or 1
-    crew: Crew[Outcome] = Crew("tidegate-act", size)
-    aside: Crew[Outcome] = Crew("tidegate-detached", size)
-    beside: Crew[Outcome] = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
+    crew = Crew("tidegate-act", size)
+    aside = Crew("tidegate-detached", size)
+    beside = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
     for opened in (crew, aside, beside, poster):
         stack.callback(opened.close)
     return Runner(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from datetime import UTC, date, datetime, timedelta
 from functools import cached_property
@@ -54,7 +54,7 @@ class RunningClock:
     expression: x.Clock | x.Cron
     zone: str
     days: tuple[int, ...] = ()
-    excluded: tuple[str, ...] = ()
+    excluded: Collection[str] = ()
     holidays: tuple[str, ...] = ()
     misfire: str = "fire_all"
 
@@ -74,9 +74,9 @@ class RunningClock:
         read = first - _MARGIN - _DAY  # the local time up to which all has been read off the clock
         for begin, end, offset in _offsets(first - _MARGIN, last + 1, ZoneInfo(self.zone)):
             low, high = max(begin, first) + offset, end + offset
-            if not self._readings.every_hour:
+            if not self._every_hour:
                 low = read if begin >= first else max(read, low)
-            parts.append(np.maximum(self._readings.between(low, high), begin + offset) - offset)
+            parts.append(np.maximum(self._readings(low, high), begin + offset) - offset)
             read = high
         found = np.unique(np.concatenate(parts))
         return found[(found >= first) & (found <= last)]
@@ -100,12 +100,60 @@ class RunningClock:
     @property
     def per_day(self) -> int:
         """How often it occurs on a day that fits."""
-        return self._readings.per_day
+        return len(self._of_day)
+
+    def _readings(self, low: int, high: int) -> Int64:
+        """The local times that match in [low, high), microseconds: 8:00 on 1970-01-02 is 32
+        hours."""
+        parts = [np.empty(0, np.int64)]
+        for day in range(low // _DAY, -(-high // _DAY)):
+            if self._fits(_EPOCH.date() + timedelta(days=day)):
+                parts.append(day * _DAY + self._of_day)
+        found = np.concatenate(parts)
+        return found[(found >= low) & (found < high)]
+
+    def _fits(self, day: date) -> bool:
+        if (self.days and day.weekday() not in self.days) or day.isoformat() in self.excluded:
+            return False
+        if any(day in region for region in self._regions):
+            return False
+        if isinstance(self.expression, x.Clock):
+            return (
+                self.expression.year in (None, day.year)
+                and self.expression.month in (None, day.month)
+                and self.expression.day in (None, day.day)
+            )
+        return self._cron.fits(day)
+
+    @property
+    def _every_hour(self) -> bool:
+        """Whether the hour is a wildcard."""
+        if isinstance(self.expression, x.Clock):
+            return self.expression.hour is None
+        return self._cron.every_hour
 
     @cached_property
-    def _readings(self) -> _Readings:
-        regions = tuple(region(code) for code in self.holidays)
-        return _Readings(self.expression, self.days, frozenset(self.excluded), regions)
+    def _regions(self) -> list[HolidayBase]:
+        return [region(code) for code in self.holidays]
+
+    @cached_property
+    def _cron(self) -> texts.CronFields:
+        return texts.cron(self.expression.text)
+
+    @cached_property
+    def _of_day(self) -> Int64:
+        """The matching times of a day, ascending."""
+        if isinstance(self.expression, x.Clock):
+            parts = (self.expression.hour, self.expression.minute, self.expression.second)
+            hours, minutes, seconds = (
+                [part] if part is not None else list(whole)
+                for part, whole in zip(parts, (_ALL_HOURS, _ALL_MINUTES, _ALL_MINUTES), strict=True)
+            )
+        else:
+            hours, minutes, seconds = sorted(self._cron.hours), sorted(self._cron.minutes), [0]
+        of_minutes = np.add.outer(60 * np.array(hours, np.int64), minutes)
+        found: Int64 = np.add.outer(60 * of_minutes, seconds).reshape(-1) * _SECOND
+        return found
 
 
 def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
@@ -127,7 +175,7 @@ def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:
                 event.expression,
                 event.timezone,
                 event.days,
-                event.excluded,
+                frozenset(event.excluded),
                 event.holidays,
                 event.misfire,
             )
@@ -185,73 +233,6 @@ def _offsets(first: int, until: int, place: ZoneInfo) -> Iterator[tuple[int, int
 def _ahead(instant: int, place: ZoneInfo) -> int:
     offset = (_EPOCH + instant * _MICROSECOND).astimezone(place).utcoffset()
     return (offset or timedelta(0)) // _MICROSECOND
-
-
-@dataclass(frozen=True)
-class _Readings:
-    """The local times that match, in microseconds: 8:00 on 1970-01-02 is 32 hours."""
-
-    expression: x.Clock | x.Cron
-    days: tuple[int, ...]
-    excluded: frozenset[str]
-    holidays: tuple[HolidayBase, ...] = ()
-
-    def between(self, low: int, high: int) -> Int64:
-        """Those in [low, high)."""
-        parts = [np.empty(0, np.int64)]
-        for day in range(low // _DAY, -(-high // _DAY)):
-            if self._fits(_EPOCH.date() + timedelta(days=day)):
-                parts.append(day * _DAY + self._of_day)
-        found = np.concatenate(parts)
-        return found[(found >= low) & (found < high)]
-
-    def _fits(self, day: date) -> bool:
-        if (self.days and day.weekday() not in self.days) or day.isoformat() in self.excluded:
-            return False
-        if any(day in region for region in self.holidays):
-            return False
-        if isinstance(self.expression, x.Clock):
-            return (
-                self.expression.year in (None, day.year)
-                and self.expression.month in (None, day.month)
-                and self.expression.day in (None, day.day)
-            )
-        return self._cron.fits(day)
-
-    @property
-    def per_day(self) -> int:
-        """How often it happens on a day that fits."""
-        return len(self._of_day)
-
-    @property
-    def every_hour(self) -> bool:
-        """Whether the hour is a wildcard."""
-        if isinstance(self.expression, x.Clock):
-            return self.expression.hour is None
-        return self._cron.every_hour
-
-    @cached_property
-    def _cron(self) -> texts.CronFields:
-        return texts.cron(self.expression.text)
-
-    @cached_property
-    def _of_day(self) -> Int64:
-        """The matching times of a day, ascending."""
-        if isinstance(self.expression, x.Clock):
-            parts = (self.expression.hour, self.expression.minute, self.expression.second)
-            hours, minutes, seconds = (
-                [part] if part is not None else list(whole)
-                for part, whole in zip(parts, (_ALL_HOURS, _ALL_MINUTES, _ALL_MINUTES), strict=True)
-            )
-        else:
-            hours, minutes, seconds = sorted(self._cron.hours), sorted(self._cron.minutes), [0]
-        grid = (
-            np.array(hours)[:, None, None] * 3600
-            + np.array(minutes)[:, None] * 60
-            + np.array(seconds)[None, None, :]
-        )
-        found: Int64 = grid.reshape(-1).astype(np.int64) * _SECOND
-        return found
 
 
 def _year_begins(year: int) -> int:

@@ -194,7 +194,10 @@ def without_own(book: Rulebook) -> Rulebook:
                 if _of_table(book, name)
             }
             events |= {new: replace(book.events[name], name=new) for name, new in seen.items()}
-            rules[rule.name] = replace(rule, pattern=_over(rule.pattern, seen))
+            per = {seen.get(event, event): names for event, names in rule.pattern.per.items()}
+            on = _renamed(rule.pattern.on, seen)
+            pattern = replace(rule.pattern, on=on, per=per, ignore_own=False)
+            rules[rule.name] = replace(rule, pattern=pattern)
     return replace(book, events=events, rules=rules)
 
 
@@ -203,12 +206,6 @@ def _of_table(book: Rulebook, name: str) -> bool:
     return isinstance(event, TableEvent) or (
         isinstance(event, SignalEvent) and event.from_table is not None
     )
-
-
-def _over(pattern: Pattern, seen: dict[str, str]) -> Pattern:
-    """The pattern over event types of other names."""
-    per = {seen.get(event, event): columns for event, columns in pattern.per.items()}
-    return replace(pattern, on=_renamed(pattern.on, seen), per=per, ignore_own=False)
 
 
 def _renamed(e: x.Expression, seen: dict[str, str]) -> x.Expression:

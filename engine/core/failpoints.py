@@ -64,11 +64,8 @@ def arm(text: str) -> None:
                 "write name=exit, name=raise, name=late or name=delay, with :3 behind it for the "
                 "third pass, x2 for two passes, comma separated",
             )
-        _arm(match["name"], match["kind"], int(match["nth"] or 1), int(match["times"] or 1))
-
-
-def _arm(name: str, kind: str, nth: int = 1, times: int = 1) -> None:
-    _armed[name] = _Armed(kind, nth - 1, times)
+        nth, times = int(match["nth"] or 1), int(match["times"] or 1)
+        _armed[match["name"]] = _Armed(match["kind"], nth - 1, times)
 
 
 def _pass(name: str) -> None:
@@ -78,7 +75,7 @@ def _pass(name: str) -> None:
     elif kind == "delay":
         _wait(DELAY_SECONDS)
     elif kind == "late" and name != COMMITTED:
-        _arm(COMMITTED, "raise")
+        _armed[COMMITTED] = _Armed("raise", 0, 1)
     elif kind is not None:
         raise FailpointError(f"failpoint {name}")
 

@@ -7,14 +7,13 @@ Every method is one transaction. What writes for an engine does so under its lea
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Control, Entry, Outcome
-from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.state import State, StoredBucket
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
@@ -37,33 +36,6 @@ class Unplaced:
 
     signals: tuple[Signal, ...] = ()
     left_out: int | None = None
-
-
-class Lease(Protocol):
-    """Who runs the rulebook: one engine at a time (G21)."""
-
-    def acquire(self, holder: str, seconds: int) -> int:
-        """Take the lease; returns its new epoch. `EngineError('lease-held')` if another holder's
-        lease has not expired, unless that is a process of this machine that has ended."""
-        ...
-
-    def renew(self, seconds: int, activity: Activity | None = None) -> None:
-        """Extend the lease, and store when the engine looked last."""
-        ...
-
-    def say(self, activity: Activity) -> None:
-        """Store what the engine does now, for `status`. A crash of the machine may lose it. Nothing
-        happens if the lease is lost."""
-        ...
-
-    def check(self) -> None:
-        """Raise `lease-lost` if the lease is not the engine's any more. Called before each
-        entry."""
-        ...
-
-    def release(self) -> None:
-        """Give the lease back. Nothing happens if it is lost."""
-        ...
 
 
 class Buckets(Protocol):
@@ -94,11 +66,6 @@ class Signals(Protocol):
     def arrivals(self, events: Collection[str]) -> Arrivals:
         """What waits for a plan, with the signals of these event types. An idle engine asks only
         this: one query, which also checks the lease."""
-        ...
-
-    def raise_signal(self, signal: Signal) -> bool:
-        """Insert a signal, unplaced. False if id and body were there already; `EngineError(
-        'signal-conflict')` if the id is there with another body (G4)."""
         ...
 
     def unplaced(self, events: Collection[str], watermark: int, limit: int) -> Unplaced:
@@ -204,10 +171,7 @@ class Retention(Protocol):
 
 
 class Ledger(Protocol):
-    """The state of one rulebook, for the engine that holds its lease."""
-
-    @property
-    def lease(self) -> Lease: ...
+    """The state of one rulebook, for the engine that holds its lease (`engine.store.lease`)."""
 
     @property
     def buckets(self) -> Buckets: ...
@@ -229,25 +193,3 @@ class Ledger(Protocol):
 
     @property
     def retention(self) -> Retention: ...
-
-
-class Store(Protocol):
-    """The durable state. One per database."""
-
-    @property
-    def id(self) -> str:
-        """Random id of this store (G20), part of every marker."""
-        ...
-
-    def of(self, rulebook: str, epoch: int = 0) -> Ledger:
-        """The ledger of a rulebook. `epoch`: of the engine's lease, 0 for who has none."""
-        ...
-
-    def last_entry(self) -> int:
-        """The last number of the store's sequence of entries."""
-        ...
-
-    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        """The app ids of entries by number, of all rulebooks. Empty for an entry that another
-        history passed. Purged entries are left out."""
-        ...

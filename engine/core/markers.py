@@ -32,11 +32,10 @@ class Marker:
 
 def parse_marker(app_id: str, number: int, committed_at: int | None) -> Marker | None:
     """A `txn` action as a marker, None if another program wrote it."""
-    parts = app_id.split("/", 3)
-    if len(parts) < 4 or parts[0] != _FIRST:
-        return None
-    _, store, rulebook, rule = parts
-    return Marker(store, rulebook, rule, number, committed_at)
+    match app_id.split("/", 3):
+        case [first, store, rulebook, rule] if first == _FIRST:
+            return Marker(store, rulebook, rule, number, committed_at)
+    return None
 
 
 @dataclass(frozen=True, slots=True)

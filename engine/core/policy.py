@@ -7,7 +7,7 @@ import ipaddress
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Any, Protocol
 
 from tidegate.engine.core.addresses import public
 from tidegate.engine.core.signing import SECRET_CHARACTERS_MIN
@@ -34,6 +34,11 @@ _WEBHOOK_HOST = k.by_form(
     ),
 )
 
+
+def _by_key(what: str) -> k.Kind:
+    return k.mapping(k.listing(s.text(what, r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name")
+
+
 _POLICY = k.record(
     "a policy",
     Key("functions", k.listing(s.text("a function", _DOTTED)), "SQL functions beside Spark's own"),
@@ -44,16 +49,8 @@ _POLICY = k.record(
         k.listing(s.choice(*UNMARKED)),
         "statements without a marker that rules with `at_least_once: true` may run",
     ),
-    Key(
-        "inbox_keys",
-        k.mapping(k.listing(s.text("a signal", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
-        "signals that each key may raise",
-    ),
-    Key(
-        "listen_keys",
-        k.mapping(k.listing(s.text("a name", r"[A-Za-z_]\w*"), 1), r"[\w-]+", "a key's name"),
-        "rules and signals that each key may wait for",
-    ),
+    Key("inbox_keys", _by_key("a signal"), "signals that each key may raise"),
+    Key("listen_keys", _by_key("a name"), "rules and signals that each key may wait for"),
     Key(
         "monitor_keys",
         k.listing(s.text("a key's name", r"[\w-]+"), 1),
@@ -106,29 +103,22 @@ def _read(text: str, path: str) -> Policy:
     top = _POLICY.read(node, report)
     if report.problems or not isinstance(top, Record):
         raise InputError(report.problems)
-    return Policy(
-        _names(top, "functions"),
-        _names(top, "python"),
-        dict(map(_webhook_host, top.get("webhook_hosts", ()))),
-        _names(top, "at_least_once"),
-        _keys(top, "inbox_keys"),
-        _keys(top, "listen_keys"),
-        _names(top, "monitor_keys"),
-    )
-
-
-def _names(top: Record, key: str) -> frozenset[str]:
-    return frozenset(top.get(key, ()))
+    names: dict[str, Any] = {
+        key: frozenset(top.get(key, ()))
+        for key in ("functions", "python", "at_least_once", "monitor_keys")
+    }
+    keys: dict[str, Any] = {
+        key: {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}
+        for key in ("inbox_keys", "listen_keys")
+    }
+    hosts = dict(map(_webhook_host, top.get("webhook_hosts", ())))
+    return Policy(webhook_hosts=hosts, **names, **keys)
 
 
 def _webhook_host(given: str | Record) -> tuple[str, bool]:
     if isinstance(given, str):
         return given, False
     return given.get("host"), given.get("private", False)
-
-
-def _keys(top: Record, key: str) -> Mapping[str, frozenset[str]]:
-    return {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}
 
 
 @dataclass(frozen=True, slots=True)

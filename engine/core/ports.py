@@ -25,7 +25,9 @@ from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
 
 AppIds = Callable[[Collection[int]], Mapping[int, str]]
-"""Looks up entries: see `engine.core.ledger.Store.app_ids`."""
+"""Looks up the app ids of entries by number, of all rulebooks of the store. Empty for an entry that
+another history passed: the marker at its number belongs to that history. Purged entries are left
+out."""
 
 
 class Clock(Protocol):

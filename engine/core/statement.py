@@ -93,6 +93,10 @@ _KINDS: Mapping[type[Statement], str] = {
     SwitchStatement: "switch",
     Question: "condition",
 }
+_STORED: Mapping[type[Statement], tuple[str, ...]] = {
+    SignalStatement: ("action", "event", "types", "fields", "group"),
+    WebhookStatement: ("url", "secret", "headers", "types", "fields", "group"),
+}
 
 
 def encode(statement: Statement) -> str:
@@ -100,22 +104,11 @@ def encode(statement: Statement) -> str:
     match statement:
         case SqlStatement(text) | Question(text):
             return text
-        case SignalStatement():
-            said: dict[str, Any] = {"action": statement.action, "event": statement.event}
-        case WebhookStatement():
-            said = {
-                "url": statement.url,
-                "secret": statement.secret,
-                "headers": dict(statement.headers),
-            }
         case SwitchStatement():
-            asked = "enable" if statement.enabled else "disable"
-            said = {"kind": asked, "rule": statement.rule}
-    if isinstance(statement, FieldsStatement):
-        for name in ("types", "fields"):
-            said[name] = dict(getattr(statement, name))
-        said["group"] = statement.group
-    return json.dumps(said)
+            said = {"kind": "enable" if statement.enabled else "disable", "rule": statement.rule}
+        case _:
+            said = {name: getattr(statement, name) for name in _STORED[type(statement)]}
+    return json.dumps(said, default=dict)
 
 
 def decode(kind: str, text: str, action: int, **of_sql: Any) -> Statement:
@@ -127,7 +120,5 @@ def decode(kind: str, text: str, action: int, **of_sql: Any) -> Statement:
     said = json.loads(text)
     if kind == "switch":
         return SwitchStatement(said["rule"], said["kind"] == "enable", action=action)
-    fields = said["fields"], said["types"], tuple(said["group"])
-    if kind == "signal":
-        return SignalStatement(*fields, said["event"], action=action)
-    return WebhookStatement(*fields, said["url"], said["secret"], said["headers"], action=action)
+    made = SignalStatement if kind == "signal" else WebhookStatement
+    return made(**said | {"group": tuple(said["group"]), "action": action})

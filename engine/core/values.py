@@ -510,12 +510,11 @@ class Firings:
         table = self.firings
         for name in ("condition", DAMPED):
             if name in decided.firings.column_names:
-                known = table.column_names
-                old = table[name] if name in known else pa.nulls(len(table), pa.string())
-                column = pc.if_else(pc.is_null(at), old, decided.firings[name].take(at))
-                table = table.drop_columns([name]) if name in known else table
-                place = known.index(name) if name in known else len(known)
-                table = table.add_column(place, name, column)
+                if name not in table.column_names:
+                    table = table.append_column(name, pa.nulls(len(table), pa.string()))
+                place, given = table.column_names.index(name), decided.firings[name].take(at)
+                column = pc.if_else(pc.is_null(at), table[name], given)
+                table = table.set_column(place, name, column)
         return replace(self, firings=table)
 
     def some(self, chosen: pa.Array | pa.ChunkedArray) -> Firings:

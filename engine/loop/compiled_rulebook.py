@@ -87,7 +87,15 @@ def compiled_for(compiled: CompiledRulebook, plan: Plan, prepare: Prepare) -> Co
     }
     if grown:
         schemas = {**compiled.schemas, **grown}
-        prepared = _prepared_anew(prepare, schemas, compiled, sorted(grown))
+        try:
+            prepared = prepare(schemas, compiled.rulebook.rules.keys())
+        except InputError as error:
+            names = ", ".join(f"`{name}`" for name in sorted(grown))
+            raise EngineError(
+                "schema-incompatible",
+                f"with the new columns of {names} the rulebook does not fit any more:\n{error}",
+                "change the rulebook and run again: the cursors stay before that commit",
+            ) from error
         capture = Capture(compiled.rulebook, prepared.needs)
         compiled = replace(compiled, schemas=schemas, prepared=prepared, capture=capture)
     if compiled.detector is None or plan.activations:
@@ -129,17 +137,3 @@ def without_edited(state: State, book: Rulebook, digests: Mapping[str, str]) -> 
         if name not in book.scripts or known.get(name) == digests.get(name)
     }
     return state if len(kept) == len(state.activations) else replace(state, activations=kept)
-
-
-def _prepared_anew(
-    prepare: Prepare, schemas: Mapping[str, str], compiled: CompiledRulebook, grown: list[str]
-) -> Prepared:
-    try:
-        return prepare(schemas, compiled.rulebook.rules.keys())
-    except InputError as error:
-        names = ", ".join(f"`{name}`" for name in grown)
-        raise EngineError(
-            "schema-incompatible",
-            f"with the new columns of {names} the rulebook does not fit any more:\n{error}",
-            "change the rulebook and run again: the cursors stay before that commit",
-        ) from error

@@ -28,7 +28,6 @@ class CurrentRules:
     damper: Damper
 
     def asked(self, entry: Entry, firings: Firings) -> Outcome:
-        """See `engine.act.executors.CurrentRules`."""
         rule = self.compiled.rulebook.rules.get(entry.rule)
         if rule is None:
             raise SinkError(f"rule {entry.rule} is not in the rulebook any more")
@@ -46,7 +45,6 @@ class CurrentRules:
         return replace(done(entry), successors=successors, firings=firings, answers=answers)
 
     def damped(self, outcome: Outcome) -> Outcome:
-        """See `engine.act.executors.CurrentRules`."""
         rule = self.compiled.rulebook.rules.get(outcome.entry.rule)
         if rule is None or outcome.firings is None or outcome.answers is None:
             return outcome
@@ -85,7 +83,6 @@ class CurrentRules:
         )
 
     def otherwise(self, entry: Entry) -> tuple[Entry, ...]:
-        """The entries of the alternative of the entry's rule, none if it has none any more."""
         statements = self.compiled.prepared.otherwise.get(entry.rule, ())
         depth_max = self.compiled.rulebook.settings.max_cascade_depth
         return alternative(
@@ -93,12 +90,9 @@ class CurrentRules:
         )
 
     def watched(self, rule: str) -> frozenset[str]:
-        """The events of the rule's action that some rule names, as `end_of pay`."""
         return self.compiled.watched.get(rule, frozenset())
 
     def renewed(self, entry: Entry) -> Entry | str:
-        """The entry that takes another one's place, with the present text of its action; or why
-        there is none."""
         rule = self.compiled.rulebook.rules.get(entry.rule)
         if rule is None:
             return f"rule {entry.rule} is not in the rulebook any more: skip entry {entry.number}"

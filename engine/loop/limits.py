@@ -30,8 +30,7 @@ def parked_by_limits(
     detector: Detector,
     parked: frozenset[str],
 ) -> tuple[Parked, ...]:
-    """The rules that a bucket parks, from the instant after it on. `parked`: those that are parked
-    already."""
+    """The rules that a bucket parks, from the instant after it on."""
     at = plan.watermark + 1
     often = too_often(fired, limits.firings_per_rule_per_minute_max, at, detector, parked)
     parked |= {one.rule for one in often}
@@ -66,7 +65,7 @@ def too_often(
     parked: Collection[str] = (),
 ) -> tuple[Parked, ...]:
     """The rules that fired more than `limit` times (0: no limit), and those that use them: parked
-    at `instant`. `parked`: those that are parked already."""
+    at `instant`."""
     counts = Counter[str]()
     for one in fired if limit else ():
         counts.update(one.counts)

@@ -15,7 +15,7 @@ from tidegate.engine.quarantine.quarantine import Quarantine
 
 @dataclass(frozen=True, slots=True)
 class WatchedConditions:
-    """Wraps `engine.core.ports.Conditions`.
+    """Implements `engine.core.ports.Conditions` by another one.
 
     Expressions without strikes are asked together. Suspects and queries are asked alone. If those
     asked together overrun their deadline, each gets a strike and is asked alone. Raises
@@ -27,7 +27,6 @@ class WatchedConditions:
     stopped: Callable[[], bool] = lambda: False
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        """See `engine.core.ports.Conditions`."""
         together: list[Question] = []
         alone: list[Question] = []
         for question in questions:
@@ -39,7 +38,6 @@ class WatchedConditions:
         return said
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
-        """See `engine.core.ports.Conditions`."""
         item = ", ".join(f"{table} version {v}" for table, v in sorted(pinned.items()))
         digest = text_digest(text)
         suspect = Suspect("sample", digest, digest, item, told=f"the sample `{text}`")

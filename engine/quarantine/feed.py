@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial, reduce
+from typing import Self
 
 import numpy as np
 import numpy.typing as npt
@@ -92,35 +93,46 @@ class WatchedFeed:
         if not texts:
             return self._plain(table, span, request)
         suspects = [self._where(text, table.name, item) for text in texts]
-        found = self._tried(suspects, lambda: self.feed.read(table, span, request))
+        found = self._together(suspects, lambda: self.feed.read(table, span, request))
         return self._carefully(table, span, request, texts) if found is None else found
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
-        """See `engine.core.ports.Feed.decide`."""
         suspects = [self._where(text, source, "") for text in dict.fromkeys(where.values())]
-        found = self._tried(suspects, lambda: self.feed.decide(rows, where, source))
+        found = self._together(suspects, lambda: self.feed.decide(rows, where, source))
         if found is not None:
             return found
         item = text_digest(",".join(map(str, np.sort(row_hash(rows)[:, 0]).tolist())))
-        asked = {name: self._asked(rows, text, source, item) for name, text in where.items()}
+        asked = {
+            name: _Asking(self, rows, text, source, item).asked() for name, text in where.items()
+        }
         self._forgive(where.values(), source, {item})
         return pa.table({k: v for name, one in asked.items() for k, v in one.columns(name).items()})
 
-    def _tried(self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]) -> pa.Table | None:
+    def _together(
+        self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]
+    ) -> pa.Table | None:
         """The result of a read with all texts at once; None if one of them is suspected, or
         fails."""
         check_going_on(self.stopped)
         if any(self.quarantine.of(one).suspected for one in suspects):
             return None
+        found = self.tried(suspects, read)
+        return None if isinstance(found, EngineError) else found
+
+    def tried(
+        self, suspects: Sequence[Suspect], read: Callable[[], pa.Table]
+    ) -> pa.Table | EngineError:
+        """The result of a read, or why it failed. The texts that it ran get a strike if it overran
+        its deadline. Raises EngineError for what no text is to blame for."""
         try:
             with self.quarantine.run(*suspects):
                 return read()
         except EngineError as error:
             if error.code not in _FAILED:
                 raise
-            if error.code == OVERRUN:
+            if error.code == OVERRUN and suspects:
                 self.quarantine.overran(suspects, error.message)
-        return None
+            return error
 
     def _plain(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """Read without any text of the rulebook. Its strikes count against the versions that it
@@ -131,20 +143,16 @@ class WatchedFeed:
         told = f"reading versions {span.first} to {span.last} of table `{table.name}`"
         suspect = Suspect("read", table.name, "", item, part=item, told=told)
         while (why := self.quarantine.refuses(suspect)) is None:
-            try:
-                with self.quarantine.run(suspect):
-                    found = self.feed.read(table, span, request)
-            except EngineError as error:
-                if error.code != OVERRUN:
-                    raise
-                self.quarantine.overran([suspect], error.message)
-            else:
+            found = self.tried([suspect], lambda: self.feed.read(table, span, request))
+            if not isinstance(found, EngineError):
                 self.quarantine.forgive(suspect)
                 return found
+            if found.code != OVERRUN:
+                raise found
         hint = (
             "give Spark's Java more memory (spark.driver.memory), raise statement_seconds_max, or "
+            "lower bucket_rows_max; start again"
         )
-        hint += "lower bucket_rows_max; start again"
         if not self.quarantine.of(suspect).deaths:
             self.quarantine.forgive(suspect)
             raise OutageError(OVERRUN, why, hint)
@@ -168,10 +176,10 @@ class WatchedFeed:
             one = span if span.snapshot else replace(span, first=version, last=version)
             rows = self._plain(table, one, plain)
             images, item = rows.select(names), _of_version(version)
-            asked = {
-                text: self._asked(images, text, table.name, item, partial(read, one, text))
-                for text in texts
-            }
+            asked: dict[str, _Asking] = {}
+            for text in texts:
+                asking = _Asking(self, images, text, table.name, item, partial(read, one, text))
+                asked[text] = asking.asked()
             found.append(_chosen(rows, request, asked))
         self._forgive(texts, table.name, {*map(_of_version, range(span.first, span.last + 1))})
         return pa.concat_tables(found, promote_options="default")
@@ -184,26 +192,13 @@ class WatchedFeed:
             if self.quarantine.given_up(suspect) is None and struck.isdisjoint(items):
                 self.quarantine.forgive(suspect)
 
-    def _asked(
-        self,
-        rows: pa.Table,
-        text: str,
-        source: str,
-        item: str,
-        read: Callable[[], pa.Table] | None = None,
-    ) -> _Verdicts:
-        """Ask a `where` of each of these rows. `read`: see `_Asking`."""
-        asking = _Asking(self, rows, text, source, item, read)
-        if rows.num_rows:
-            asking.ask(0, rows.num_rows)
-        return asking.verdicts
-
     def _where(self, text: str, source: str, item: str, part: str = "") -> Suspect:
         """A `where` as a suspect. `source`: a table, or `signal` and the name of one."""
         named = self._events.get((text, source), ())
         of = " of " + ", ".join(f"`{name}`" for name in named) if named else ""
         at = f", {item}" if item.startswith(_VERSION) else ""
-        told = f"`where: {shortened(text, 100)}`{of} ({_source_text(source)}{at})"
+        place = source if source.startswith("signal ") else f"table `{source}`"
+        told = f"`where: {shortened(text, 100)}`{of} ({place}{at})"
         return Suspect("where", source, text_digest(text), item, part, told)
 
 
@@ -211,31 +206,13 @@ def _of_version(version: int) -> str:
     return f"{_VERSION}{version}"
 
 
-def _source_text(source: str) -> str:
-    return source if source.startswith("signal ") else f"table `{source}`"
-
-
-@dataclass(slots=True)
-class _Verdicts:
-    """holds[n]: 1, 0, or -1 if row n could not be decided. why[n]: the reason why it could not,
-    None if the predicate just raised."""
-
-    holds: npt.NDArray[np.int8]
-    why: list[str | None]
-
-    def columns(self, name: str) -> dict[str, pa.Array]:
-        """The columns that a feed gives for the verdicts."""
-        undecided = self.holds < 0
-        found = {name: pa.array(self.holds == 1, mask=undecided)}
-        if any(self.why):
-            found[name + WHY] = pa.array(self.why, pa.string())
-        return found
-
-
 @dataclass(slots=True)
 class _Asking:
     """One `where`, asked of the rows of one version. `read` gives these rows, in any order, with
-    what the `where` says in the table: it may read columns that no row at hand has (variant)."""
+    what the `where` says in the table: it may read columns that no row at hand has (variant).
+
+    holds[n]: 1, 0, or -1 if row n could not be decided. why[n]: the reason why it could not, None
+    if the predicate just raised."""
 
     watched: WatchedFeed
     rows: pa.Table
@@ -243,14 +220,28 @@ class _Asking:
     source: str
     item: str
     read: Callable[[], pa.Table] | None = None
-    verdicts: _Verdicts = field(init=False)
+    holds: npt.NDArray[np.int8] = field(init=False)
+    why: list[str | None] = field(init=False)
     _order: Int64 = field(init=False)
     _failures: int = field(default=0, init=False)
 
     def __post_init__(self) -> None:
         count = self.rows.num_rows
         self._order = _by_hash(self.rows)
-        self.verdicts = _Verdicts(np.zeros(count, np.int8), [None] * count)
+        self.holds, self.why = np.zeros(count, np.int8), [None] * count
+
+    def asked(self) -> Self:
+        """Ask about all rows."""
+        if self.rows.num_rows:
+            self.ask(0, self.rows.num_rows)
+        return self
+
+    def columns(self, name: str) -> dict[str, pa.Array]:
+        """The columns that a feed gives for the verdicts."""
+        found = {name: pa.array(self.holds == 1, mask=self.holds < 0)}
+        if any(self.why):
+            found[name + WHY] = pa.array(self.why, pa.string())
+        return found
 
     def ask(self, first: int, last: int) -> None:
         """Ask about the rows first to last - 1, in order of their hashes."""
@@ -265,58 +256,38 @@ class _Asking:
         if known.deaths or known.overruns or known.count >= STRIKES_MAX:
             return self._parted(first, last, f"it {known.told}")
         index = self._order[first:last]
-        try:
-            with quarantine.run(suspect):
-                rows = self.rows.take(index)
-                said = self.watched.feed.decide(rows, {_ANSWER: self.text}, self.source)
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            if error.code == OVERRUN:
-                quarantine.overran([suspect], error.message)
-            self._failures += 1
-            if error.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
-                self._failures = FAILURES_MAX
-                if len(index) == self.rows.num_rows and self._answered_in_table(suspect):
-                    return None
-                return self._reject(first, last, error.message)
-            return self._parted(first, last, error.message)
-        self._take(index, said.column(_ANSWER))
-        return None
+        said = self._decided([suspect], self.rows.take(index))
+        if not isinstance(said, EngineError):
+            return self._take(index, said.column(_ANSWER))
+        self._failures += 1
+        if said.code != OVERRUN and self._failures == 1 and self._fails_of_no_row():
+            self._failures = FAILURES_MAX
+            if len(index) == self.rows.num_rows and self._answered_in_table(suspect):
+                return None
+            return self._reject(first, last, said.message)
+        return self._parted(first, last, said.message)
+
+    def _decided(self, suspects: Sequence[Suspect], rows: pa.Table) -> pa.Table | EngineError:
+        decide = self.watched.feed.decide
+        asked = {_ANSWER: self.text}
+        return self.watched.tried(suspects, lambda: decide(rows, asked, self.source))
 
     def _answered_in_table(self, suspect: Suspect) -> bool:
         """Ask with a read of the table instead of the rows at hand. Returns whether that worked.
         Answers go to rows by their hashes; equal rows may swap theirs."""
-        if self.read is None:
-            return False
-        try:
-            with self.watched.quarantine.run(suspect):
-                found = self.read()
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            if error.code == OVERRUN:
-                self.watched.quarantine.overran([suspect], error.message)
+        found = self.watched.tried([suspect], self.read) if self.read else None
+        if found is None or isinstance(found, EngineError):
             return False
         self._take(self._order, found.column(_ANSWER).take(_by_hash(found.drop_columns(_ANSWER))))
         return True
 
     def _take(self, index: Int64, answer: pa.ChunkedArray) -> None:
-        self.verdicts.holds[index] = np.where(
-            answer.is_null().to_numpy(), -1, answer.fill_null(False).to_numpy()
-        )
+        self.holds[index] = answer.cast(pa.int8()).fill_null(-1).to_numpy()
 
     def _fails_of_no_row(self) -> bool:
         """Whether the text fails even without rows, such as a bad constant pattern that Spark
         evaluates while it plans. Smaller slices are of no use then."""
-        try:
-            with self.watched.quarantine.run():
-                self.watched.feed.decide(self.rows.slice(0, 0), {_ANSWER: self.text}, self.source)
-        except EngineError as error:
-            if error.code not in _FAILED:
-                raise
-            return True
-        return False
+        return isinstance(self._decided([], self.rows.slice(0, 0)), EngineError)
 
     def _parted(self, first: int, last: int, why: str) -> None:
         """Ask about smaller slices. A single row is rejected."""
@@ -329,9 +300,9 @@ class _Asking:
 
     def _reject(self, first: int, last: int, why: str) -> None:
         index = self._order[first:last]
-        self.verdicts.holds[index] = -1
+        self.holds[index] = -1
         for at in index.tolist():
-            self.verdicts.why[at] = why
+            self.why[at] = why
 
 
 def _by_hash(rows: pa.Table) -> Int64:
@@ -357,7 +328,7 @@ def _bits(kind: pa.DataType) -> pa.DataType:
     return pa.list_(_bits(kind.value_type)) if pa.types.is_list(kind) else kind
 
 
-def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Verdicts]) -> pa.Table:
+def _chosen(rows: pa.Table, request: ReadRequest, asked: Mapping[str, _Asking]) -> pa.Table:
     """The rows that a request wants, with a column for each of its predicates."""
     marks = (KIND, VERSION, *((SAME_1, SAME_2) if request.same else ()))
     found = rows.select([*marks, *request.columns])

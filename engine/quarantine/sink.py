@@ -21,7 +21,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class WatchedSink:
-    """Wraps `engine.core.ports.Sink`.
+    """Implements `engine.core.ports.Sink` by another one.
 
     An entry with two strikes raises QuarantinedError and is not run any more. So does every entry
     of a text with `strikes_max` strikes.
@@ -31,23 +31,19 @@ class WatchedSink:
     quarantine: Quarantine
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        """See `engine.core.ports.Sink`."""
         self._watched(_action(entry), lambda: self.sink.run(entry, firings))
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
-        """See `engine.core.ports.Sink`."""
         return self._watched(_action(entry), lambda: self.sink.fields(entry, firings))
 
     def seal(self, entry: Entry) -> None:
-        """See `engine.core.ports.Sink`."""
         self._watched(_seal(entry), lambda: self.sink.seal(entry))
 
     def ready(self, targets: Collection[str]) -> None:
         self.sink.ready(targets)
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
-        """See `engine.core.ports.Sink`. An entry that has landed ran cleanly, whatever came
-        after."""
+        """An entry that has landed ran cleanly, whatever came after."""
         found = self.sink.fate(entry, firings)
         if found is Fate.EFFECT:
             self._forgive(_action(entry))

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -91,15 +89,3 @@ def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: b
     if dropped.any():
         table = table.append_column(DAMPED, kind_names(dropped))
     return Firings(rule, table, table_from_bytes(relation))
-
-
-def ids_to_bytes(ids: Iterable[str]) -> bytes:
-    """Hexadecimal ids as 16 bytes each."""
-    return b"".join(bytes.fromhex(i) for i in ids)
-
-
-def ids_from_bytes(data: bytes) -> tuple[str, ...]:
-    """The ids that `ids_to_bytes` was given."""
-    text = data.hex()
-    width = 2 * ID_BYTES
-    return tuple(text[at : at + width] for at in range(0, len(text), width))

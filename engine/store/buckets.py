@@ -27,11 +27,8 @@ from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.store.rule_states import disabled_rules, parked_rules
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
-
-STAGES = ("plan", "capture", "detect", "evaluate")  # those before the transaction
 
 
 class Buckets(Bound):
@@ -66,9 +63,9 @@ class Buckets(Bound):
         return numbered
 
     def acted(self, bucket: int, seconds: float) -> None:
-        one = (t.buckets.c.rulebook == self.rulebook) & (t.buckets.c.bucket == bucket)
+        one = sa.update(t.buckets).filter_by(rulebook=self.rulebook, bucket=bucket)
         with self.leased() as connection:
-            connection.execute(sa.update(t.buckets).where(one).values(seconds_act=seconds))
+            connection.execute(one.values(seconds_act=seconds))
             failpoint("acted.before")
 
     def last(self) -> int:
@@ -87,10 +84,10 @@ class Buckets(Bound):
 
     def cursor(self, table: str) -> int | None:
         """The last version of a table that was read."""
-        c = t.cursors.c
-        query = sa.select(c.version).where(c.rulebook == self.rulebook, c.table_name == table)
+        query = sa.select(t.cursors.c.version)
+        one = query.filter_by(rulebook=self.rulebook, table_name=table)
         with self.database.read() as connection:
-            return connection.execute(query).scalar_one_or_none()
+            return connection.execute(one).scalar_one_or_none()
 
 
 def _load(connection: sa.Connection, rulebook: str) -> State:
@@ -117,8 +114,8 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
                 for row in _rows(connection, t.carried, rulebook)
             }
         ),
-        parked=parked_rules(connection, rulebook),
-        disabled=disabled_rules(connection, rulebook),
+        parked=rule_states.rules_in(connection, t.parked, rulebook),
+        disabled=rule_states.rules_in(connection, t.disabled, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
         begun_at=connection.execute(first).scalar_one_or_none(),
     )
@@ -145,17 +142,14 @@ def _insert_bucket(connection: sa.Connection, taken: StoredBucket) -> None:
         "entry_count": len(taken.entries),
         "rejected_count": len(taken.rejected),
     }
+    own = ("rulebook", "bucket", "watermark_before", "watermark", "now")
     connection.execute(
         sa.insert(t.buckets).values(
-            rulebook=plan.rulebook,
-            bucket=plan.bucket,
-            watermark_before=plan.watermark_before,
-            watermark=plan.watermark,
-            now=plan.now,
+            **{name: getattr(plan, name) for name in own},
             plan=plan_to_text(plan),
             version=versions.running(connection, plan.rulebook),
             **counts,
-            **{f"seconds_{stage}": taken.seconds.get(stage) for stage in STAGES},
+            **{f"seconds_{stage}": taken.seconds.get(stage) for stage in t.STAGES[:-1]},
         )
     )
     add_up(connection, t.totals, {"rulebook": plan.rulebook}, counts)
@@ -181,8 +175,8 @@ def _forget_replaced(connection: sa.Connection, plan: Plan) -> None:
     for span in plan.ranges:
         follows = (span.cursor.table_id, span.first)
         if expected.get(span.table, follows) != follows:
-            of_table = (t.commits.c.rulebook == plan.rulebook, t.commits.c.table_name == span.table)
-            connection.execute(sa.delete(t.commits).where(*of_table))
+            of_table = {"rulebook": plan.rulebook, "table_name": span.table}
+            connection.execute(sa.delete(t.commits).filter_by(**of_table))
 
 
 def _insert_commits(connection: sa.Connection, plan: Plan) -> None:
@@ -217,19 +211,16 @@ def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
     """
     plan, digests = taken.plan, taken.digests
     old = {row.rule: row for row in _rows(connection, t.activations, plan.rulebook)}
+    instants = {**{rule: row.instant for rule, row in old.items()}, **plan.activations}
     rows = []
     for rule, digest in digests.items():
-        if rule in plan.activations:
-            instant = plan.activations[rule]
-        elif rule in old:
-            instant = old[rule].instant
-        else:
+        if rule not in instants:
             raise ValueError(f"rule {rule!r} is active without an activation")
         load = taken.loads.get(rule, Load())
         row = {
             "rulebook": plan.rulebook,
             "rule": rule,
-            "instant": instant,
+            "instant": instants[rule],
             "digest": digest,
             "carried_instances": load.instances,
             "carried_keys": load.keys,

@@ -70,5 +70,5 @@ def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
 
 def answer(connection: sa.Connection, rulebook: str, control: int, text: str) -> None:
     """Store what came of a request."""
-    one = (controls.c.rulebook == rulebook) & (controls.c.id == control)
-    connection.execute(sa.update(controls).where(one).values(answer=text))
+    one = sa.update(controls).filter_by(rulebook=rulebook, id=control)
+    connection.execute(one.values(answer=text))

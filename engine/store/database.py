@@ -21,6 +21,7 @@ from sqlalchemy.exc import DBAPIError
 
 from tidegate.engine.core.failpoints import COMMITTED, failpoint
 from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.text import json_text
 from tidegate.engine.store.address import parse_url, redacted, without_secrets
 from tidegate.rules.errors import EngineError
 
@@ -48,12 +49,11 @@ class Database:
         self.url = parse_url(url)
         self.shown = redacted(self.url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
+        waits = {"timeout": BUSY_SECONDS} if self.is_sqlite else {"connect_timeout": 10}
         try:
             engine = sa.create_engine(
                 self.url,
-                connect_args={"timeout": BUSY_SECONDS}
-                if self.is_sqlite
-                else {"connect_timeout": 10},
+                connect_args=waits,
                 pool_pre_ping=not self.is_sqlite,  # a server may have been restarted meanwhile
             )
         except ModuleNotFoundError as error:
@@ -153,6 +153,17 @@ def server_now(connection: sa.Connection) -> int:
         return time.time_ns() // 1000
     seconds = sa.func.extract("epoch", sa.func.clock_timestamp())
     return int(connection.execute(sa.select(seconds * 1_000_000)).scalar_one())
+
+
+def mappings(
+    connection: sa.Connection, query: sa.Select[*tuple[Any, ...]], *times: str
+) -> list[dict[str, Any]]:
+    """The rows of a query by column, as JSON writers take them: they refuse SQLAlchemy's kind of
+    str. `times`: the columns that are shown as ISO 8601."""
+    return [
+        {str(n): json_text.instant(v) if n in times else v for n, v in row._mapping.items()}
+        for row in connection.execute(query)
+    ]
 
 
 def insert_new(connection: sa.Connection, table: sa.Table, row: Mapping[str, Any]) -> bool:

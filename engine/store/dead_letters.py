@@ -10,7 +10,7 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import ID_BYTES, through_count
+from tidegate.engine.store.blobs import through_count
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import DEAD, HELD, to_entry
 from tidegate.engine.store.status import entry_commands
@@ -57,6 +57,6 @@ def _shown(row: sa.Row[Any], rules: Collection[str]) -> dict[str, Any]:
 def _firings(row: sa.Row[Any]) -> int | None:
     """How many firings the entry is for; None if they are purged."""
     if row.firing_ids is not None:
-        return len(row.firing_ids) // ID_BYTES
+        return len(row.firing_ids)
     count: int | None = row.firing_count
     return count if count is None or row.kind == "condition" else through_count(row.outcomes, count)

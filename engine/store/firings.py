@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import heapq
 import itertools
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -14,13 +14,12 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.parameters import ENGINE_COLUMNS
 from tidegate.engine.core.text import json_text
-from tidegate.engine.core.text.times import python_values
-from tidegate.engine.core.values import DAMPED, Firings
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import DAMPED, FOREVER, Firings
 from tidegate.engine.store import id_runs, totals
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import firings_from_columns, ids_from_bytes
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.outbox import to_entry
+from tidegate.engine.store.outbox import stored_firings, to_entry
 from tidegate.engine.store.status import entry_commands
 from tidegate.rules.errors import EngineError
 
@@ -28,30 +27,16 @@ _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000
 
 
-@dataclass(frozen=True, slots=True)
-class _Entry:
-    """An outbox entry as it is shown. `firing_ids`: the firings that it is for, None: all that
-    held."""
-
-    firing_ids: frozenset[str] | None
-    shows: dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class _Bucket:
-    """A bucket and when it was planned: the time at which its firings fired."""
-
-    number: int
-    at: str | None
-
-
-@dataclass(frozen=True, slots=True)
-class _Cut:
+class _Cut(NamedTuple):
     """The firing before which a listing ends."""
 
     bucket: int
     rule: str
     firing_id: str
+
+
+_Entry = tuple[tuple[str, ...] | None, dict[str, Any]]
+"""The firings that an outbox entry is for, None: all that held; and how it is shown."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,13 +94,9 @@ class StoredFirings(Bound):
             skipped = begin[1] if row.bucket == begin[0] else 0
             if skipped >= row.firing_count:
                 continue
-            with self.database.read() as connection:
-                bucket = self._bucket(connection, row.bucket)
-                payloads = self._payloads(connection, row.bucket, [rule])
-                entries = self._entries(connection, row.bucket).get(rule, [])
-            for fired in payloads:
-                left = len(fired) - skipped
-                found = _of_rule(bucket, fired, entries, None, left)
+            shared, stored = self._stored(row.bucket, [rule])
+            for fired, entries in stored:
+                found = _of_rule(shared, fired, entries, None, len(fired) - skipped)
                 for number, (_, firing) in enumerate(found, skipped + 1):
                     yield row.bucket, number, firing
 
@@ -129,21 +110,19 @@ class StoredFirings(Bound):
         """An entry with its statement, the whole error, and its firings; None if there is none, or
         it was purged."""
         names = ("number", "rule", "bucket", "kind", "target", "state", "fate", "attempts", "error")
-        c = t.outbox.c
+        query = sa.select(t.outbox).filter_by(rulebook=self.rulebook, number=number)
         with self.database.read() as connection:
-            row = connection.execute(
-                sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
-            ).one_or_none()
+            row = connection.execute(query).one_or_none()
             if row is None:
                 return None
-            bucket = self._bucket(connection, row.bucket)
-            payloads = self._payloads(connection, row.bucket, [row.rule])
-        entry = _Entry(_ids(row, payloads), {"number": number})
+            shared = self._shared(connection, row.bucket)
+            payloads = stored_firings(connection, self.rulebook, row.bucket, [row.rule])
+        entry = (_ids(row, payloads), {"number": number})
         shown = {name: row._mapping[name] for name in names}
         listed = [
             {name: value for name, value in firing.items() if name != "entries"}
             for fired in payloads
-            for _, firing in _of_rule(bucket, fired, [entry], None, None)
+            for _, firing in _of_rule(shared, fired, [entry], None, None)
             if firing["entries"]
         ]
         return {
@@ -174,20 +153,17 @@ class StoredFirings(Bound):
         key = sa.tuple_(c.bucket, c.rule)
         order = [c.bucket.desc(), c.rule.desc()] if newest_first else [c.bucket, c.rule]
         page_rows = min(wanted.limit or PAGE_ROWS, PAGE_ROWS)
-        last = None
+        query = ordered = self._query(wanted).order_by(*order).limit(page_rows)
         while True:
             with self.database.read() as connection:
-                query = self._query(connection, wanted)
-                if last is not None:
-                    end = sa.tuple_(last.bucket, last.rule)
-                    query = query.where(key < end if newest_first else key > end)
-                rows = connection.execute(query.order_by(*order).limit(page_rows)).all()
+                rows = connection.execute(query).all()
             yield from rows
             if len(rows) < page_rows:
                 return
-            last = rows[-1]
+            end = sa.tuple_(rows[-1].bucket, rows[-1].rule)
+            query = ordered.where(key < end if newest_first else key > end)
 
-    def _query(self, connection: sa.Connection, wanted: _Wanted) -> sa.Select[int, str, int]:
+    def _query(self, wanted: _Wanted) -> sa.Select[int, str, int]:
         c = t.firings.c
         query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == self.rulebook)
         if wanted.rule is not None:
@@ -198,52 +174,43 @@ class StoredFirings(Bound):
             query = query.where(c.bucket >= wanted.behind)
         if wanted.until is not None:
             query = query.where(c.first_detected_at <= wanted.until)
-        if wanted.since is None:
-            return query
-        later = sa.select(sa.func.min(c.bucket)).where(
-            c.rulebook == self.rulebook, c.last_detected_at >= wanted.since
-        )
-        first = connection.execute(later).scalar_one_or_none()
-        return query.where(sa.false() if first is None else c.bucket >= first)
+        if wanted.since is not None:
+            first = sa.select(sa.func.min(c.bucket)).correlate(None)
+            first = first.where(c.rulebook == self.rulebook, c.last_detected_at >= wanted.since)
+            query = query.where(c.bucket >= first.scalar_subquery())
+        return query
 
     def _of_bucket(self, bucket: int, rules: set[str], wanted: _Wanted) -> Iterator[dict[str, Any]]:
         cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
-        with self.database.read() as connection:
-            looked = rules | {cut.rule} if cut else rules
-            taken = self._bucket(connection, bucket)
-            payloads = self._payloads(connection, bucket, looked)
-            entries = self._entries(connection, bucket)
+        shared, stored = self._stored(bucket, rules | {cut.rule} if cut else rules)
         whole = cut is not None or wanted.match is not None or wanted.until is not None
         limit = None if whole else wanted.limit
-        streams = [
-            _of_rule(taken, fired, entries.get(fired.rule, []), wanted.since, limit)
-            for fired in payloads
-        ]
-        merged: Iterable[tuple[int, dict[str, Any]]]
+        streams = (_of_rule(shared, *of_rule, wanted.since, limit) for of_rule in stored)
         merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
-        if wanted.until is not None:
-            last = wanted.until
-            merged = itertools.takewhile(lambda timed: timed[0] <= last, merged)
-        firings = (firing for _, firing in merged)
+        last = FOREVER if wanted.until is None else wanted.until
+        until = itertools.takewhile(lambda timed: timed[0] <= last, merged)
+        firings = (firing for _, firing in until)
         if cut is not None:
             end = cut.firing_id
             earlier = itertools.takewhile(lambda firing: firing["firing_id"] != end, firings)
             firings = (firing for firing in earlier if firing["rule"] in rules)
         return firings if wanted.match is None else filter(wanted.match, firings)
 
-    def _bucket(self, connection: sa.Connection, bucket: int) -> _Bucket:
-        c = t.buckets.c
-        query = sa.select(c.now).where(c.rulebook == self.rulebook, c.bucket == bucket)
-        return _Bucket(bucket, json_text.instant(connection.execute(query).scalar_one_or_none()))
+    def _stored(
+        self, bucket: int, rules: Collection[str]
+    ) -> tuple[dict[str, Any], list[tuple[Firings, list[_Entry]]]]:
+        """What the firings of a bucket share; and those of each rule, with the rule's entries."""
+        with self.database.read() as connection:
+            shared = self._shared(connection, bucket)
+            payloads = stored_firings(connection, self.rulebook, bucket, rules)
+            entries = self._entries(connection, bucket)
+        return shared, [(fired, entries.get(fired.rule, [])) for fired in payloads]
 
-    def _payloads(
-        self, connection: sa.Connection, bucket: int, rules: Collection[str]
-    ) -> list[Firings]:
-        c = t.firings.c
-        query = sa.select(c.rule, c.firings, c.outcomes, c.relation).where(
-            c.rulebook == self.rulebook, c.bucket == bucket, c.rule.in_(rules)
-        )
-        return [firings_from_columns(*row) for row in connection.execute(query)]
+    def _shared(self, connection: sa.Connection, bucket: int) -> dict[str, Any]:
+        """The bucket, and when it was planned: the time at which its firings fired."""
+        query = sa.select(t.buckets.c.now).filter_by(rulebook=self.rulebook, bucket=bucket)
+        at = connection.execute(query).scalar_one_or_none()
+        return {"bucket": bucket, "fired_at": json_text.instant(at)}
 
     def _entries(self, connection: sa.Connection, bucket: int) -> dict[str, list[_Entry]]:
         c = t.outbox.c
@@ -251,9 +218,8 @@ class StoredFirings(Bound):
         query = query.where(c.rulebook == self.rulebook, c.bucket == bucket).order_by(c.number)
         found: dict[str, list[_Entry]] = {}
         for row in connection.execute(query):
-            ids = None if row.firing_ids is None else frozenset(ids_from_bytes(row.firing_ids))
             shows = {name: row._mapping[name] for name in ("number", "state", "attempts", "error")}
-            found.setdefault(row.rule, []).append(_Entry(ids, shows))
+            found.setdefault(row.rule, []).append((row.firing_ids, shows))
         return found
 
     def _cut(self, digits: str) -> _Cut:
@@ -269,31 +235,30 @@ class StoredFirings(Bound):
         return _Cut(*place, known[0])
 
 
-def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> frozenset[str] | None:
+def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> tuple[str, ...] | None:
     """The ids of the firings that an entry is for, None: all that held. A condition is for all
     firings, whether they held or not."""
-    if row.firing_ids is not None:
-        return frozenset(ids_from_bytes(row.firing_ids))
-    if row.kind == "condition":
-        return frozenset(found for fired in payloads for found in fired.hex_ids().to_pylist())
-    return None
+    ids: tuple[str, ...] | None = row.firing_ids
+    if ids is None and row.kind == "condition":
+        return tuple(found for fired in payloads for found in fired.hex_ids().to_pylist())
+    return ids
 
 
 def _of_rule(
-    bucket: _Bucket,
+    shared: Mapping[str, Any],
     fired: Firings,
     entries: Sequence[_Entry],
     since: int | None,
     limit: int | None,
 ) -> Iterator[tuple[int, dict[str, Any]]]:
     """A rule's firings as (end, firing) in detection order: the last `limit`."""
-    for_all = [entry.shows for entry in entries if entry.firing_ids is None]
+    for_all = [shows for firing_ids, shows in entries if firing_ids is None]
     for_some: dict[str, list[dict[str, Any]]] = {}
-    for entry in entries:
-        for firing_id in entry.firing_ids or ():
-            for_some.setdefault(firing_id, []).append(entry.shows)
+    for firing_ids, shows in entries:
+        for firing_id in firing_ids or ():
+            for_some.setdefault(firing_id, []).append(shows)
     for chunk, constituents in _chunks(fired, limit):
-        keys = _objects(chunk.select(fired.key_names))
+        keys = list(map(json_text.value, python_rows(chunk.select(fired.key_names))))
         ends = chunk["detected_at"].cast(pa.int64()).to_pylist()
         starts = chunk["started_at"].cast(pa.int64()).to_pylist()
         ids = [found.hex() for found in chunk["firing_id"].to_pylist()]
@@ -314,8 +279,7 @@ def _of_rule(
                     "end": json_text.instant(end),
                     "constituents": constituents[n],
                     "firing_id": ids[n],
-                    "bucket": bucket.number,
-                    "fired_at": bucket.at,
+                    **shared,
                     "condition": conditions[n],
                     **({DAMPED: dropped[n]} if dropped[n] else {}),
                     "depth": depths[n],
@@ -351,7 +315,7 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
     names = [n for n in relation.column_names if n not in ENGINE_COLUMNS and n not in spans]
     events = relation["event_type"].to_pylist()
     times = relation["occurred_at"].cast(pa.int64()).to_pylist()
-    parameters = _objects(relation.select(names))
+    parameters = map(json_text.value, python_rows(relation.select(names)))
     return [
         {
             "event": event,
@@ -360,12 +324,3 @@ def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
         }
         for event, time, row in zip(events, times, parameters, strict=True)
     ]
-
-
-def _objects(table: pa.Table) -> list[Mapping[str, Any]]:
-    """Rows as they are printed."""
-    columns = {
-        name: [json_text.value(found) for found in python_values(table[name])]
-        for name in table.column_names
-    }
-    return [{name: column[n] for name, column in columns.items()} for n in range(table.num_rows)]

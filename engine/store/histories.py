@@ -20,8 +20,7 @@ class Histories(Bound):
 
     def stores(self) -> frozenset[str]:
         """Ids of stores, other than its own, whose markers are known."""
-        c = t.known_stores.c
-        query = sa.select(c.store_id).where(c.rulebook == self.rulebook)
+        query = sa.select(t.known_stores.c.store_id).filter_by(rulebook=self.rulebook)
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
 

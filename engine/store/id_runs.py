@@ -75,8 +75,8 @@ def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int,
     wanted = bytes.fromhex(firing_id)
     c = t.firing_ids.c
     for run, first_id in _pieces(connection, rulebook, wanted):
-        one = (c.rulebook == rulebook) & (c.run == run) & (c.first_id == first_id)
-        piece = connection.execute(sa.select(c.ids, c.places).where(one)).one()
+        query = sa.select(c.ids, c.places).filter_by(rulebook=rulebook, run=run, first_id=first_id)
+        piece = connection.execute(query).one()
         ids = np.frombuffer(piece.ids, f"V{ID_BYTES}")
         for number in np.flatnonzero(ids == np.void(wanted)):  # none: it lies across two ids
             place = _places(piece.places, len(ids))[number]
@@ -158,9 +158,8 @@ def _delete(connection: sa.Connection, rulebook: str, first: int, last: int) -> 
 
 
 def _rule(connection: sa.Connection, rulebook: str, bucket: int, ordinal: int) -> str | None:
-    f = t.firings.c
-    query = sa.select(f.rule).where(f.rulebook == rulebook, f.bucket == bucket)
-    return connection.execute(query.where(f.ordinal == ordinal)).scalar_one_or_none()
+    one = {"rulebook": rulebook, "bucket": bucket, "ordinal": ordinal}
+    return connection.execute(sa.select(t.firings.c.rule).filter_by(**one)).scalar_one_or_none()
 
 
 def _values(ids: pa.ChunkedArray) -> Ids:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from datetime import UTC, datetime
 from typing import Any
 
@@ -18,11 +19,12 @@ from tidegate.rules.errors import EngineError
 
 
 class Lease(Bound):
-    """Implements `engine.core.ledger.Lease`."""
+    """Who runs the rulebook. The methods of an engine do nothing, or raise `EngineError(
+    'lease-lost')`, once the lease has another epoch."""
 
     def acquire(self, holder: str, seconds: int) -> int:
         """Take the lease if it is free, expired, or its holder's process has ended. Returns the new
-        epoch.
+        epoch. Raises `EngineError('lease-held')`.
 
         The texts that the last engine had begun in Spark are suspects if they may have ended its
         process (G13). They are forgotten if that engine gave the lease back, still runs, or was
@@ -42,7 +44,7 @@ class Lease(Bound):
                 "alive_at": now,
                 **_said(Activity(STARTING), now),
             }
-            connection.execute(sa.update(leases).where(self._mine).values(values))
+            connection.execute(sa.update(leases).filter_by(rulebook=self.rulebook).values(values))
             if not held.expires_at or held.state == STOPPING or is_alive(held.holder):
                 forget_begun(connection, self.rulebook)
             _leave_out(connection, self.rulebook, now - held.alive_at)
@@ -50,26 +52,29 @@ class Lease(Bound):
         return int(held.epoch) + 1
 
     def renew(self, seconds: int, activity: Activity | None = None) -> None:
+        """Extend the lease, and store when the engine looked last."""
         with self.leased() as connection:
             now = server_now(connection)
             looked = {} if activity is None else _looked(activity)
             values = {"expires_at": now + seconds * 1_000_000, "alive_at": now, **looked}
-            connection.execute(sa.update(leases).where(self._mine).values(values))
+            connection.execute(sa.update(leases).filter_by(rulebook=self.rulebook).values(values))
             failpoint("lease.renewed")
 
     def say(self, activity: Activity) -> None:
+        """Store what the engine does now, for `status`. A crash of the machine may lose it."""
         with self.database.write(durable=False) as connection:
-            values = _said(activity, server_now(connection))
-            connection.execute(sa.update(leases).where(self._ours).values(values))
+            self._set(connection, _said(activity, server_now(connection)))
 
     def check(self) -> None:
+        """Raise `lease-lost` if the lease is not the engine's any more. Called before each
+        entry."""
         with self.database.read() as connection:
             self.check_lease(connection, until_commit=False)
 
     def release(self) -> None:
+        """Give the lease back."""
         with self.database.write() as connection:
-            values = {"expires_at": 0, "alive_at": server_now(connection)}
-            connection.execute(sa.update(leases).where(self._ours).values(values))
+            self._set(connection, {"expires_at": 0, "alive_at": server_now(connection)})
 
     def holder(self) -> str | None:
         """Who holds the lease; None if it is free, expired, or its holder's process has ended."""
@@ -80,17 +85,13 @@ class Lease(Bound):
         """Store why the engine stopped (G7); None once it runs again. Only the lease's last holder
         may say so."""
         with self.leased() as connection:
-            named = rulebooks.c.name == self.rulebook
-            connection.execute(sa.update(rulebooks).where(named).values(stopped=reason))
+            named = sa.update(rulebooks).filter_by(name=self.rulebook)
+            connection.execute(named.values(stopped=reason))
 
-    @property
-    def _mine(self) -> sa.ColumnElement[bool]:
-        return leases.c.rulebook == self.rulebook
-
-    @property
-    def _ours(self) -> sa.ColumnElement[bool]:
-        """The lease, unless another engine has taken it."""
-        return self._mine & (leases.c.epoch == self.epoch)
+    def _set(self, connection: sa.Connection, values: Mapping[str, Any]) -> None:
+        """Change the lease, unless another engine has taken it."""
+        ours = sa.update(leases).filter_by(rulebook=self.rulebook, epoch=self.epoch)
+        connection.execute(ours.values(values))
 
 
 def _held(rulebook: str, held: sa.Row[str, int, int, int, str]) -> EngineError:
@@ -140,6 +141,6 @@ def holder_of(connection: sa.Connection, rulebook: str) -> str | None:
 
 
 def _row(rulebook: str) -> sa.Select[str, int, int, int, str]:
-    where = leases.c.rulebook == rulebook
     c = leases.c
-    return sa.select(c.holder, c.epoch, c.expires_at, c.alive_at, c.state).where(where)
+    query = sa.select(c.holder, c.epoch, c.expires_at, c.alive_at, c.state)
+    return query.filter_by(rulebook=rulebook)

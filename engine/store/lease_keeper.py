@@ -8,10 +8,10 @@ import time
 from collections.abc import Callable
 from typing import Self
 
-from tidegate.engine.core.ledger import Store
 from tidegate.engine.core.lifecycle import STARTING, Activity
 from tidegate.engine.core.text.logs import thread_of
 from tidegate.engine.store.holder import this_holder
+from tidegate.engine.store.sqlstore import SqlStore
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
@@ -38,10 +38,10 @@ class LeaseKeeper:
 
     def __init__(
         self,
-        store: Store,
+        store: SqlStore,
         rulebook: str,
         seconds: int,
-        on_loss: Callable[[EngineError], None] | None = None,
+        on_loss: Callable[[EngineError], None] = lambda _: None,
         *,
         wait_seconds: float = 0,
         given_up: threading.Event | None = None,
@@ -157,22 +157,14 @@ class LeaseKeeper:
                 self._lease.renew(self.seconds, self._activity)
                 self._renewed, doubted = begun, False
             except Exception as failure:  # whatever it is, the lease must not run out unnoticed
-                error = _as_known(failure)
+                error = failure
+                if not isinstance(error, EngineError):
+                    error = EngineError("store-failed", f"{type(failure).__name__}: {failure}")
                 if error.code == "lease-lost":
                     self.lost = error
-                    self._stop_work(error)
+                    self._on_loss(error)
                     return
                 log.warning("the lease was not renewed, trying again: %s", error.message)
                 if begun - self._renewed >= self.seconds and not doubted:
                     doubted = True
-                    self._stop_work(error)
-
-    def _stop_work(self, error: EngineError) -> None:
-        if self._on_loss is not None:
-            self._on_loss(error)
-
-
-def _as_known(error: Exception) -> EngineError:
-    if isinstance(error, EngineError):
-        return error
-    return EngineError("store-failed", f"{type(error).__name__}: {error}")
+                    self._on_loss(error)

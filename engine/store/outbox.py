@@ -16,13 +16,7 @@ from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Firings, Plan, Signal
 from tidegate.engine.store import controls, damping, id_runs, signals, totals, versions
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import (
-    firings_from_columns,
-    firings_to_columns,
-    ids_from_bytes,
-    ids_to_bytes,
-    outcomes_to_bytes,
-)
+from tidegate.engine.store.blobs import firings_from_columns, firings_to_columns, outcomes_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
 from tidegate.rules.errors import EngineError
@@ -32,6 +26,16 @@ SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # these never change again
 SHOWN_MAX = 100
+_SAME = (  # of an entry and of its row
+    "number",
+    "bucket",
+    "rule",
+    "firing_ids",
+    "depth",
+    "app_id",
+    "target_version",
+    "otherwise_at",
+)
 
 
 class Outbox(Bound):
@@ -47,8 +51,7 @@ class Outbox(Bound):
         return tuple(map(to_entry, rows))
 
     def entry(self, number: int) -> Entry | None:
-        c = t.outbox.c
-        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.number == number)
+        query = sa.select(t.outbox).filter_by(rulebook=self.rulebook, number=number)
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else to_entry(row)
@@ -91,16 +94,10 @@ class Outbox(Bound):
         """
         c, entry = t.outbox.c, outcome.entry
         same = (c.number == entry.number) & (c.rulebook == self.rulebook) & c.state.not_in(FINISHED)
-        narrowed = outcome.firing_ids and {"firing_ids": ids_to_bytes(outcome.firing_ids)}
-        changed = connection.execute(
-            sa.update(t.outbox)
-            .where(same)
-            .values(
-                **asdict(outcome.progress),
-                **(narrowed or {}),
-            )
-        ).rowcount
-        if not changed:
+        values = asdict(outcome.progress)
+        if outcome.firing_ids:
+            values["firing_ids"] = outcome.firing_ids
+        if not connection.execute(sa.update(t.outbox).where(same).values(values)).rowcount:
             return ()
         if outcome.state == DONE:
             signals.raise_by_entry(connection, self.rulebook, entry, outcome.signals)
@@ -126,55 +123,46 @@ class Outbox(Bound):
     ) -> tuple[Entry, ...]:
         """Store an alternative for the entry's firings that have had none. Other statements of the
         rule may be for other sets of firings, so some may have had theirs already."""
-        timed = self._same_set(entry) & t.outbox.c.otherwise_at.is_not(None)
+        c = t.outbox.c
+        timed = self._of_branch(entry) & (c.firing_ids == entry.firing_ids)
+        timed &= c.otherwise_at.is_not(None)
         stopped = sa.update(t.outbox).where(timed).values(otherwise_at=None)
         if not connection.execute(stopped).rowcount or not made:
             return ()
-        c = t.outbox.c
         before = sa.select(c.firing_ids).where(self._of_rule(entry), c.alternative == 1).distinct()
         sets = [*connection.execute(before).scalars()]
         ids = entry.firing_ids
         if sets:
             if None in sets:
                 return ()
-            over = {one for some in sets for one in ids_from_bytes(some)}
-            own = ids or self._held_ids(connection, entry)
-            ids = tuple(one for one in own if one not in over)
+            over = set().union(*sets)
+            if not ids:
+                held = self._firings(connection, entry.bucket, entry.rule).acted_on
+                ids = tuple(held.hex_ids().to_pylist())
+            ids = tuple(one for one in ids if one not in over)
             if not ids:
                 return ()
         some_only = [replace(one, firing_ids=ids) for one in made]
         return insert_entries(connection, self.rulebook, entry.bucket, some_only)
 
     def _firings(self, connection: sa.Connection, bucket: int, rule: str) -> Firings:
-        c = t.firings.c
-        row = connection.execute(
-            sa.select(c.firings, c.outcomes, c.relation).where(
-                c.rulebook == self.rulebook, c.bucket == bucket, c.rule == rule
-            )
-        ).one_or_none()
-        if row is None:
+        found = stored_firings(connection, self.rulebook, bucket, [rule])
+        if not found:
             raise EngineError(
                 "firings-gone",
                 f"rule {rule!r} of {self.rulebook!r} has no stored firings in bucket {bucket}",
                 "firings are kept for firings_retention_days after they are done",
             )
-        return firings_from_columns(rule, *row)
-
-    def _held_ids(self, connection: sa.Connection, entry: Entry) -> tuple[str, ...]:
-        """The firings of an entry's rule and bucket that are acted on."""
-        fired = self._firings(connection, entry.bucket, entry.rule)
-        return tuple(fired.acted_on.hex_ids().to_pylist())
+        return found[0]
 
     def _decide(self, connection: sa.Connection, entry: Entry, decided: Firings) -> None:
         """Store the outcomes of an entry's firings. These may be only some of the bucket's."""
         if entry.firing_ids is not None:
             whole = self._firings(connection, entry.bucket, entry.rule)
             decided = whole.with_outcomes(decided)
-        f = t.firings.c
-        same = (f.rulebook == self.rulebook) & (f.bucket == entry.bucket) & (f.rule == entry.rule)
-        same &= f.firing_count == len(decided)
-        outcomes = outcomes_to_bytes(decided)
-        connection.execute(sa.update(t.firings).where(same).values(outcomes=outcomes))
+        one = {"rulebook": self.rulebook, "bucket": entry.bucket, "rule": entry.rule}
+        same = sa.update(t.firings).filter_by(**one, firing_count=len(decided))
+        connection.execute(same.values(outcomes=outcomes_to_bytes(decided)))
 
     def _ended(
         self, connection: sa.Connection, entry: Entry, ends: Sequence[Signal]
@@ -183,18 +171,11 @@ class Outbox(Bound):
         c = t.outbox.c
         branch, unfinished = self._of_branch(entry), c.state.not_in((DONE, REDRIVEN))
         left = connection.execute(sa.select(c.firing_ids).where(branch, unfinished))
-        waiting: set[str] = set()
-        for ids in left.scalars():
-            if ids is None:
-                return []
-            waiting.update(ids_from_bytes(ids))
+        sets = left.scalars().all()
+        if None in sets:
+            return []
+        waiting = set().union(*sets)
         return [signal for signal in ends if _fired(signal) not in waiting]
-
-    def _same_set(self, entry: Entry) -> sa.ColumnElement[bool]:
-        """The statements for the same firings, in the same branch of the rule."""
-        c, ids = t.outbox.c, entry.firing_ids
-        same = c.firing_ids.is_(None) if ids is None else c.firing_ids == ids_to_bytes(ids)
-        return self._of_branch(entry) & same
 
     def _of_branch(self, entry: Entry) -> sa.ColumnElement[bool]:
         """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
@@ -240,6 +221,16 @@ def insert_firings(
     id_runs.add(connection, plan.rulebook, plan.bucket, ids)
 
 
+def stored_firings(
+    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
+) -> list[Firings]:
+    """The firings of a bucket, of some rules."""
+    c = t.firings.c
+    query = sa.select(c.rule, c.firings, c.outcomes, c.relation)
+    query = query.where(c.rulebook == rulebook, c.bucket == bucket, c.rule.in_(rules))
+    return [firings_from_columns(*row) for row in connection.execute(query)]
+
+
 def insert_entries(
     connection: sa.Connection, rulebook: str, bucket: int, entries: Sequence[Entry]
 ) -> tuple[Entry, ...]:
@@ -283,9 +274,8 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
 
 def _dead_ones(outcome: Outcome) -> list[Signal]:
     """The `fails` of the firings for which the entry, or a part of it, died or was skipped."""
-    dead = set[str]()
-    for entry in outcome.successors:
-        dead.update(entry.firing_ids or () if entry.state == DEAD else ())
+    parts = (e.firing_ids or () for e in outcome.successors if e.state == DEAD)
+    dead = set[str]().union(*parts)
     if outcome.state in (DEAD, SKIPPED):
         own = outcome.firing_ids or outcome.entry.firing_ids
         dead.update(own or (_fired(signal) for signal in outcome.fails))
@@ -298,13 +288,11 @@ def _fired(signal: Signal) -> str:
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
-    ids, said = entry.firing_ids, entry.statement
+    said = entry.statement
     of_sql = said if isinstance(said, SqlStatement) else SqlStatement("")
     return {
-        "number": entry.number,
         "rulebook": rulebook,
-        "bucket": entry.bucket,
-        "rule": entry.rule,
+        **{name: getattr(entry, name) for name in _SAME},
         "kind": entry.kind,
         "text": encode(said),
         "action": said.action,
@@ -314,11 +302,6 @@ def _row(rulebook: str, entry: Entry) -> dict[str, Any]:
         "position": entry.turn.order,
         "place": entry.turn.place,
         "stage": entry.turn.stage,
-        "firing_ids": None if ids is None else ids_to_bytes(ids),
-        "depth": entry.depth,
-        "app_id": entry.app_id,
-        "target_version": entry.target_version,
-        "otherwise_at": entry.otherwise_at,
         "alternative": int(entry.alternative),
         **asdict(entry.progress),
     }
@@ -339,7 +322,7 @@ def _extent(fired: Firings) -> dict[str, Any]:
 def to_entry(row: sa.Row[Any]) -> Entry:
     """An entry from its row."""
     return Entry(
-        rule=row.rule,
+        **{name: getattr(row, name) for name in _SAME},
         statement=decode(
             row.kind,
             row.text,
@@ -348,14 +331,7 @@ def to_entry(row: sa.Row[Any]) -> Entry:
             reads=frozenset(json.loads(row.reads)),
             appends=bool(row.appends),
         ),
-        firing_ids=None if row.firing_ids is None else ids_from_bytes(row.firing_ids),
-        number=row.number,
-        bucket=row.bucket,
-        depth=row.depth,
         turn=Turn(order=row.position, place=row.place, stage=row.stage),
         progress=Progress(**{f.name: getattr(row, f.name) for f in fields(Progress)}),
-        app_id=row.app_id,
-        target_version=row.target_version,
-        otherwise_at=row.otherwise_at,
         alternative=bool(row.alternative),
     )

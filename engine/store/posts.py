@@ -10,7 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from itertools import repeat
-from typing import NamedTuple
 
 import orjson
 import sqlalchemy as sa
@@ -76,8 +75,8 @@ def insert(
         rows.extend((book, id, event, text, at) for (book, id), (_, text) in new.items())
     rows.sort()  # in one order everywhere, else two writers could wait for each other
     if rows:
-        statement = _statements(connection.dialect.name == "sqlite").insert
-        if connection.execute(statement, {"rows": _json(rows)}).rowcount < len(rows):
+        inserted, _ = _statements(connection.dialect.name == "sqlite")
+        if connection.execute(inserted, {"rows": _json(rows)}).rowcount < len(rows):
             raise RacedError
     return found
 
@@ -99,7 +98,7 @@ def _all_known(connection: sa.Connection, requests: Sequence[Posted]) -> Known:
     for posted in requests:
         for book in () if posted.fresh else posted.texts:
             given.setdefault(book, []).extend(posted.ids)
-    query = _statements(connection.dialect.name == "sqlite").known
+    _, query = _statements(connection.dialect.name == "sqlite")
     return {
         (book, row.id): (row.event, row.fields)
         for book, ids in given.items()
@@ -111,14 +110,10 @@ def _json(rows: Sequence[tuple[str | int, ...]]) -> str:
     return orjson.dumps(rows).decode()
 
 
-class _Statements(NamedTuple):
-    insert: sa.Executable
-    known: sa.Executable
-
-
 @cache
-def _statements(of_sqlite: bool) -> _Statements:
-    """The statements. They are made once, because making them takes longer than running them."""
+def _statements(of_sqlite: bool) -> tuple[sa.Executable, sa.Executable]:
+    """The statements: one inserts, one finds what is known. They are made once, because making them
+    takes longer than running them."""
     c = signals.c
     values = unpacked(of_sqlite, [c.rulebook, c.id, c.event, c.fields, c.received_at])
     whole = values.add_columns(sa.literal(0).label("depth"), sa.literal(CLIENT).label("namespace"))
@@ -126,4 +121,4 @@ def _statements(of_sqlite: bool) -> _Statements:
     of_book = c.rulebook == sa.bindparam("book", type_=sa.Text)
     of_book &= c.namespace == CLIENT
     known = sa.select(c.id, c.event, c.fields).where(of_book, c.id.in_(wanted))
-    return _Statements(insert_from(of_sqlite, signals, whole), known)
+    return insert_from(of_sqlite, signals, whole), known

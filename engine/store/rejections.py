@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.values import Plan, Rejected
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import mappings
 from tidegate.engine.store.tables import rejected
 
 
@@ -32,33 +33,21 @@ def newest(
     columns = [c.bucket, c.ordinal, c.event, c.source, c.reason]
     query = sa.select(*columns, *((c.fields, c.details) if whole else ()))
     query = query.where(c.rulebook == rulebook).order_by(c.bucket.desc(), c.ordinal.desc())
-    rows = [_shown(row) for row in connection.execute(query.limit(limit))]
-    return rows[::-1]
-
-
-def _shown(row: sa.Row[Any]) -> dict[str, Any]:
-    found = {str(name): value for name, value in row._mapping.items()}
-    if "fields" in found:
-        found["fields"] = json.loads(found["fields"])
-    return found
+    rows = mappings(connection, query.limit(limit))[::-1]
+    return [{**row, "fields": json.loads(row["fields"])} if whole else row for row in rows]
 
 
 def add(connection: sa.Connection, plan: Plan, rows: Sequence[Rejected]) -> None:
     """Store the rejections of a bucket."""
-    if rows:
-        connection.execute(
-            sa.insert(rejected),
-            [
-                {
-                    "rulebook": plan.rulebook,
-                    "bucket": plan.bucket,
-                    "ordinal": ordinal,
-                    "event": row.event,
-                    "source": row.source,
-                    "reason": row.reason,
-                    "fields": json_text.text(row.row),
-                    "details": row.details,
-                }
-                for ordinal, row in enumerate(rows)
-            ],
-        )
+    of_bucket = {"rulebook": plan.rulebook, "bucket": plan.bucket}
+    made = [
+        {
+            **of_bucket,
+            "ordinal": ordinal,
+            **{name: getattr(row, name) for name in ("event", "source", "reason", "details")},
+            "fields": json_text.text(row.row),
+        }
+        for ordinal, row in enumerate(rows)
+    ]
+    if made:
+        connection.execute(sa.insert(rejected), made)

@@ -6,6 +6,8 @@ instant from which it sees nothing. `tidegate enable pay` deletes the row at the
 
 from __future__ import annotations
 
+from dataclasses import asdict
+
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
@@ -22,12 +24,12 @@ class RuleStates(Bound):
     def parked(self) -> frozenset[str]:
         """The names of the parked rules."""
         with self.database.read() as connection:
-            return parked_rules(connection, self.rulebook)
+            return rules_in(connection, parked, self.rulebook)
 
     def disabled(self) -> frozenset[str]:
         """The names of the disabled rules."""
         with self.database.read() as connection:
-            return disabled_rules(connection, self.rulebook)
+            return rules_in(connection, disabled, self.rulebook)
 
     def obstacles(self) -> tuple[Entry | Parked, ...]:
         """The obstacles of rules: the parked rules, and the first entries that are pending, held or
@@ -39,17 +41,8 @@ class RuleStates(Bound):
             return (*(Parked(*row) for row in rows), *outbox.unfinished(connection, self.rulebook))
 
 
-def parked_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
-    """The names of the parked rules."""
-    return _names(connection, parked, rulebook)
-
-
-def disabled_rules(connection: sa.Connection, rulebook: str) -> frozenset[str]:
-    """The names of the disabled rules."""
-    return _names(connection, disabled, rulebook)
-
-
-def _names(connection: sa.Connection, table: sa.Table, rulebook: str) -> frozenset[str]:
+def rules_in(connection: sa.Connection, table: sa.Table, rulebook: str) -> frozenset[str]:
+    """The names of the rules in `parked`, or in `disabled`."""
     query = sa.select(table.c.rule).where(table.c.rulebook == rulebook)
     return frozenset(connection.execute(query).scalars())
 
@@ -59,22 +52,12 @@ def save(connection: sa.Connection, taken: StoredBucket) -> None:
     ones did not see. Rules that are not active any more are deleted."""
     plan, name, active = taken.plan, taken.plan.rulebook, taken.digests.keys()
     for table in (parked, disabled):
-        over = plan.enabled | (_names(connection, table, name) - active)
+        over = plan.enabled | (rules_in(connection, table, name) - active)
         if over:
             these = (table.c.rulebook == name) & table.c.rule.in_(over)
             connection.execute(sa.delete(table).where(these))
     of_bucket = {"rulebook": name, "bucket": plan.bucket}
-    stopped = [
-        {
-            **of_bucket,
-            "rule": rule.rule,
-            "reason": rule.reason,
-            "hint": rule.hint,
-            "instant": rule.instant,
-            "passed_over": 0,
-        }
-        for rule in taken.parked
-    ]
+    stopped = [{**of_bucket, **asdict(one), "passed_over": 0} for one in taken.parked]
     upsert(connection, parked, stopped)
     instant = plan.watermark_before + 1
     off = sorted(plan.disabled & active)

@@ -29,18 +29,17 @@ def open_schema(database: Database, *, create: bool) -> None:
 
     Raises EngineError `no-store`, `store-older`, `store-newer`.
     """
-    file = database.file
-    if file is not None and not file.exists() and not create:
-        raise _missing(database)
     found = None
-    if file is None or file.exists():
+    if database.file is None or database.file.exists():
         with database.read() as connection:
             found = version(connection)
-    if found is None and create:
+    if found is None:
+        if not create:
+            message = f"there is no store at {database.shown}"
+            hint = "`tidegate run` makes it; or is the URL another one?"
+            raise EngineError("no-store", message, hint)
         migrate_schema(database)
         return
-    if found is None:
-        raise _missing(database)
     if found < SCHEMA:
         raise EngineError(
             "store-older",
@@ -108,11 +107,3 @@ def _check_known(database: Database, found: str | None, history: ScriptDirectory
             "migration leads on from it",
             "name another store: a new one is made; `tidegate adopt` takes over its tables",
         )
-
-
-def _missing(database: Database) -> EngineError:
-    return EngineError(
-        "no-store",
-        f"there is no store at {database.shown}",
-        "`tidegate run` makes it; or is the URL another one?",
-    )

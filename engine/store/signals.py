@@ -20,6 +20,7 @@ from tidegate.engine.store.database import insert_new
 from tidegate.engine.store.tables import controls, leases, signals
 from tidegate.rules.errors import EngineError
 
+_SAME = ("namespace", "id", "event", "received_at", "depth")  # of a signal and of its row
 _RULEBOOK: sa.BindParameter[str] = sa.bindparam("rulebook")
 _EVENTS: sa.BindParameter[str] = sa.bindparam("events", expanding=True)
 _RECEIVED = sa.select(signals.c.received_at).where(
@@ -49,6 +50,7 @@ class Signals(Bound):
         return Arrivals(bool(found.controls), found.first, found.last)
 
     def raise_signal(self, signal: Signal) -> bool:
+        """See the function."""
         with self.database.write() as connection:
             new = raise_signal(connection, self.rulebook, signal)
             failpoint("signal.raised")
@@ -86,9 +88,9 @@ def raise_signal(connection: sa.Connection, rulebook: str, signal: Signal) -> bo
     row = _row(rulebook, signal)
     if insert_new(connection, signals, row):
         return True
-    same = (signals.c.rulebook == rulebook) & (signals.c.namespace == signal.namespace)
-    same &= signals.c.id == signal.id
-    found = connection.execute(sa.select(signals.c.event, signals.c.fields).where(same)).one()
+    same = {"rulebook": rulebook, "namespace": signal.namespace, "id": signal.id}
+    query = sa.select(signals.c.event, signals.c.fields).filter_by(**same)
+    found = connection.execute(query).one()
     if (found.event, found.fields) != (row["event"], row["fields"]):
         raise EngineError(
             "signal-conflict",
@@ -169,12 +171,5 @@ def _signal(row: sa.Row[*tuple[Any, ...]]) -> Signal:
 
 
 def _row(rulebook: str, signal: Signal) -> dict[str, object]:
-    return {
-        "rulebook": rulebook,
-        "namespace": signal.namespace,
-        "id": signal.id,
-        "event": signal.event,
-        "fields": json_text.text(signal.fields),
-        "received_at": signal.received_at,
-        "depth": signal.depth,
-    }
+    same = {name: getattr(signal, name) for name in _SAME}
+    return {"rulebook": rulebook, **same, "fields": json_text.text(signal.fields)}

@@ -47,13 +47,13 @@ def migrate(url: str) -> tuple[str | None, str]:
 
 
 class SqlStore:
-    """Implements `engine.core.ledger.Store` on SQLite and PostgreSQL: all that is not of a single
-    rulebook. Every method is one transaction, with the errors of a `Ledger`."""
+    """A store on SQLite or PostgreSQL: all that is not of a single rulebook. Every method is one
+    transaction, with the errors of a `Ledger`. `id`: random, part of every marker (G20)."""
 
     def __init__(self, database: Database) -> None:
         self.database = database
         with database.read() as connection:
-            self._id = str(connection.execute(sa.select(t.meta.c.store_id)).scalar_one())
+            self.id = str(connection.execute(sa.select(t.meta.c.store_id)).scalar_one())
 
     def __enter__(self) -> Self:
         return self
@@ -65,15 +65,12 @@ class SqlStore:
         """Close all connections."""
         self.database.close()
 
-    @property
-    def id(self) -> str:
-        return self._id
-
     def wall(self) -> int:
         """The store's clock, microseconds: the database server's, or the machine's."""
         return self.database.wall()
 
     def of(self, rulebook: str, epoch: int = 0) -> Ledger:
+        """The ledger of a rulebook. `epoch`: of the engine's lease, 0 for who has none."""
         return Ledger(self.database, rulebook, epoch)
 
     def rulebooks(self) -> Mapping[str, KeptRulebook]:
@@ -82,12 +79,12 @@ class SqlStore:
             return versions.current(connection)
 
     def last_entry(self) -> int:
+        """The last number of the store's sequence of entries."""
         with self.database.read() as connection:
             return int(connection.execute(sa.select(t.meta.c.last_entry)).scalar_one())
 
     def app_ids(self, numbers: Iterable[int]) -> Mapping[int, str]:
-        """An entry that another history passed has none: the marker at its number belongs to that
-        history."""
+        """See `engine.core.ports.AppIds`."""
         c, passed = t.outbox.c, Fate.PASSED.value
         found: dict[int, str] = {}
         asked = sorted(set(numbers))
@@ -117,7 +114,7 @@ class SqlStore:
                 controls.add(connection, rulebook, "reset", table)
             passed = histories.pass_signals(connection, rulebook) if pass_signals else (0, 0)
             failpoint("adopt.before")
-        self._id = new
+        self.id = new
         return passed
 
     def raise_everywhere(self, raised: Mapping[str, Signal]) -> bool:

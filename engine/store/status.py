@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from tidegate.engine.store import (
 )
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.database import Database, server_now
+from tidegate.engine.store.database import Database, mappings, server_now
 from tidegate.engine.store.holder import is_dead
 from tidegate.engine.store.lease import holder_of, standby_of
 from tidegate.engine.store.outbox import DEAD, HELD, PENDING
@@ -80,6 +81,8 @@ class Status(Bound):
         with self.database.read() as connection:
             detected = totals.of_rules(connection, self.rulebook)
             unplaced = unplaced_by_event(connection, self.rulebook)
+            oldest = _oldest_signal_seconds(connection, self.rulebook, declared)
+            left = _left(connection, self.rulebook)
             undeclared = [
                 {"event": event, "signals": count}
                 for event, count in sorted(unplaced.items())
@@ -91,8 +94,11 @@ class Status(Bound):
                 **_adjusted(connection, self.rulebook),
                 **totals.summed(detected.values()).shown,
                 "unplaced_signals": sum(unplaced.values()),
-                **_waiting(connection, self.rulebook, declared),
-                **_rules(connection, self.rulebook, detected),
+                "oldest_signal_seconds": oldest,
+                "timers_pending": timers.count(connection, self.rulebook),
+                "misfires": misfires.by_clock(connection, self.rulebook),
+                **_entry_counts(connection, self.rulebook, left),
+                **_rules(connection, self.rulebook, detected, left),
                 "quarantined": suspects.shown(connection, self.rulebook, texts),
                 "tables": _tables(connection, self.rulebook),
                 "moved": _moved(connection, self.rulebook),
@@ -106,12 +112,10 @@ class Status(Bound):
 
     def stage_seconds(self) -> dict[str, float]:
         """How long the stages of the last bucket took, as far as known."""
-        c = t.buckets.c
-        columns = [column for column in c if column.name.startswith("seconds_")]
+        columns = (t.buckets.c[f"seconds_{stage}"].label(stage) for stage in t.STAGES)
         with self.database.read() as connection:
-            row = connection.execute(t.of_last_bucket(self.rulebook, *columns)).one_or_none()
-        found = {} if row is None else _mapping(row)
-        return {name.removeprefix("seconds_"): s for name, s in found.items() if s is not None}
+            rows = mappings(connection, t.of_last_bucket(self.rulebook, *columns))
+        return {stage: s for row in rows for stage, s in row.items() if s is not None}
 
 
 def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
@@ -119,22 +123,17 @@ def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     b = t.buckets.c
     last = connection.execute(t.of_last_bucket(rulebook, b.bucket, b.watermark)).one_or_none()
     watermark = last.watermark if last else None
+    stopped = sa.select(t.rulebooks.c.stopped).filter_by(name=rulebook)
     return {
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
         "watermark": json_text.instant(watermark),
         "watermark_micros": watermark,
         **_lease(connection, rulebook, watermark),
-        "stopped": _stopped(connection, rulebook),
+        "stopped": connection.execute(stopped).scalar_one_or_none(),
         "version": versions.running(connection, rulebook),
         "standby": holder_of(connection, standby_of(rulebook)),
     }
-
-
-def _stopped(connection: sa.Connection, rulebook: str) -> str | None:
-    c = t.rulebooks.c
-    query = sa.select(c.stopped).where(c.name == rulebook)
-    return connection.execute(query).scalar_one_or_none()
 
 
 def _lease(connection: sa.Connection, rulebook: str, watermark: int | None) -> dict[str, Any]:
@@ -189,17 +188,6 @@ def _oldest_signal_seconds(
     return seconds_since(first, server_now(connection))
 
 
-def _waiting(
-    connection: sa.Connection, rulebook: str, declared: Collection[str] | None
-) -> dict[str, Any]:
-    return {
-        "oldest_signal_seconds": _oldest_signal_seconds(connection, rulebook, declared),
-        "timers_pending": timers.count(connection, rulebook),
-        "misfires": misfires.by_clock(connection, rulebook),
-        **_entry_counts(connection, rulebook),
-    }
-
-
 def _adjusted(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     c = t.totals.c
     query = sa.select(c.adjusted_commits, c.rejected_count)
@@ -208,37 +196,52 @@ def _adjusted(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     return dict(zip(names, row or (0, 0), strict=True))
 
 
-def _entry_counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+def _left(connection: sa.Connection, rulebook: str) -> Counter[tuple[str, str]]:
+    """How many entries are unfinished, by rule and state."""
     c = t.outbox.c
-    count = sa.func.count().label("entries")
-    query = sa.select(c.state, count).where(c.rulebook == rulebook, t.UNFINISHED)
-    rows = connection.execute(query.group_by(c.state))
-    found = {row.state: row.entries for row in rows}
+    query = sa.select(c.rule, c.state, sa.func.count()).where(c.rulebook == rulebook, t.UNFINISHED)
+    rows = connection.execute(query.group_by(c.rule, c.state))
+    return Counter({(rule, state): count for rule, state, count in rows})
+
+
+def _entry_counts(
+    connection: sa.Connection, rulebook: str, left: Mapping[tuple[str, str], int]
+) -> dict[str, int]:
+    c = t.outbox.c
     failed = sa.select(sa.func.count()).where(c.rulebook == rulebook, t.UNFINISHED)
     failed = failed.where(c.state == PENDING, c.error.is_not(None))
+    counts = Counter[str]()
+    for (_, state), count in left.items():
+        counts[state] += count
     return {
-        "entries_pending": found.get(PENDING, 0),
+        "entries_pending": counts[PENDING],
         "entries_failed": connection.execute(failed).scalar_one(),
-        "entries_held": found.get(HELD, 0),
-        "entries_dead": found.get(DEAD, 0),
+        "entries_held": counts[HELD],
+        "entries_dead": counts[DEAD],
     }
 
 
 def _rules(
-    connection: sa.Connection, rulebook: str, found: Mapping[str, totals.Total]
+    connection: sa.Connection,
+    rulebook: str,
+    found: Mapping[str, totals.Total],
+    left: Counter[tuple[str, str]],
 ) -> dict[str, list[Any]]:
     """The rules by state. Each has its counts (`totals.Total`), how many of its entries are pending
     and held, and what it carries."""
-    o, a = t.outbox.c, t.activations.c
-    parked, disabled = _parked(connection, rulebook), _disabled(connection, rulebook)
+    a, p, d = t.activations.c, t.parked.c, t.disabled.c
+    parked = sa.select(p.rule, p.reason, p.hint, p.instant.label("since"), p.passed_over)
+    parked = parked.where(p.rulebook == rulebook).order_by(p.rule)
+    disabled = sa.select(d.rule, d.instant.label("since"))
+    disabled = disabled.where(d.rulebook == rulebook).order_by(d.rule)
+    at_rest = {
+        "parked": _to_enable(mappings(connection, parked, "since")),
+        "disabled": _to_enable(mappings(connection, disabled, "since")),
+    }
     held = sa.select(a.rule, a.carried_instances, a.carried_keys).where(a.rulebook == rulebook)
     carried = {rule: counts for rule, *counts in connection.execute(held)}
     states = dict.fromkeys(carried, "active")
-    states |= {row["rule"]: "parked" for row in parked}
-    states |= {row["rule"]: "disabled" for row in disabled}
-    query = sa.select(o.rule, o.state, sa.func.count()).where(o.rulebook == rulebook, t.UNFINISHED)
-    rows = connection.execute(query.group_by(o.rule, o.state))
-    left = {(rule, state): n for rule, state, n in rows}
+    states |= {row["rule"]: state for state, rows in at_rest.items() for row in rows}
     return {
         "active_rules": sorted(rule for rule, state in states.items() if state == "active"),
         "rules": [
@@ -248,86 +251,46 @@ def _rules(
                 "last_fired": json_text.instant(total.last_fired_at),
                 **total.shown,
                 "damped_by": total.damped,
-                **{state: left.get((rule, state), 0) for state in (PENDING, HELD)},
+                **{state: left[rule, state] for state in (PENDING, HELD)},
                 **dict(zip(CARRIED, carried.get(rule, (0, 0)), strict=True)),
             }
             for rule in sorted(states)
             for total in (found.get(rule, totals.Total()),)
         ],
-        "parked_rules": parked,
-        "disabled_rules": disabled,
+        "parked_rules": at_rest["parked"],
+        "disabled_rules": at_rest["disabled"],
     }
 
 
-def _parked(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    c = t.parked.c
-    query = sa.select(t.parked).where(c.rulebook == rulebook).order_by(c.rule)
-    return [
-        {
-            "rule": row.rule,
-            "reason": row.reason,
-            "hint": row.hint,
-            "since": json_text.instant(row.instant),
-            "passed_over": row.passed_over,
-            "commands": [f"tidegate enable {row.rule}"],
-        }
-        for row in connection.execute(query)
-    ]
-
-
-def _disabled(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    c = t.disabled.c
-    query = sa.select(c.rule, c.instant).where(c.rulebook == rulebook).order_by(c.rule)
-    return [
-        {
-            "rule": row.rule,
-            "since": json_text.instant(row.instant),
-            "commands": [f"tidegate enable {row.rule}"],
-        }
-        for row in connection.execute(query)
-    ]
+def _to_enable(rows: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+    """Rules that do not run, each with the command that lets it go on."""
+    return [{**row, "commands": [f"tidegate enable {row['rule']}"]} for row in rows]
 
 
 def _tables(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.cursors.c
-    query = sa.select(c.table_name, c.version, c.instant).where(c.rulebook == rulebook)
-    return [
-        {"table": row.table_name, "version": row.version, "instant": json_text.instant(row.instant)}
-        for row in connection.execute(query.order_by(c.table_name))
-    ]
+    query = sa.select(c.table_name.label("table"), c.version, c.instant)
+    query = query.where(c.rulebook == rulebook).order_by(c.table_name)
+    return mappings(connection, query, "instant")
 
 
 def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.commits.c
-    query = sa.select(c.table_name, c.version, c.logged, c.instant, c.bucket)
+    logged, instant = c.logged.label("from"), c.instant.label("to")
+    query = sa.select(c.table_name.label("table"), c.version, logged, instant, c.bucket)
     query = query.where(c.rulebook == rulebook, c.logged.is_not(None))
     newest = query.order_by(c.bucket.desc(), c.instant.desc(), c.table_name.desc())
-    return [
-        {
-            "table": row.table_name,
-            "version": row.version,
-            "from": json_text.instant(row.logged),
-            "to": json_text.instant(row.instant),
-            "bucket": row.bucket,
-        }
-        for row in connection.execute(newest.limit(NEWEST_SHOWN))
-    ][::-1]
+    return mappings(connection, newest.limit(NEWEST_SHOWN), "from", "to")[::-1]
 
 
 def _entries(
     connection: sa.Connection, rulebook: str, rules: Collection[str] | None
 ) -> list[dict[str, Any]]:
+    of_entry = ("number", "rule", "bucket", "kind", "target", "state")
     return [
         {
-            "number": entry.number,
-            "rule": entry.rule,
-            "bucket": entry.bucket,
-            "kind": entry.kind,
-            "target": entry.target,
-            "state": entry.state,
-            "attempts": entry.progress.attempts,
-            "fate": entry.progress.fate,
-            "error": entry.progress.error,
+            **{name: getattr(entry, name) for name in of_entry},
+            **{name: getattr(entry.progress, name) for name in ("attempts", "fate", "error")},
             "commands": entry_commands(entry, rules),
         }
         for entry in outbox.unfinished(connection, rulebook)
@@ -352,21 +315,9 @@ def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.controls.c
     query = sa.select(c.kind, c.subject, c.option, c.asked_at, c.bucket, c.answer)
     query = query.where(c.rulebook == rulebook, c.answer.is_not(None) | c.bucket.is_not(None))
-    rows = connection.execute(query.order_by(c.asked_at.desc(), c.id.desc()).limit(NEWEST_SHOWN))
-    found = [
-        {
-            **_mapping(row),
-            "asked_at": json_text.instant(row.asked_at),
-            "answer": row.answer or "done",  # a bucket carried it out
-        }
-        for row in rows
-    ]
-    return found[::-1]
-
-
-def _mapping(row: Any) -> dict[str, Any]:
-    """A row by column; SQLAlchemy's names are a kind of str that JSON writers refuse."""
-    return {str(name): value for name, value in row._mapping.items()}
+    newest = query.order_by(c.asked_at.desc(), c.id.desc()).limit(NEWEST_SHOWN)
+    rows = mappings(connection, newest, "asked_at")[::-1]
+    return [{**row, "answer": row["answer"] or "done"} for row in rows]  # a bucket carried it out
 
 
 def store_bytes(database: Database, connection: sa.Connection) -> int:

@@ -56,10 +56,8 @@ class Suspects(Bound):
     def forgive(self, known: Collection[Suspect]) -> None:
         c = t.suspects.c
         with self.leased() as connection:
-            for one in known:
-                same = (c.rulebook == self.rulebook) & (c.kind == one.kind)
-                same &= (c.subject == one.subject) & (c.text == one.text) & (c.part == one.part)
-                connection.execute(sa.delete(t.suspects).where(same))
+            these = sa.tuple_(c.kind, c.subject, c.text, c.part).in_([one.key for one in known])
+            connection.execute(sa.delete(t.suspects).where(c.rulebook == self.rulebook, these))
 
 
 def _begin(connection: sa.Connection, rulebook: str, running: Sequence[Suspect]) -> None:

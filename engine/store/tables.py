@@ -6,6 +6,7 @@ to one has its name first in its key.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from sqlalchemy import (
@@ -41,6 +42,19 @@ class Message(TypeDecorator[str]):
 
     def process_bind_param(self, value: str | None, dialect: Any) -> str | None:  # noqa: ARG002
         return value and value.replace("\0", "?").encode(errors="replace").decode()
+
+
+class HexIds(TypeDecorator[tuple[str, ...]]):
+    """Ids in hexadecimal digits, as 16 bytes each."""
+
+    impl = LargeBinary
+    cache_ok = True
+
+    def process_bind_param(self, value: Iterable[str] | None, dialect: Any) -> bytes | None:  # noqa: ARG002
+        return None if value is None else bytes.fromhex("".join(value))
+
+    def process_result_value(self, value: bytes | None, dialect: Any) -> tuple[str, ...] | None:  # noqa: ARG002
+        return None if value is None else tuple(value.hex(" ", 16).split())
 
 
 def _of_rulebook(name: str, *parts: SchemaItem) -> Table:
@@ -164,8 +178,11 @@ disabled = _of_rulebook(
     Column("bucket", BigInteger, nullable=False),
 )
 
-# `plan`: JSON of ranges, signal ids, pinned versions, control rows (G2). The
-# seconds are those of the stages; `seconds_act` is set once the bucket's entries were first tried.
+STAGES = ("plan", "capture", "detect", "evaluate", "act")
+_COUNTS = ("row_count", "detection_count", "firing_count", "entry_count", "rejected_count")
+
+# `plan`: JSON of ranges, signal ids, pinned versions, control rows (G2). The seconds are those of
+# the stages; `seconds_act` is set once the bucket's entries were first tried.
 buckets = _of_rulebook(
     "buckets",
     Column("bucket", BigInteger, primary_key=True),
@@ -174,16 +191,8 @@ buckets = _of_rulebook(
     Column("now", BigInteger, nullable=False),
     Column("adjusted_commits", Integer, nullable=False),
     Column("plan", Text, nullable=False),
-    Column("row_count", BigInteger, nullable=False, server_default="0"),
-    Column("detection_count", BigInteger, nullable=False, server_default="0"),
-    Column("firing_count", BigInteger, nullable=False, server_default="0"),
-    Column("entry_count", BigInteger, nullable=False, server_default="0"),
-    Column("rejected_count", BigInteger, nullable=False, server_default="0"),
-    Column("seconds_plan", Float),
-    Column("seconds_capture", Float),
-    Column("seconds_detect", Float),
-    Column("seconds_evaluate", Float),
-    Column("seconds_act", Float),
+    *(Column(name, BigInteger, nullable=False, server_default="0") for name in _COUNTS),
+    *(Column(f"seconds_{stage}", Float) for stage in STAGES),
     Column("version", BigInteger, nullable=False, server_default="0"),
     Index("buckets_by_now", "rulebook", "now", "bucket"),
 )
@@ -214,12 +223,7 @@ commits = _of_rulebook(
 # The sums of these columns of all buckets, those included that are forgotten (one row a rulebook).
 totals = _of_rulebook(
     "totals",
-    Column("row_count", BigInteger, nullable=False),
-    Column("detection_count", BigInteger, nullable=False),
-    Column("firing_count", BigInteger, nullable=False),
-    Column("entry_count", BigInteger, nullable=False),
-    Column("rejected_count", BigInteger, nullable=False),
-    Column("adjusted_commits", BigInteger, nullable=False),
+    *(Column(name, BigInteger, nullable=False) for name in (*_COUNTS, "adjusted_commits")),
 )
 
 # What became of each rule's detections, those included that are forgotten: `firing_count` of all,
@@ -328,7 +332,7 @@ outbox = Table(
     Column("text", Text, nullable=False),
     Column("target", Text),
     Column("position", Integer, nullable=False),
-    Column("firing_ids", LargeBinary),
+    Column("firing_ids", HexIds),
     Column("depth", Integer, nullable=False),
     Column("state", Text, nullable=False),
     Column("attempts", Integer, nullable=False),

@@ -13,7 +13,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Self
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -42,11 +42,6 @@ class Position:
     store: str
     bucket: int
     number: int = 0
-
-    @classmethod
-    def parse(cls, text: str) -> Self | None:
-        found = _POSITION.fullmatch(text)
-        return cls(found[1], int(found[2]), int(found[3])) if found else None
 
     def __str__(self) -> str:
         return f"{self.store}-{self.bucket}-{self.number}"
@@ -162,13 +157,13 @@ class Tail:
 
     def _after(self, begin: Position, last: int) -> Iterator[tuple[Position, dict[str, Any]]]:
         """The items after `begin`, up to the end of bucket `last`."""
-        found = self._signals(begin, last) if self._heard.is_signal else self._firings(begin, last)
+        if self._heard.is_signal:
+            found = self._signals(begin, last)
+        else:
+            behind = (begin.bucket, begin.number)
+            found = self._ledger.firings.behind(self._heard.name, behind, last)
         for bucket, number, shown in found:
             yield replace(begin, bucket=bucket, number=number), shown
-
-    def _firings(self, begin: Position, last: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
-        behind = (begin.bucket, begin.number)
-        return self._ledger.firings.behind(self._heard.name, behind, last)
 
     def _signals(self, begin: Position, last: int) -> Iterator[tuple[int, int, dict[str, Any]]]:
         """Read a page at a time. The signals of a bucket are in order of their instants."""
@@ -204,10 +199,11 @@ class Tail:
 
 
 def _read(text: str, store_id: str) -> Position:
-    position = Position.parse(text)
-    if position is None:
+    found = _POSITION.fullmatch(text)
+    if found is None:
         hint = "give one that came with an item, or `earliest`"
         raise EngineError("bad-position", f"{text[:100]!r} is not a position", hint)
+    position = Position(found[1], int(found[2]), int(found[3]))
     if position.store != store_id[:8]:
         hint = "begin with what is kept, `earliest`, or now, without a position"
         message = f"position {position} is of another store, or of before it was adopted"

@@ -12,7 +12,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.state import MINUTE_MICROS, Fired
 from tidegate.engine.core.values import Firings
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import ids_from_bytes, through_count
+from tidegate.engine.store.blobs import through_count
 from tidegate.engine.store.database import add_up
 
 
@@ -107,7 +107,7 @@ def _dead(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     for row in connection.execute(query):
         place = (row.rule, row.bucket)
         if row.firing_ids is not None:
-            some.setdefault(place, set()).update(ids_from_bytes(row.firing_ids))
+            some.setdefault(place, set()).update(row.firing_ids)
         elif row.kind == "condition":
             whole[place] = row.firing_count
         elif place not in whole:

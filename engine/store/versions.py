@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import sqlalchemy as sa
 
@@ -80,7 +81,8 @@ class Versions(Bound):
                 added = before.added if before is not None else {}
             kept = KeptRulebook(text, file, added, files=files or {})
             number = self._numbered(connection, kept)
-            upsert(connection, t.rulebooks, [_row(connection, self.rulebook, kept, number)])
+            row = {"name": self.rulebook, **_row(connection, kept, number)}
+            upsert(connection, t.rulebooks, [row])
             failpoint("register.before")
         return number
 
@@ -88,7 +90,8 @@ class Versions(Bound):
         """Store a rulebook that is new to the store, so that the store can say why it did not
         start. A known one stays as it is."""
         with self.database.write() as connection:
-            insert_new(connection, t.rulebooks, _row(connection, self.rulebook, kept, 0))
+            row = {"name": self.rulebook, **_row(connection, kept, 0)}
+            insert_new(connection, t.rulebooks, row)
 
     def propose(self, kept: KeptRulebook, after: int | None = None) -> int | None:
         """Ask the engine to take over a new version. Returns its number. `after`: the version that
@@ -119,14 +122,13 @@ class Versions(Bound):
         return found or current(connection)[self.rulebook]
 
     def _version(self, connection: sa.Connection, number: int) -> KeptRulebook | None:
-        c = t.versions.c
-        query = sa.select(t.versions).where(c.rulebook == self.rulebook, c.version == number)
+        query = sa.select(t.versions).filter_by(rulebook=self.rulebook, version=number)
         row = connection.execute(query).one_or_none()
         return None if row is None else _kept(row)
 
     def _lock(self, connection: sa.Connection) -> None:
         """Lock the rulebook, so that two transactions do not give it the same next version."""
-        named = sa.select(t.rulebooks.c.name).where(t.rulebooks.c.name == self.rulebook)
+        named = sa.select(t.rulebooks.c.name).filter_by(name=self.rulebook)
         connection.execute(named.with_for_update())
 
     def _numbered(self, connection: sa.Connection, kept: KeptRulebook) -> int:
@@ -139,8 +141,7 @@ class Versions(Bound):
             if before == replace(kept, version=before.version):
                 return before.version
             number = before.version + 1
-        row = _row(connection, self.rulebook, kept, number)
-        row["rulebook"] = row.pop("name")
+        row = {"rulebook": self.rulebook, **_row(connection, kept, number)}
         connection.execute(sa.insert(t.versions).values(row))
         return number
 
@@ -156,11 +157,8 @@ def running(connection: sa.Connection, rulebook: str) -> int:
     return connection.execute(query).scalar_one_or_none() or 0
 
 
-def _row(
-    connection: sa.Connection, rulebook: str, kept: KeptRulebook, number: int
-) -> dict[str, object]:
+def _row(connection: sa.Connection, kept: KeptRulebook, number: int) -> dict[str, object]:
     return {
-        "name": rulebook,
         "text": kept.text,
         "file": kept.file,
         "added": json.dumps(dict(kept.added)),
@@ -170,12 +168,6 @@ def _row(
     }
 
 
-def _kept(row: sa.Row[tuple[object, ...]]) -> KeptRulebook:
-    found = row._mapping
-    return KeptRulebook(
-        found["text"],
-        found["file"],
-        json.loads(found["added"]),
-        found["version"],
-        json.loads(found["files"]),
-    )
+def _kept(row: sa.Row[*tuple[Any, ...]]) -> KeptRulebook:
+    added, files = json.loads(row.added), json.loads(row.files)
+    return KeptRulebook(row.text, row.file, added, row.version, files)

@@ -165,7 +165,7 @@ def test_it_says_which_of_the_actions_that_are_due_is_run() -> None:
             super().run(entry, firings)
 
     said: list[str] = []
-    crew = Crew[Outcome]("crew", 1)
+    crew = Crew("crew", 1)
     run = Run(Looked(failing={2: 1}), hands=crew)
     with stage_of("running actions") as stage:
         run([numbered(n, rule) for n, rule in enumerate("aab", start=1)])

@@ -13,7 +13,7 @@ from tests.support.make import firings, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.values import Firings
 from tidegate.rules.errors import EngineError
 
@@ -53,7 +53,7 @@ class Watched(FakeSink):
 
 def runner(sink: FakeSink, size: int = 6, **more: Any) -> Runner:
     book = rulebook(*(rule(name=name) for name in NAMES))
-    crew: Crew[Outcome] = Crew("test", size)
+    crew = Crew("test", size)
     run = executors(sink, lambda: 0)
     return Runner(book, run, FakeLedger(HELD), lambda: None, lambda: 0, crew, **more)
 
@@ -127,7 +127,7 @@ def test_g17_detached_entries_are_not_waited_for_and_wake_the_loop_when_they_end
 
 
 def test_g17_detached_entries_leave_the_others_their_hands() -> None:
-    sink, aside = Watched(), Crew[Outcome]("aside", 1)
+    sink, aside = Watched(), Crew("aside", 1)
     sink.gates[1] = threading.Event()
     one = runner(sink, size=1, aside=aside)
     one.add([numbered(1, "a", stage=None), numbered(2, "b")], [])

@@ -24,7 +24,7 @@ from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.threads import Crew
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.core.statement import encode
 from tidegate.engine.core.values import Firings
@@ -51,7 +51,7 @@ class Bench:
         """As a new engine would."""
         self.epoch = self.store.of("bank").lease.acquire("one", 60)
         book = rulebook(rule(name="a", retry=RETRY), rule(name="h", retry=RETRY, on_dead="hold"))
-        crew: Crew[Outcome] = Crew("act", 2)
+        crew = Crew("act", 2)
         self.runner = Runner(
             book,
             {

@@ -143,7 +143,7 @@ class Life(Bench):
 
     def begin(self) -> None:
         super().restart()
-        self.loop.runner.check = self.loop.ports.ledger.lease.check
+        self.loop.runner.check = self.ledger.lease.check
 
     def through(self, do: Callable[[], object]) -> None:
         """As often as it takes: by the same process after an error, by another where it ended."""
@@ -265,7 +265,7 @@ class Clients(Kept):
         self.through(lambda: self.store.raise_posted([post], [self.clock()]))
         self.told += [one, two]
         self.rest()
-        self.through(lambda: self.loop.ports.ledger.lease.renew(600))
+        self.through(lambda: self.ledger.lease.renew(600))
         self.through(self.purge)
         self.restart()
 

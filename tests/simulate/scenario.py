@@ -87,11 +87,11 @@ EFFECTS = {
 }
 LATE = ("heard", "begun")  # by signals of the engine's own: at instants that depend on the calls
 LATER = BEGIN + 7_200 * SECOND
+BESIDE_PORTS = {  # what is asked of a store, too
+    *("Store.last_entry", "Store.app_ids", "Signals.raise_signal"),
+    *("Lease.acquire", "Lease.check", "Lease.release"),
+}
 NOT_COUNTED = {
-    "Store.id": "a value that was read when the store was opened",
-    "Lease.renew": "the lease's own thread calls it: tests/store/test_lease.py",
-    "Lease.say": "what an engine says of itself, in the lease's row: tests/loop/test_activity.py",
-    "Store.of": "it asks nothing",
     "Feed.decide": "asked only of predicates over old and new rows: tests/capture/test_filters.py",
     "Feed.earliest": "of a snapshot with times: tests/connectors/delta/test_event_time.py",
     "Sink.ready": "in a thread of its own, whose failure nobody notices",
@@ -238,7 +238,7 @@ class Scenario(Bench):
     def restart(self) -> None:
         super().restart()
         self.loop.ports.check_lease = lambda: None
-        self.loop.runner.check = self.loop.ports.ledger.lease.check
+        self.loop.runner.check = self.ledger.lease.check
         check_store(self.book, self.store, SinkMarkers(self.landed), {"out"})
         self.store.of("loop").versions.register(BOOK, None)
 
@@ -281,7 +281,7 @@ class Scenario(Bench):
         before = self.kept()
         self.through(lambda: self.purge(half_way))
         after = [(e.rule, e.state) for e in every_entry(self.real)]
-        self.through(lambda: self.loop.ports.ledger.lease.release())
+        self.through(lambda: self.ledger.lease.release())
         return {
             **before,
             "after the purge": Counter(after),

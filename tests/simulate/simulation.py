@@ -255,7 +255,7 @@ class Simulation(Bench):
     def restart(self) -> None:
         self.chance.stopping = False
         super().restart()
-        self.loop.runner.check = self.loop.ports.ledger.lease.check
+        self.loop.runner.check = self.ledger.lease.check
 
     def take_over(self) -> None:
         """Another engine goes on while this one is in a statement, or stands before a commit."""
@@ -332,7 +332,7 @@ class Simulation(Bench):
 
     def stale(self) -> bool:
         try:
-            self.loop.ports.ledger.lease.check()
+            self.loop.runner.check()
         except EngineError as error:
             return error.code == "lease-lost"
         return False

@@ -33,6 +33,14 @@ FLOORS = """
 FLOOR = {room: n for n, line in enumerate(FLOORS.split("\n")) for room in line.split()}
 
 
+def kernel_modules() -> list[Path]:
+    """The modules with kernels: they import `numba_cache`, or numba."""
+    every = sorted((ROOT / "tidegate" / "engine").rglob("*.py"))
+    contents = {file: file.read_bytes() for file in every if file.stem != "numba_cache"}
+    marks = (b"numba_cache import", b"\nfrom numba")
+    return [file for file, content in contents.items() if any(mark in content for mark in marks)]
+
+
 def files() -> dict[str, Path]:
     """Every module of the product, by its name without `tidegate.`."""
     found = {"tidegate": ROOT / "tidegate" / "__init__.py"}

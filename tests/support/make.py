@@ -98,7 +98,8 @@ def altered(entry: Entry, **changes: Any) -> Entry:
     said |= own
     if own and said["kind"] in ("signal", "webhook"):
         given = json.loads(own.get("text", "{}"))
-        said["text"] = json.dumps({"fields": {}, "types": {}, "group": [], "event": "e", **given})
+        event = {"event": "e"} if said["kind"] == "signal" else {}
+        said["text"] = json.dumps({"fields": {}, "types": {}, "group": [], **event, **given})
     if own:
         entry = replace(entry, statement=decode(**said))
     for part in ("progress", "turn"):

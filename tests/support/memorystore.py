@@ -56,8 +56,7 @@ class Asked:
 
 
 class MemoryStore:
-    """Implements what a loop asks of `engine.core.ledger.Store`; its ledger is each of its
-    parts."""
+    """Implements what a loop asks of a store; its ledger is each of its parts."""
 
     id = "memory"
 

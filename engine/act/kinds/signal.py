@@ -52,14 +52,8 @@ def signals_of(entry: Entry, firings: Firings, sink: Sink, received_at: int) -> 
             "which no signal can carry"
         ) from None
     depths = firings.firings["depth"].to_pylist()
+    event, action = statement.event, statement.action
     return tuple(
-        Signal(
-            f"{one}-{statement.action}",
-            statement.event,
-            by_firing[one],
-            received_at,
-            depth,
-            namespace=ENGINE,
-        )
+        Signal(f"{one}-{action}", event, by_firing[one], received_at, depth, namespace=ENGINE)
         for one, depth in zip(ids, depths, strict=True)
     )

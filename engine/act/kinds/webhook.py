@@ -61,7 +61,7 @@ class Webhooks(Sealless):
                 "firing_id": one,
                 "rule": entry.rule,
                 "detected_at": json_text.instant(ends[n]),
-                "key": keys[n] if keys else {},
+                "key": keys[n],
                 **by_firing[one],
             }
             own = {

@@ -32,26 +32,19 @@ from tidegate.rules.sql.tree import tree_of
 Columns = Mapping[str, pa.ChunkedArray]
 Value = int | Decimal | float | str | bool | date
 
-_COMPARISONS: Mapping[type[exp.Expr], str] = {
-    exp.EQ: "=",
-    exp.NEQ: "<>",
-    exp.LT: "<",
-    exp.LTE: "<=",
-    exp.GT: ">",
-    exp.GTE: ">=",
+_OPERATORS: Mapping[type[exp.Expr], tuple[str, Callable[[Any, Any], Any]]] = {
+    exp.EQ: ("=", pc.equal),
+    exp.NEQ: ("<>", pc.not_equal),
+    exp.LT: ("<", pc.less),
+    exp.LTE: ("<=", pc.less_equal),
+    exp.GT: (">", pc.greater),
+    exp.GTE: (">=", pc.greater_equal),
 }
-_OPERATORS: Mapping[str, Callable[[Any, Any], Any]] = {
-    "=": pc.equal,
-    "<>": pc.not_equal,
-    "<": pc.less,
-    "<=": pc.less_equal,
-    ">": pc.greater,
-    ">=": pc.greater_equal,
-}
-_FLIPPED = {"<": ">", ">": "<", "<=": ">=", ">=": "<="}
+_FLIPPED: dict[Any, Any] = {exp.LT: exp.GT, exp.GT: exp.LT, exp.LTE: exp.GTE, exp.GTE: exp.LTE}
 _DATE = re.compile(r"\bdate\s*('[^']*')", re.IGNORECASE)
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
 _SPELLED = {"==": "=", "!=": "<>"}
+_TYPES = {bool: pa.bool_(), str: pa.string(), date: pa.date32(), float: pa.float64()}
 _MOST_DIGITS = 38  # of a decimal
 
 
@@ -120,16 +113,24 @@ class _Compiler:
                 text = f"NOT {part.text}"
                 return Filter(text, part.columns, lambda rows: pc.invert(part.evaluate(rows)))
             case exp.Column():
-                return self._bare(node)
+                name, kind = self._column(node)
+                if kind != pa.bool_():
+                    raise _OutsideTheList
+                return _of(name, "", lambda values: values)
             case exp.Is(this=column, expression=exp.Null()):
                 name, _ = self._column(column)
                 return _of(name, "IS NULL", lambda values: values.is_null())
             case exp.In(this=column, expressions=[_, *_] as options):
-                return self._in(column, options)
+                name, kind = self._column(column)
+                values = [_literal(option, kind) for option in options]
+                return _of(name, f"IN {values}", lambda rows: _is_in(rows, values))
             case exp.Between(this=column):
-                return self._between(column, node.args["low"], node.args["high"])
-            case exp.Binary() if type(node) in _COMPARISONS:
-                return self._compare(_COMPARISONS[type(node)], node.this, node.expression)
+                name, kind = self._column(column)
+                low, high = (_literal(node.args[end], kind) for end in ("low", "high"))
+                says = f"BETWEEN {low!r} AND {high!r}"
+                return _of(name, says, lambda rows: _is_between(rows, low, high))
+            case exp.Binary() if type(node) in _OPERATORS:
+                return self._compare(type(node), node.this, node.expression)
         raise _OutsideTheList
 
     def _column(self, node: exp.Expr) -> tuple[str, pa.DataType]:
@@ -141,39 +142,19 @@ class _Compiler:
             raise _OutsideTheList
         return name, self._types[name]
 
-    def _bare(self, node: exp.Column) -> Filter:
-        name, kind = self._column(node)
-        if kind != pa.bool_():
-            raise _OutsideTheList
-        return _of(name, "", lambda values: values)
-
-    def _in(self, column: exp.Expr, options: Sequence[exp.Expr]) -> Filter:
-        name, kind = self._column(column)
-        values = [_literal(option, kind) for option in options]
-        return _of(name, f"IN {values}", lambda rows: _is_in(rows, values))
-
-    def _between(self, column: exp.Expr, low: exp.Expr, high: exp.Expr) -> Filter:
-        name, kind = self._column(column)
-        first, last = _literal(low, kind), _literal(high, kind)
-        return _of(
-            name,
-            f"BETWEEN {first!r} AND {last!r}",
-            lambda rows: pc.and_kleene(_compare(">=", rows, first), _compare("<=", rows, last)),
-        )
-
-    def _compare(self, operator: str, left: exp.Expr, right: exp.Expr) -> Filter:
+    def _compare(self, operator: type[exp.Expr], left: exp.Expr, right: exp.Expr) -> Filter:
         if not isinstance(left, exp.Column):
             left, right, operator = right, left, _FLIPPED.get(operator, operator)
+        sign, compare = _OPERATORS[operator]
         name, kind = self._column(left)
         if not isinstance(right, exp.Column):
             value = _literal(right, kind)
-            text = f"{operator} {value!r}"
+            text = f"{sign} {value!r}"
             return _of(name, text, lambda rows: _compare(operator, rows, value))
         other, other_kind = self._column(right)
         if kind != other_kind or not _ordered(kind):
             raise _OutsideTheList
-        compare = _OPERATORS[operator]
-        text = f"`{name}` {operator} `{other}`"
+        text = f"`{name}` {sign} `{other}`"
         return Filter(text, frozenset({name, other}), lambda rows: compare(rows[name], rows[other]))
 
 
@@ -238,28 +219,19 @@ def _date(text: str) -> date:
 
 def _ordered(kind: pa.DataType) -> bool:
     """Types on which Spark and Arrow agree about column against column (no NaN, no collation)."""
-    return bool(
-        pa.types.is_signed_integer(kind)
-        or pa.types.is_string(kind)
-        or pa.types.is_date32(kind)
-        or pa.types.is_decimal(kind)
-        or pa.types.is_boolean(kind)
-    )
+    plain = (pa.string(), pa.date32(), pa.bool_())
+    return kind in plain or bool(pa.types.is_signed_integer(kind) or pa.types.is_decimal(kind))
 
 
 def _comparable(kind: pa.DataType, value: Value) -> bool:
-    if isinstance(value, bool):
-        return bool(pa.types.is_boolean(kind))
-    if isinstance(value, str):
-        return bool(pa.types.is_string(kind))
-    if isinstance(value, date):
-        return bool(pa.types.is_date32(kind))
-    if isinstance(value, float):
-        return bool(pa.types.is_float64(kind))
+    if (known := _TYPES.get(type(value))) is not None:
+        return bool(kind == known)
     if pa.types.is_signed_integer(kind):
         return isinstance(value, int) and -(2**63) <= value < 2**63
     if pa.types.is_float64(kind):
         return True
+    if not isinstance(value, int | Decimal):
+        return False
     return bool(pa.types.is_decimal(kind)) and _fits(value, kind)
 
 
@@ -271,17 +243,21 @@ def _fits(value: int | Decimal, kind: pa.DataType) -> bool:
     return bool(scale <= kind.scale and integral + kind.scale <= 38)
 
 
-def _compare(operator: str, values: pa.ChunkedArray, literal: Value) -> pa.ChunkedArray:
+def _compare(operator: type[exp.Expr], values: pa.ChunkedArray, literal: Value) -> pa.ChunkedArray:
     given = float(literal) if pa.types.is_float64(values.type) else literal  # type: ignore[arg-type]
-    held = _OPERATORS[operator](values, pa.scalar(given, _literal_type(values.type)))
-    if operator in (">", ">=") and pa.types.is_float64(values.type):
+    held = _OPERATORS[operator][1](values, pa.scalar(given, _literal_type(values.type)))
+    if operator in (exp.GT, exp.GTE) and pa.types.is_float64(values.type):
         return pc.or_kleene(held, pc.is_nan(values))  # for Spark NaN is above every number
     return held
 
 
+def _is_between(values: pa.ChunkedArray, low: Value, high: Value) -> pa.ChunkedArray:
+    return pc.and_kleene(_compare(exp.GTE, values, low), _compare(exp.LTE, values, high))
+
+
 def _is_in(values: pa.ChunkedArray, literals: Sequence[Value]) -> pa.ChunkedArray:
     if pa.types.is_float64(values.type):  # a set lookup tells -0.0 from 0.0
-        return reduce(pc.or_kleene, (_compare("=", values, literal) for literal in literals))
+        return reduce(pc.or_kleene, (_compare(exp.EQ, values, literal) for literal in literals))
     kind = _literal_type(values.type)
     held = pc.is_in(values.cast(kind), value_set=pa.array(literals, kind))
     return pc.if_else(values.is_valid(), held, pa.scalar(None, pa.bool_()))

@@ -22,6 +22,7 @@ _C1 = np.uint64(0xBF58476D1CE4E5B9)
 _C2 = np.uint64(0x94D049BB133111EB)
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _NULL_ELEMENT = np.uint64(0x6E756C6C)
+_TEXTS = (pa.string(), pa.large_string(), pa.string_view(), pa.binary(), pa.binary_view())
 
 
 def row_hash(columns: pa.Table) -> UInt64:
@@ -153,14 +154,7 @@ def _plain(array: pa.Array) -> pa.Array:
         return _plain(array.dictionary_decode())
     if pa.types.is_large_list(kind) or pa.types.is_fixed_size_list(kind):
         return array.cast(pa.list_(kind.value_type))
-    if (
-        pa.types.is_string(kind)
-        or pa.types.is_large_string(kind)
-        or pa.types.is_string_view(kind)
-        or pa.types.is_binary(kind)
-        or pa.types.is_binary_view(kind)
-        or pa.types.is_fixed_size_binary(kind)
-    ):
+    if kind in _TEXTS or pa.types.is_fixed_size_binary(kind):
         texts = array.cast(pa.large_string()) if pa.types.is_string_view(kind) else array
         return texts.cast(pa.large_binary())
     return array

@@ -22,18 +22,6 @@ from tidegate.engine.core.columns.hashing import (
 )
 from tidegate.engine.core.values import ENGINE, ChangeKind, Int64, UInt64, hex_texts
 
-__all__ = [
-    "as_binary",
-    "as_hex",
-    "column_set",
-    "firing_ids",
-    "instant_ids",
-    "key_ids",
-    "occurrence_ids",
-    "repeat_ids",
-    "signal_ids",
-]
-
 
 def column_set(columns: Iterable[str]) -> str:
     """The digest that names a set of columns in `Batch.ids`."""

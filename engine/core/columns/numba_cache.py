@@ -17,7 +17,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -37,23 +37,18 @@ def njit(kernel: Callable[..., Any]) -> Any:
     return numba.njit(cache=True, nogil=True)(kernel)
 
 
-def part(kernel: Callable[..., Any]) -> Any:
+def part(kernel: Callable[..., Any], **options: str) -> Any:
     """A function that kernels call. It must not make arrays, because it does not count references:
-    in the loops of kernels, counting took longer than the work itself.
-    """
-    return _uncounted(kernel)
+    in the loops of kernels, counting took longer than the work itself. `_nrt=False` turns them off.
+    Numba uses this option itself; its stubs lack it."""
+    chosen: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, **options}
+    return numba.njit(**chosen)(kernel)
 
 
 def inlined(kernel: Callable[..., Any]) -> Any:
     """A small part, inlined into its callers: passing it a tuple of arrays would take as long as
     its work."""
-    return _uncounted(kernel, inline="always")
-
-
-def _uncounted(kernel: Callable[..., Any], **options: str) -> Any:
-    """`_nrt=False` turns reference counts off. Numba uses this option itself; its stubs lack it."""
-    chosen: dict[str, Any] = {"cache": True, "nogil": True, "_nrt": False, **options}
-    return numba.njit(**chosen)(kernel)
+    return part(kernel, inline="always")
 
 
 class KernelFolder(_CacheLocator):
@@ -122,15 +117,6 @@ def sources(module: Path) -> set[Path]:
 def _imported(module: Path) -> set[Path]:
     names = _IMPORTED.findall(module.read_bytes())
     return {_ENGINE.joinpath(*name.decode().split(".")).with_suffix(".py") for name in names}
-
-
-def kernel_modules() -> Iterator[tuple[Path, bytes]]:
-    """The modules with kernels, and their sources: they import this module, or numba."""
-    others = (file for file in _ENGINE.rglob("*.py") if file != Path(__file__))
-    for file in sorted(others):
-        content = file.read_bytes()
-        if b"numba_cache import" in content or b"\nfrom numba" in content:
-            yield file, content
 
 
 _USUAL = [locator.__name__ for locator in CacheImpl._locator_classes]

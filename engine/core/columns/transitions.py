@@ -86,11 +86,8 @@ def transition_table(relation: pa.Table, name: str) -> pa.Table:
     """A transition table by its name in small letters. Its columns are `firing_id`, of the row's
     first change, and those of the table; rows are in order of their first change. Raises KeyError
     if the relation has no such table."""
-    found = {n: one for one in transitions_of(relation.schema) for n in one.names}
-    if name not in found:
-        raise KeyError(name)
-    of, kind = found[name], name.removeprefix(found[name].prefix.lower())
-    return _net(relation, of, kind)
+    of = {n: one for one in transitions_of(relation.schema) for n in one.names}[name]
+    return _net(relation, of, name.removeprefix(of.prefix.lower()))
 
 
 def _net(relation: pa.Table, of: Transitions, kind: str) -> pa.Table:

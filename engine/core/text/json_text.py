@@ -35,7 +35,8 @@ def value(found: Any, *, stored: bool = False) -> Any:
         case bytes():
             return base64.b64encode(found).decode()
         case datetime():
-            return _time(found)
+            form = found.replace(tzinfo=None).isoformat()
+            return form if found.tzinfo is None else f"{form}Z"
         case date():
             return found.isoformat()
         case Mapping():
@@ -77,11 +78,6 @@ def plain(found: Any) -> Any:
     """The JSON of a value that orjson does not know: a decimal is a number with its scale, anything
     else its text."""
     return orjson.Fragment(format(found, "f")) if isinstance(found, Decimal) else str(found)
-
-
-def _time(at: datetime) -> str:
-    form = at.replace(tzinfo=None).isoformat()
-    return form if at.tzinfo is None else f"{form}Z"
 
 
 def _map_key(pair: tuple[Any, Any]) -> Any:

@@ -23,7 +23,10 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
     if _is_number(a) and _is_number(b):
         if pa.types.is_floating(a) or pa.types.is_floating(b):
             return pa.float64()
-        return _decimal(*_digits(a), *_digits(b))
+        (p1, s1), (p2, s2) = _digits(a), _digits(b)
+        scale = max(s1, s2)
+        precision = max(p1 - s1, p2 - s2) + scale
+        return pa.decimal128(precision, scale) if precision <= _DIGITS_MAX else None
     return _nested(a, b)
 
 
@@ -59,9 +62,3 @@ def _is_number(kind: pa.DataType) -> bool:
 
 def _digits(kind: pa.DataType) -> tuple[int, int]:
     return (_DIGITS[kind], 0) if kind in _DIGITS else (kind.precision, kind.scale)
-
-
-def _decimal(p1: int, s1: int, p2: int, s2: int) -> pa.DataType | None:
-    scale = max(s1, s2)
-    precision = max(p1 - s1, p2 - s2) + scale
-    return pa.decimal128(precision, scale) if precision <= _DIGITS_MAX else None

@@ -36,11 +36,7 @@ _PLAIN: dict[str, pa.DataType] = {
     "timestamp_ntz": pa.timestamp("us"),
     "void": pa.null(),
 }
-_NAMES = {
-    kind: name
-    for name, kind in _PLAIN.items()
-    if name not in ("byte", "short", "integer", "long", "real", "timestamp_ltz")
-}
+_NAMES = {kind: name for name, kind in reversed(_PLAIN.items())}  # the first name of each
 
 _SAME = {  # the names of sqlglot's types, where Spark's are others
     **dict.fromkeys(("text", "char", "varchar"), "string"),

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 from numba.core.dispatcher import Dispatcher
 
-from tidegate.engine.core.columns.numba_cache import kernel_modules
+from tests.support.house import kernel_modules
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -65,7 +65,7 @@ def test_a_second_checkout_compiles_nothing_again_until_a_source_differs(
 def test_other_threads_go_on_while_a_kernel_runs() -> None:
     """Else the lease is not renewed during a long step."""
     kernels = []
-    for file, _ in kernel_modules():
+    for file in kernel_modules():
         name = ".".join(file.relative_to(ROOT / "tidegate" / "engine").with_suffix("").parts)
         module = importlib.import_module(f"tidegate.engine.{name}")
         kernels += [v for v in vars(module).values() if isinstance(v, Dispatcher)]
