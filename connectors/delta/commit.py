@@ -121,12 +121,14 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     operation = info.get("operation")
     note, metrics = _note(info.get("userMetadata")), _metrics(info)
+    store = note.get("store")
+    believed = note if isinstance(store, str) and store in own_stores else {}
     return LoggedCommit(
         version=version,
         instant=_instant_ms(info, modified_ms) * MILLISECOND,
         operation=operation if isinstance(operation, str) else "",
         rows=_rows(metrics, text) if changes_data else 0,
-        depth=_depth(note, own_stores),
+        depth=_depth(believed),
         changes_data=changes_data,
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
@@ -134,7 +136,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         shown=_shown(version, info, changes_rows=changes_data),
         seal=note.get("sealed") is True and _is_marker(text, note),
         written=sum(metrics.values()) if metrics else None,
-        writer=_writer(note, own_stores),
+        writer=_writer(believed),
         digest=_digest(text),
     )
 
@@ -287,22 +289,13 @@ def _note(user_metadata: Any) -> Mapping[str, Any]:
     return noted if isinstance(noted, dict) else {}
 
 
-def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
-    """The cascade depth in a note of one of our own stores, else 0."""
+def _depth(note: Mapping[str, Any]) -> int:
+    """The cascade depth in a note, else 0."""
     depth = note.get("depth")
-    if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
-        return 0
-    return depth if _is_own(note, own_stores) else 0
+    return depth if type(depth) is int and 0 <= depth <= DEPTH_MAX else 0
 
 
-def _writer(note: Mapping[str, Any], own_stores: Collection[str]) -> tuple[str, str] | None:
-    """Rulebook and rule in a note of one of our own stores, else None."""
+def _writer(note: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Rulebook and rule in a note."""
     rulebook, rule = note.get("rulebook"), note.get("rule")
-    if not isinstance(rulebook, str) or not isinstance(rule, str):
-        return None
-    return (rulebook, rule) if _is_own(note, own_stores) else None
-
-
-def _is_own(note: Mapping[str, Any], own_stores: Collection[str]) -> bool:
-    store = note.get("store")
-    return isinstance(store, str) and store in own_stores
+    return (rulebook, rule) if isinstance(rulebook, str) and isinstance(rule, str) else None

@@ -123,34 +123,23 @@ def reading(table: str, first: int, last: int) -> Iterator[None]:
         raise translated(table, first, last, error) from error
 
 
-@contextmanager
-def deciding(source: str) -> Iterator[None]:
-    """Turns Spark's error about predicates over rows in memory into an EngineError."""
-    try:
-        yield
-    except SPARK_ERRORS as error:
-        found = fault(error)
-        raise EngineError(
-            "table-unreadable",
-            f"{source}: [{found.condition}] {found.message}",
-            "correct the `where`",
-        ) from error
+def undecided(source: str, error: BaseException) -> EngineError:
+    """Spark's error about predicates over rows in memory."""
+    found = fault(error)
+    said = f"{source}: [{found.condition}] {found.message}"
+    return EngineError("table-unreadable", said, "correct the `where`")
 
 
-@contextmanager
-def limited(what: str, where: Iterable[str]) -> Iterator[None]:
-    """Turns a missed deadline into an EngineError that names the predicates of the read."""
-    try:
-        yield
-    except OverrunError as error:
-        asked = ", ".join(f"`{shortened(text, 100)}`" for text in sorted(where))
-        left = "; Java cannot end it: it keeps a core busy" if error.left else ""
-        raise EngineError(
-            "read-overrun",
-            f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
-            "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one "
-            "row: correct the `where`, or raise statement_seconds_max",
-        ) from error
+def read_overrun(what: str, where: Iterable[str], error: OverrunError) -> EngineError:
+    """A missed deadline. `where`: the predicates of the read."""
+    asked = ", ".join(f"`{shortened(text, 100)}`" for text in sorted(where))
+    left = "; Java cannot end it: it keeps a core busy" if error.left else ""
+    return EngineError(
+        "read-overrun",
+        f"{what}: {error} (statement_seconds_max){f' with {asked}' if asked else ''}{left}",
+        "a regular expression that backtracks, such as (.*a){20}b, can take for ever on one "
+        "row: correct the `where`, or raise statement_seconds_max",
+    )
 
 
 def is_gone(error: BaseException) -> bool:

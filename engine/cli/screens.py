@@ -21,6 +21,7 @@ from tidegate.engine.core.text.layout import (
     time_text,
     wrapped,
 )
+from tidegate.engine.core.text.printable import in_line
 
 _THEN = {
     "action": "Its entries are dead: `tidegate dead`",
@@ -273,11 +274,22 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
         yield from wrapped(cut("  ".join(words), HEAD_LINES_MAX * width), width)
         rows = firing["constituents"]
         for row in rows[:ROWS_MAX]:
-            fields = {name: v for name, v in row.items() if name not in ("event", "time")}
-            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(fields)}"
+            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(_fields(row))}"
             yield cut(told, width)
         if len(rows) > ROWS_MAX:
             yield f"    .. and {counted(len(rows) - ROWS_MAX, 'row')} more"
+
+
+def heard_lines(item: Mapping[str, Any], width: int) -> Iterator[str]:
+    """The lines of one item of `tidegate listen`: a firing, or a signal."""
+    if "firing_id" in item and "rule" in item:
+        yield from firing_lines([item], width)
+    else:
+        yield in_line(f"{item['time']} {item['event']} {json_text.shown(_fields(item))}")
+
+
+def _fields(occurrence: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in occurrence.items() if name not in ("event", "time")}
 
 
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:

@@ -6,10 +6,9 @@ import time
 from collections.abc import Iterator
 from functools import partial
 
-from tidegate.engine.control.rulebooks import the_rulebook
+from tidegate.engine.control.rulebooks import opened
 from tidegate.engine.control.signals import heard
 from tidegate.engine.core.outage import Outages
-from tidegate.engine.store import open_store
 from tidegate.engine.store.tail import Item, Tail
 
 ITEMS = 1_000  # at a time
@@ -27,9 +26,8 @@ def listening(
     """(position, item) for each firing of a rule, or each occurrence of a signal, after a position.
     With `once` it ends after those that are there. Raises InputError for a name that no store keeps
     items of, EngineError for a position that is not valid any more."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, rulebook)
-        tail = Tail(store, heard(book, name, "RULE|SIGNAL"), since)
+    with opened(url, rulebook) as (store, book):
+        tail = Tail(store, heard({book.name: book}, name, "RULE|SIGNAL"), since)
         seconds_max = book.settings.outage_max_seconds
         through = Outages(seconds_max, time.sleep, lambda: None, lambda: False).through
         while True:
