@@ -5,7 +5,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -252,17 +252,12 @@ class DeltaFeed:
         head = self._snapshot(table, source)
         known = head
         if head.metadata.id != cursor.table_id and 0 <= cursor.version <= head.version:
-            known = self._at(log, cursor.version) or head
+            with suppress(Py4JJavaError):
+                known = log.snapshot(cursor.version)
         if known.metadata.id != cursor.table_id and cursor.version >= 0:
             raise stops.table_replaced(table.name, 0, known.metadata.id, cursor.table_id)
         if head.version < cursor.version:
             raise stops.table_truncated(table.name, head.version, cursor.version)
-
-    def _at(self, log: TableLog, version: int) -> Snapshot | None:
-        try:
-            return log.snapshot(version)
-        except Py4JJavaError:
-            return None
 
     def _is_new(self, table: Table, source: _Source, cursor: Cursor) -> bool:
         """Whether there is a commit that is not known yet. It takes one call of the file system,

@@ -27,6 +27,14 @@ _REFUSALS = {
     "429": "too many requests: Retry-After",
     "503": "the store cannot be written now: Retry-After",
 }
+_STREAM_REFUSALS = {
+    "400": "no position, or an event that no store keeps",
+    "401": "no known key",
+    "403": "the key may not wait for this",
+    "404": "no such rule or signal",
+    "410": "what came after the position may have been forgotten",
+    "503": "too many wait, or the store cannot be read: Retry-After",
+}
 
 
 def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[object]) -> Json:
@@ -85,7 +93,7 @@ def _post(event: str, settings: Settings) -> Json:
         "requestBody": {"required": True, "content": _json({"oneOf": [one, many]})},
         "responses": {
             "202": _says("in the store", _json({"$ref": "#/components/schemas/Raised"})),
-            **{code: _says(what, _REFUSED) for code, what in _REFUSALS.items()},
+            **_refusals(_REFUSALS),
         },
     }
 
@@ -102,17 +110,7 @@ def _stream() -> Json:
         ],
         "responses": {
             "200": _says("events, until one side ends", {"text/event-stream": text}),
-            **{
-                code: _says(what, _REFUSED)
-                for code, what in {
-                    "400": "no position, or an event that no store keeps",
-                    "401": "no known key",
-                    "403": "the key may not wait for this",
-                    "404": "no such rule or signal",
-                    "410": "what came after the position may have been forgotten",
-                    "503": "too many wait, or the store cannot be read: Retry-After",
-                }.items()
-            },
+            **_refusals(_STREAM_REFUSALS),
         },
     }
 
@@ -176,11 +174,9 @@ def _object(properties: Json, required: Sequence[str] | None = None) -> Json:
 
 
 def _refused() -> Json:
-    text = {"type": "string"}
-    problem = _object(dict.fromkeys(("code", "message", "hint", "path"), text))
-    problems = {"type": "array", "items": problem}
-    names = ["code", "message", "hint", "path"]
-    return _object({"error": _object({**problem["properties"], "problems": problems}, names)})
+    texts: Json = {key: {"type": "string"} for key in ("code", "message", "hint", "path")}
+    problems = {"type": "array", "items": _object(texts)}
+    return _object({"error": _object({**texts, "problems": problems}, [*texts])})
 
 
 def _json(schema: Json) -> Json:
@@ -191,4 +187,6 @@ def _says(what: str, content: Json) -> Json:
     return {"description": what, "content": content}
 
 
-_REFUSED = _json({"$ref": "#/components/schemas/Refused"})
+def _refusals(said: Mapping[str, str]) -> Json:
+    content = _json({"$ref": "#/components/schemas/Refused"})
+    return {code: _says(what, content) for code, what in said.items()}

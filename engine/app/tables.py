@@ -202,8 +202,8 @@ def adopt_store(
     `no-store`, `lease-held`, `table-unreadable`, nothing being changed then."""
     book = rules.load(rulebook, settings=settings or {})
     with open_store(store, create=False) as opened, ExitStack() as stack:
-        lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
-        stack.enter_context(lease)
+        keeper = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
+        lease = stack.enter_context(keeper)
         spark = start_session("tidegate adopt", spark_conf)
         catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
         markers = DeltaMarkers(spark, catalog.locations)

@@ -30,7 +30,7 @@ from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
-from tidegate.rules.errors import Problem
+from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Rulebook
 
 if TYPE_CHECKING:
@@ -160,16 +160,15 @@ def _problem(problem: Problem) -> dict[str, Any]:
     return {
         "code": problem.code,
         "file": problem.place.file,
-        "line": problem.place.line,
-        "column": problem.place.column,
-        "path": problem.place.path,
+        **_place(problem.place),
         "message": problem.message,
         "hint": problem.hint,
-        "others": [
-            {"line": place.line, "column": place.column, "path": place.path}
-            for place in problem.others
-        ],
+        "others": [_place(place) for place in problem.others],
     }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"line": place.line, "column": place.column, "path": place.path}
 
 
 def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:

@@ -6,7 +6,7 @@ import signal
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
@@ -25,25 +25,19 @@ if TYPE_CHECKING:
     from tidegate.engine.app.serve import Address
 
 
-class AddressType(click.ParamType[Any]):
+def address(value: str) -> Address:
     """HOST:PORT."""
+    from tidegate.engine.app.serve import parse_address
 
-    name = "HOST:PORT"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Address:
-        from tidegate.engine.app.serve import parse_address
-
-        try:
-            return parse_address(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return parse_address(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 http = click.option(
     "--http",
-    type=AddressType(),
+    type=address,
     metavar="HOST:PORT",
     help="Also answer as the inbox does, see `serve`; port 0: any that is free.",
 )
@@ -52,7 +46,7 @@ http = click.option(
 @click.command()
 @click.option(
     "--http",
-    type=AddressType(),
+    type=address,
     metavar="HOST:PORT",
     default="127.0.0.1:8080",
     show_default=True,

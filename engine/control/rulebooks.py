@@ -49,11 +49,11 @@ class Rules:
 
     def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Keep a rule from firing for a key; returns the version. Raises InputError."""
-        return self._switch(rule, key, off=True)
+        return self._ask(lambda kept: _switched(kept, rule, key, off=True))
 
     def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Let a rule fire for a key again; returns the version. Raises InputError."""
-        return self._switch(rule, key, off=False)
+        return self._ask(lambda kept: _switched(kept, rule, key, off=False))
 
     def list(self) -> list[dict[str, Any]]:
         """A row for each rule: `rule`, `on`, `enabled`; `disabled_for`: the keys for which it does
@@ -70,9 +70,6 @@ class Rules:
             }
             for rule in kept.load().rules.values()
         ]
-
-    def _switch(self, name: str, key: Mapping[str, str], *, off: bool) -> int:
-        return self._ask(lambda kept: _switched(kept, name, key, off=off))
 
     def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
         """Propose the newest version with other rules beside its text. It starts again where
