@@ -18,7 +18,7 @@ from tidegate.connectors.http.credentials import Key
 from tidegate.connectors.http.refusal import Refusal
 from tidegate.connectors.http.requests import busy
 from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
-from tidegate.engine.control.signals import heard
+from tidegate.engine.control.listen import heard
 from tidegate.engine.core.text.json_text import plain
 from tidegate.engine.core.types.fields import SHOWN_MAX
 from tidegate.engine.store.tail import Item, Tail

@@ -1,5 +1,4 @@
-"""Signals, checked against the declarations of all rulebooks of a store before they are stored; and
-the rules and signals that a program can listen to."""
+"""Signals, checked against the declarations of all rulebooks of a store before they are stored."""
 
 from __future__ import annotations
 
@@ -15,7 +14,6 @@ from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.fields import SHOWN_MAX, check_fields
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import open_store
-from tidegate.engine.store.tail import Heard
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
 
@@ -80,7 +78,7 @@ def declared_signals(
         (book,) = books.values()
         message = f"event `{shown}` is not {'a signal' if event in book.events else 'declared'}"
         place = word_place(book.file or "<text>", f"events.{shown}")
-    hint = _meant(event, _signals(books), allowed)
+    hint = meant(event, signals_of(books), allowed)
     raise InputError([Problem("unknown-signal", message, place, hint)])
 
 
@@ -117,46 +115,13 @@ def of_rulebook(error: InputError, name: str, *, several: bool) -> list[Problem]
     return [replace(p, message=f"rulebook {name}: {p.message}") for p in error.problems]
 
 
-def heard(books: Books, name: str, word: str, allowed: Container[str] | None = None) -> Heard:
-    """What to listen to: the firings of a rule, or the occurrences of a signal, in the one rulebook
-    that has it. `word`: the argument that names it.
-
-    Raises InputError `which-rulebook`, `not-kept` or `unknown-name`; the hint names only what is
-    `allowed`.
-    """
-    having = [
-        book
-        for book in books.values()
-        if name in book.rules or isinstance(book.events.get(name), SignalEvent)
-    ]
-    place = word_place(word)
-    if len(having) == 1:
-        (book,) = having
-        settings, of_rule = book.settings, name in book.rules
-        days = settings.firings_retention_days if of_rule else settings.history_retention_days
-        return Heard(book.name, name, not of_rule, days)
-    if having:
-        names = ", ".join(book.name for book in having)
-        message = f"several rulebooks have `{name[:SHOWN_MAX]}`: {names}"
-        hint = f"name one: &rulebook={having[0].name}"
-        raise InputError([Problem("which-rulebook", message, place, hint)])
-    if any(name in book.events for book in books.values()):
-        message = f"occurrences of `{name}` are kept in no store"
-        hint = f"declare a rule and wait for that: rules: {{{name}_seen: {{on: {name}}}}}"
-        raise InputError([Problem("not-kept", message, place, hint)])
-    message = f"no rulebook has a rule or signal `{name[:SHOWN_MAX]}` ({', '.join(sorted(books))})"
-    if len(books) == 1:
-        message = f"the rulebook {next(iter(books))} has no rule or signal `{name[:SHOWN_MAX]}`"
-    known = _signals(books).union(*(book.rules for book in books.values()))
-    raise InputError([Problem("unknown-name", message, place, _meant(name, known, allowed))])
-
-
-def _signals(books: Books) -> set[str]:
+def signals_of(books: Books) -> set[str]:
+    """The signals that any of the rulebooks declares."""
     events = (event for book in books.values() for event in book.events.values())
     return {event.name for event in events if isinstance(event, SignalEvent)}
 
 
-def _meant(name: str, known: Collection[str], allowed: Container[str] | None) -> str:
+def meant(name: str, known: Collection[str], allowed: Container[str] | None) -> str:
     """A hint that names only what is `allowed`."""
     return did_you_mean(name[:SHOWN_MAX], [n for n in known if allowed is None or n in allowed])
 
