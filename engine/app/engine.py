@@ -118,7 +118,8 @@ class Engine(Requests):
         with ExitStack() as stack:
             self._opened(stack)
             stack.callback(self._close_parts)
-            self._first_look()
+            with self._stopping_cause():  # what is committed after the first look is seen
+                self._first = self._through(Loop.first_look)
             self._stack = stack.pop_all()
         self._open = True
         return self
@@ -269,11 +270,6 @@ class Engine(Requests):
             self._running.release()
             if not self._ended and self._lease is not None:
                 self._lease.goes_on()
-
-    def _first_look(self) -> None:
-        """Give every table of a new store its place: what is committed from here on is seen."""
-        with self._stopping_cause():
-            self._first = self._through(Loop.first_look)
 
     def _tell_first(self, on_bucket: OnBucket | None) -> None:
         first, self._first = self._first, None

@@ -29,7 +29,7 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.rules.analysis.graph import table_events, used_in
+from tidegate.rules.analysis.graph import reached, table_events, used_in
 from tidegate.rules.errors import EngineError, InputError, Problem, in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sql.tokens import sql_words
@@ -160,16 +160,15 @@ def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Proble
 def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
     """A rulebook without the tables in `missing`, and without all that needs any of them."""
     lost = {event.name for event in table_events(book) if event.table in missing}
-    events = {name: event for name, event in book.events.items() if name not in lost}
-    listed = dict(book.rules)
-    named = {name: used_in(rule.pattern.on, ()).keys() for name, rule in listed.items()}
-    while unfit := [name for name in listed if not named[name] <= {*events, *listed}]:
-        for name in unfit:
-            del listed[name]
+    named = {name: used_in(rule.pattern.on, ()) for name, rule in book.rules.items()}
+    gone = reached(lost, lambda name: (rule for rule, names in named.items() if name in names))
     names = {name.lower() for name in missing}
-    tables = {name: table for name, table in book.tables.items() if name not in missing}
-    left = {name: _without_texts(rule, names) for name, rule in listed.items()}
-    return replace(book, tables=tables, events=events, rules=left)
+    return replace(
+        book,
+        tables={name: table for name, table in book.tables.items() if name not in missing},
+        events={name: event for name, event in book.events.items() if name not in lost},
+        rules={n: _without_texts(r, names) for n, r in book.rules.items() if n not in gone},
+    )
 
 
 def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
