@@ -108,9 +108,8 @@ public final class Walker {
      * functions, separated by spaces. */
     public String classes(String names) throws Exception {
         Collection found = new LinkedHashSet();
-        String[] each = names.split(" ");
-        for (int at = 0; at < each.length; at++) {
-            FunctionIdentifier name = new FunctionIdentifier(each[at]);
+        for (String called : names.split(" ")) {
+            FunctionIdentifier name = new FunctionIdentifier(called);
             scala.Option info = FunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             scala.Option rows = TableFunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             if (info.isDefined()) {
@@ -137,7 +136,11 @@ public final class Walker {
                 this.enter(walk, open, ((View) value).desc(), number, "desc", leaves);
                 walk.say(number, "isTempView", "true");
             } else if (number >= 0) {
-                this.push(open, this.fieldsOf(value), number);
+                List fields = this.fieldsOf(value);
+                for (int at = fields.size() - 1; at >= 0; at--) {
+                    Object[] named = (Object[]) fields.get(at);
+                    open.push(new Object[] {named[1], Integer.valueOf(number), named[0]});
+                }
             }
         } else if (value instanceof CatalogTable) {
             TableIdentifier name = ((CatalogTable) value).identifier();
@@ -147,9 +150,8 @@ public final class Walker {
         } else if (value instanceof CatalogPlugin) {
             walk.say(owner, field, ((CatalogPlugin) value).name());
         } else if (value instanceof Identifier) {
-            String[] space = ((Identifier) value).namespace();
-            for (int at = 0; at < space.length; at++) {
-                walk.say(owner, field, space[at]);
+            for (String space : ((Identifier) value).namespace()) {
+                walk.say(owner, field, space);
             }
             walk.say(owner, field, ((Identifier) value).name());
         } else if (isText(value)) {
@@ -159,19 +161,10 @@ public final class Walker {
             if (parts == null) {
                 walk.meet(owner, value.getClass());
             } else {
-                List named = new ArrayList();
-                for (int at = 0; at < parts.size(); at++) {
-                    named.add(new Object[] {field, parts.get(at)});
+                for (int at = parts.size() - 1; at >= 0; at--) {
+                    open.push(new Object[] {parts.get(at), Integer.valueOf(owner), field});
                 }
-                this.push(open, named, owner);
             }
-        }
-    }
-
-    private void push(ArrayDeque open, List named, int owner) {
-        for (int at = named.size() - 1; at >= 0; at--) {
-            Object[] one = (Object[]) named.get(at);
-            open.push(new Object[] {one[1], Integer.valueOf(owner), one[0]});
         }
     }
 
@@ -246,9 +239,9 @@ public final class Walker {
         }
         List found = new ArrayList();
         Map known = new HashMap(); // a class and its parent may store one value twice
-        for (int at = 0; at < fields.length; at++) {
-            String name = fields[at].getName();
-            Object value = fields[at].get(node);
+        for (Field field : fields) {
+            String name = field.getName();
+            Object value = field.get(node);
             if (!known.containsKey(name) || known.get(name) != value) {
                 known.put(name, value);
                 found.add(new Object[] {name, value});
@@ -263,10 +256,8 @@ public final class Walker {
             if (at == QueryPlan.class || at == LogicalPlan.class || at == Expression.class) {
                 continue; // what they keep of a node says how far it is resolved
             }
-            Field[] fields = at.getDeclaredFields();
             List declared = new ArrayList();
-            for (int n = 0; n < fields.length; n++) {
-                Field field = fields[n];
+            for (Field field : at.getDeclaredFields()) {
                 String name = field.getName();
                 boolean own = !Modifier.isStatic(field.getModifiers()) && !isLazy(at, name);
                 if (own && !name.startsWith("bitmap$") && !name.equals("$outer")) {
@@ -280,9 +271,8 @@ public final class Walker {
     }
 
     private static boolean isLazy(Class of, String field) {
-        java.lang.reflect.Method[] methods = of.getDeclaredMethods();
-        for (int n = 0; n < methods.length; n++) {
-            if (methods[n].getName().equals(field + "$lzycompute")) {
+        for (java.lang.reflect.Method method : of.getDeclaredMethods()) {
+            if (method.getName().equals(field + "$lzycompute")) {
                 return true;
             }
         }

@@ -239,7 +239,8 @@ def _rows(metrics: Mapping[str, int], text: str) -> int:
 def _metrics(info: Mapping[str, Any]) -> Mapping[str, int]:
     """How many rows the commit says it has written: those of a MERGE by kind, else one number."""
     told = info.get("operationMetrics")
-    counts = {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
+    texts = {k: v for k, v in told.items() if isinstance(v, str)} if type(told) is dict else {}
+    counts = {name: int(text) for name, text in texts.items() if _COUNT.fullmatch(text)}
     merged = [name for name in _OF_MERGE if name in counts]
     others = [name for name in _OF_OTHERS if name in counts]
     return {name: counts[name] for name in merged or others[:1]}
@@ -272,10 +273,6 @@ def _texts(value: Any) -> list[tuple[str, str | None]] | None:
         (_text(k) or "", v if v is None else _text(v if isinstance(v, str) else json.dumps(v)))
         for k, v in value.items()
     ]
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, str) and bool(_COUNT.fullmatch(value))
 
 
 def _note(user_metadata: Any) -> Mapping[str, Any]:

@@ -60,7 +60,9 @@ class Jobs:
             self._running.add(task)
         worker.tasks.put((task, call))
         if self._in_time(worker, task, seconds):
-            self._back(worker, task)
+            with self._lock:
+                self._running.discard(task)
+                self._idle.append(worker)
             return task.result()
         cancelled = threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True)
         cancelled.start()
@@ -104,11 +106,6 @@ class Jobs:
                 return self._idle.pop()
             self._made += 1
             return _Worker(self._context, self.tag, f"{self.tag}-{self._made}")
-
-    def _back(self, worker: _Worker, task: Future[T]) -> None:
-        with self._lock:
-            self._running.discard(task)
-            self._idle.append(worker)
 
     def _cancel_group(self, worker: _Worker, task: Future[T]) -> None:
         with suppress(Exception):  # Spark itself may have ended

@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -46,13 +46,10 @@ def open_catalog(
 ) -> Iterator[Catalog]:
     """The rulebook's database in Spark, with its tables and event types checked. `functions`: those
     that the policy adds. `spared`: tables that may be missing. Raises InputError."""
-    catalog = Catalog(spark, book, name, epoch)
-    catalog.open(spared)
-    try:
+    with closing(Catalog(spark, book, name, epoch)) as catalog:
+        catalog.open(spared)
         check_events(spark, book, catalog.locations, functions)
         yield catalog
-    finally:
-        catalog.close()
 
 
 def schemas_now(catalog: Catalog) -> dict[str, str]:
@@ -86,16 +83,13 @@ def check_tables(
     missing table is not checked."""
     allowed = load_policy(policy)
     spark = start_session("tidegate validate", spark_conf)
-    catalog = Catalog(spark, book, "validate")
-    try:
+    with closing(Catalog(spark, book, "validate")) as catalog:
         missing = catalog.create()
         present = catalog.locations.keys() - missing.keys()
         catalog.locations = {name: catalog.locations[name] for name in present}
         problems = [*webhook_problems(book, allowed), *missing.values()]
         problems += _wrong(_without(book, missing), catalog, allowed)
         doubtful = [*_null_keys(book, schemas_now(catalog))]
-    finally:
-        catalog.close()
     if problems:
         raise InputError(in_order(problems), in_order(doubtful))
     return in_order(doubtful)

@@ -3,19 +3,17 @@ cycle collector."""
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from tidegate.engine.cli import output
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
-P = ParamSpec("P")
-T = TypeVar("T")
 READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
 log = logging.getLogger(__name__)
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
@@ -25,21 +23,17 @@ OF_THE_CALLER = {
 }
 
 
-def brief(command: Callable[P, T]) -> Callable[P, T]:
-    """A short command, run without the cycle collector: its objects live until it ends. On 5,000
+@contextmanager
+def brief() -> Iterator[None]:
+    """A short command runs without the cycle collector: its objects live until it ends. On 5,000
     rules the collector took a quarter of the time."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **options: P.kwargs) -> T:
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return command(*args, **options)
-        finally:
-            if enabled:
-                gc.enable()
-
-    return run
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Commands(click.Group):

@@ -60,7 +60,7 @@ def main(verbose: bool) -> None:
 @spark_conf
 @policy_file
 @as_json
-@brief
+@brief()
 def validate(
     files: tuple[Path, ...],
     tables: bool,
@@ -112,7 +112,7 @@ def validate(
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@brief
+@brief()
 def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
     """Normalised expressions, the shared graph, what is stored per key, what triggers what;
     automata of scripts."""
