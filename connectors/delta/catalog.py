@@ -84,9 +84,10 @@ class Catalog:
         locations: dict[str, str] = {}
         for table in self._tables.values():
             try:
-                locations[table.name] = location = self._location(table)
+                location = self._location(table)
                 at = location.replace("\\", "\\\\").replace("'", "\\'")
                 self._own.sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
+                locations[table.name] = location
             except SPARK_ERRORS as error:
                 problems[table.name] = self._missing(table, error)
             except InputError as error:

@@ -85,8 +85,6 @@ def check_tables(
     spark = start_session("tidegate validate", spark_conf)
     with closing(Catalog(spark, book, "validate")) as catalog:
         missing = catalog.create()
-        present = catalog.locations.keys() - missing.keys()
-        catalog.locations = {name: catalog.locations[name] for name in present}
         problems = [*webhook_problems(book, allowed), *missing.values()]
         problems += _wrong(_without(book, missing), catalog, allowed)
         doubtful = [*_null_keys(book, schemas_now(catalog))]

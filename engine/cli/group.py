@@ -1,10 +1,11 @@
-"""How commands run: errors become messages on stderr and exit codes; short commands do without the
-cycle collector."""
+"""The command `tidegate`, and how its commands run: errors become messages on stderr and exit
+codes; short commands do without the cycle collector."""
 
 from __future__ import annotations
 
 import gc
 import logging
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
@@ -12,6 +13,7 @@ from typing import Any
 import click
 
 from tidegate.engine.cli import output
+from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
@@ -72,3 +74,17 @@ def exit_code(error: Exception) -> int:
     """An error's exit code: 3 for the engine's failures, 1 or 2 for a wrong request."""
     own = getattr(error, "exit_code", EngineError.exit_code)
     return OF_THE_CALLER.get(getattr(error, "code", ""), own)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidegate")
+@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
+def main(verbose: bool) -> None:
+    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(output.LogFormatter())
+    handler.addFilter(is_heard)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

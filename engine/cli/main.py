@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.engine.cli import operator, output, serve
-from tidegate.engine.cli.group import Commands, brief, exit_code
+from tidegate.engine.cli import operator, output, serve  # noqa: F401, the operator's commands
+from tidegate.engine.cli.group import brief, exit_code, main
 from tidegate.engine.cli.options import (
     FILE,
     as_json,
@@ -22,7 +22,6 @@ from tidegate.engine.cli.options import (
     store_url,
     the_store,
 )
-from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
@@ -37,20 +36,6 @@ overrides = click.option(
 spark_conf = click.option(
     "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
 )
-
-
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tidegate")
-@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
-def main(verbose: bool) -> None:
-    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(output.LogFormatter())
-    handler.addFilter(is_heard)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
 
 
 @main.command()
@@ -338,7 +323,3 @@ def demo(keep: Path | None) -> None:
     from tidegate.engine.cli.demo import demo as run_demo
 
     raise SystemExit(run_demo(keep))
-
-
-for command in (*operator.COMMANDS, *serve.COMMANDS):
-    main.add_command(command)

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from tidegate.engine.cli import output
+from tidegate.engine.cli.group import main
 from tidegate.engine.cli.options import (
     At,
     of_store,
@@ -43,7 +44,7 @@ http = click.option(
 )
 
 
-@click.command()
+@main.command()
 @click.option(
     "--http",
     type=address,
@@ -87,7 +88,7 @@ def serve(
     serve_alone(http, the_store(store, rulebook_file), name, rulebook_file, policy, stop)
 
 
-@click.command()
+@main.command()
 @click.argument("heard", metavar="RULE|SIGNAL")
 @click.option(
     "--since",
@@ -114,6 +115,3 @@ def listen(heard: str, since: str | None, once: bool, poll: str, at: At) -> None
     finally:
         if last is not None and not at.as_json:
             output.tell(f"go on with --since {last}")
-
-
-COMMANDS = (serve, listen)
