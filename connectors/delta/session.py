@@ -61,7 +61,7 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
         check_session(active)
         return active
     _refuse_connect("SPARK_REMOTE" in os.environ)
-    given = {**_process_conf(conf or {}), **SMALL_JOBS, **(conf or {})}
+    given: dict[str, Any] = {**_process_conf(conf or {}), **SMALL_JOBS, **(conf or {})}
     builder = SparkSession.builder.appName(app).config(map=given)
     log.info("starting Spark %s", pyspark.__version__)
     try:

@@ -27,6 +27,8 @@ from tidegate.rules.errors import InputError
 if TYPE_CHECKING:
     from tidegate.engine.app.serve import Address
 
+__all__ = ["main"]
+
 log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
 rulebook_file = click.argument("rulebook", type=FILE)
