@@ -5,16 +5,13 @@ from __future__ import annotations
 
 import logging
 import threading
-from datetime import UTC, datetime, timedelta
 
 from apscheduler.executors.debug import DebugExecutor
 from apscheduler.schedulers.background import BackgroundScheduler
-from apscheduler.triggers.date import DateTrigger
 from apscheduler.triggers.interval import IntervalTrigger
 
 _LOG = logging.getLogger(__name__)
 _LOG.setLevel(logging.ERROR)  # a busy machine leaves wake-ups out: no news
-_DUE = "due"
 
 
 class Wakeup:
@@ -24,7 +21,6 @@ class Wakeup:
     def __init__(self, poll_seconds: float) -> None:
         self._event = threading.Event()
         self._stopped = False
-        self._poll_seconds = poll_seconds
         # Jobs run in the scheduler's own thread. A pool refuses jobs once the main thread has
         # ended, and the loop may run in another thread.
         executors = {"default": DebugExecutor()}
@@ -50,19 +46,9 @@ class Wakeup:
 
     def wait(self, seconds_max: float | None = None) -> None:
         """Wait for the next poll, `wake` or `stop`, but no longer than `seconds_max`."""
-        if self._stopped:
-            return
-        if seconds_max is not None and seconds_max < self._poll_seconds:
-            due = datetime.now(UTC) + timedelta(seconds=seconds_max)
-            self._scheduler.add_job(
-                self._event.set,
-                DateTrigger(due, timezone="UTC"),
-                id=_DUE,
-                replace_existing=True,
-                misfire_grace_time=None,
-            )
-        self._event.wait()
-        self._event.clear()
+        if not self._stopped:
+            self._event.wait(seconds_max)
+            self._event.clear()
 
     def wake(self) -> None:
         self._event.set()

@@ -1,5 +1,8 @@
 package tidegate;
 
+import com.fasterxml.jackson.core.JsonFactory;
+import com.fasterxml.jackson.core.JsonGenerator;
+import com.fasterxml.jackson.databind.ObjectMapper;
 import java.lang.reflect.Array;
 import java.lang.reflect.Field;
 import java.lang.reflect.Modifier;
@@ -45,6 +48,8 @@ import org.apache.spark.sql.types.DataType;
 public final class Walker {
     private static final int STEPS_MAX = 5000000;
     private static final int TEXT_MAX = 1000;
+    private static final ObjectMapper JSON = new ObjectMapper(
+        new JsonFactory().enable(JsonGenerator.Feature.ESCAPE_NON_ASCII)); // half a surrogate pair
     private final Map stored = new HashMap(); // the fields by class
 
     /** Parses a text as a plan, or as an expression. `session` is active meanwhile: a parser takes
@@ -87,7 +92,7 @@ public final class Walker {
 
     /** Number, name and type of each column of an analysed plan, as a flat JSON list:
      * ["3", "amount", "integer", "4", "at", "timestamp"]. */
-    public String output(QueryPlan plan) {
+    public String output(QueryPlan plan) throws Exception {
         List found = new ArrayList();
         scala.collection.Iterator columns = plan.output().iterator();
         while (columns.hasNext()) {
@@ -96,18 +101,15 @@ public final class Walker {
             found.add(column.name());
             found.add(column.dataType().typeName());
         }
-        StringBuilder out = new StringBuilder();
-        Walk.list(out, found);
-        return out.toString();
+        return JSON.writeValueAsString(found);
     }
 
     /** The classes of functions by Spark's own registries, as a JSON list. `names`: of the
      * functions, separated by spaces. */
-    public String classes(String names) {
+    public String classes(String names) throws Exception {
         Collection found = new LinkedHashSet();
-        String[] each = names.split(" ");
-        for (int at = 0; at < each.length; at++) {
-            FunctionIdentifier name = new FunctionIdentifier(each[at]);
+        for (String called : names.split(" ")) {
+            FunctionIdentifier name = new FunctionIdentifier(called);
             scala.Option info = FunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             scala.Option rows = TableFunctionRegistry$.MODULE$.builtin().lookupFunction(name);
             if (info.isDefined()) {
@@ -117,9 +119,7 @@ public final class Walker {
                 found.add(((ExpressionInfo) rows.get()).getClassName());
             }
         }
-        StringBuilder out = new StringBuilder();
-        Walk.list(out, found);
-        return out.toString();
+        return JSON.writeValueAsString(found);
     }
 
     private void enter(
@@ -136,7 +136,11 @@ public final class Walker {
                 this.enter(walk, open, ((View) value).desc(), number, "desc", leaves);
                 walk.say(number, "isTempView", "true");
             } else if (number >= 0) {
-                this.push(open, this.fieldsOf(value), number);
+                List fields = this.fieldsOf(value);
+                for (int at = fields.size() - 1; at >= 0; at--) {
+                    Object[] named = (Object[]) fields.get(at);
+                    open.push(new Object[] {named[1], Integer.valueOf(number), named[0]});
+                }
             }
         } else if (value instanceof CatalogTable) {
             TableIdentifier name = ((CatalogTable) value).identifier();
@@ -146,9 +150,8 @@ public final class Walker {
         } else if (value instanceof CatalogPlugin) {
             walk.say(owner, field, ((CatalogPlugin) value).name());
         } else if (value instanceof Identifier) {
-            String[] space = ((Identifier) value).namespace();
-            for (int at = 0; at < space.length; at++) {
-                walk.say(owner, field, space[at]);
+            for (String space : ((Identifier) value).namespace()) {
+                walk.say(owner, field, space);
             }
             walk.say(owner, field, ((Identifier) value).name());
         } else if (isText(value)) {
@@ -158,19 +161,10 @@ public final class Walker {
             if (parts == null) {
                 walk.meet(owner, value.getClass());
             } else {
-                List named = new ArrayList();
-                for (int at = 0; at < parts.size(); at++) {
-                    named.add(new Object[] {field, parts.get(at)});
+                for (int at = parts.size() - 1; at >= 0; at--) {
+                    open.push(new Object[] {parts.get(at), Integer.valueOf(owner), field});
                 }
-                this.push(open, named, owner);
             }
-        }
-    }
-
-    private void push(ArrayDeque open, List named, int owner) {
-        for (int at = named.size() - 1; at >= 0; at--) {
-            Object[] one = (Object[]) named.get(at);
-            open.push(new Object[] {one[1], Integer.valueOf(owner), one[0]});
         }
     }
 
@@ -213,13 +207,10 @@ public final class Walker {
     /** What a value holds, null where it is neither a collection nor a product. */
     private List parts(Object value) {
         List found = new ArrayList();
-        if (value instanceof scala.collection.Iterable) {
-            scala.collection.Iterator each = ((scala.collection.Iterable) value).iterator();
-            while (each.hasNext()) {
-                found.add(each.next());
-            }
-        } else if (value instanceof scala.Product) {
-            scala.collection.Iterator each = ((scala.Product) value).productIterator();
+        if (value instanceof scala.collection.Iterable || value instanceof scala.Product) {
+            scala.collection.Iterator each = value instanceof scala.collection.Iterable
+                ? ((scala.collection.Iterable) value).iterator()
+                : ((scala.Product) value).productIterator();
             while (each.hasNext()) {
                 found.add(each.next());
             }
@@ -248,9 +239,9 @@ public final class Walker {
         }
         List found = new ArrayList();
         Map known = new HashMap(); // a class and its parent may store one value twice
-        for (int at = 0; at < fields.length; at++) {
-            String name = fields[at].getName();
-            Object value = fields[at].get(node);
+        for (Field field : fields) {
+            String name = field.getName();
+            Object value = field.get(node);
             if (!known.containsKey(name) || known.get(name) != value) {
                 known.put(name, value);
                 found.add(new Object[] {name, value});
@@ -265,10 +256,8 @@ public final class Walker {
             if (at == QueryPlan.class || at == LogicalPlan.class || at == Expression.class) {
                 continue; // what they keep of a node says how far it is resolved
             }
-            Field[] fields = at.getDeclaredFields();
             List declared = new ArrayList();
-            for (int n = 0; n < fields.length; n++) {
-                Field field = fields[n];
+            for (Field field : at.getDeclaredFields()) {
                 String name = field.getName();
                 boolean own = !Modifier.isStatic(field.getModifiers()) && !isLazy(at, name);
                 if (own && !name.startsWith("bitmap$") && !name.equals("$outer")) {
@@ -282,9 +271,8 @@ public final class Walker {
     }
 
     private static boolean isLazy(Class of, String field) {
-        java.lang.reflect.Method[] methods = of.getDeclaredMethods();
-        for (int n = 0; n < methods.length; n++) {
-            if (methods[n].getName().equals(field + "$lzycompute")) {
+        for (java.lang.reflect.Method method : of.getDeclaredMethods()) {
+            if (method.getName().equals(field + "$lzycompute")) {
                 return true;
             }
         }
@@ -293,11 +281,11 @@ public final class Walker {
 
     /** The nodes of one plan. Each has the number of the node that holds it; the root has -1. */
     public static final class Walk {
+        private static final int OWNER = 2;
+        private static final int TEXTS = 6;
         private static final int SLICE = 7000; // py4j pauses 40 ms within a longer answer
         private final List nodes = new ArrayList();
-        private final List owners = new ArrayList();
-        private final List fields = new ArrayList();
-        private final List texts = new ArrayList(); // per node: field -> List of String
+        private final List rows = new ArrayList(); // one a node, see `json`
         private final Map classes = new LinkedHashMap(); // name -> number
         private final Collection others = new LinkedHashSet();
         private String json;
@@ -310,7 +298,7 @@ public final class Walker {
         int add(TreeNode node, int owner, String field) {
             for (int at = owner + 1; node instanceof QueryPlan && at < this.nodes.size(); at++) {
                 boolean same = this.nodes.get(at) == node;
-                if (same && ((Integer) this.owners.get(at)).intValue() == owner) {
+                if (same && ((Integer) this.row(at)[OWNER]).intValue() == owner) {
                     return -1;
                 }
             }
@@ -318,10 +306,12 @@ public final class Walker {
             if (!this.classes.containsKey(name)) {
                 this.classes.put(name, Integer.valueOf(this.classes.size()));
             }
+            boolean known = node.origin() != null;
             this.nodes.add(node);
-            this.owners.add(Integer.valueOf(owner));
-            this.fields.add(field);
-            this.texts.add(new LinkedHashMap());
+            this.rows.add(new Object[] {
+                this.classes.get(name), Boolean.valueOf(node instanceof QueryPlan),
+                Integer.valueOf(owner), field, known ? value(node.origin().startIndex()) : null,
+                known ? value(node.origin().stopIndex()) : null, new LinkedHashMap()});
             int number = this.nodes.size() - 1;
             if (node instanceof Project
                 && node.getTagValue(Project$.MODULE$.hiddenOutputTag()).isDefined()) {
@@ -334,7 +324,7 @@ public final class Walker {
             if (owner < 0) {
                 return;
             }
-            Map of = (Map) this.texts.get(owner);
+            Map of = (Map) this.row(owner)[TEXTS];
             List said = (List) of.get(field);
             if (said == null) {
                 said = new ArrayList();
@@ -354,72 +344,24 @@ public final class Walker {
          *  "nodes": [[number of its class, is it a plan, owner, field, start, stop,
          *             {field: [text, ..]}], ..]}
          */
-        public String json(int start) {
+        public String json(int start) throws Exception {
             if (this.json == null) {
-                this.json = this.written();
+                Map all = new LinkedHashMap();
+                all.put("classes", this.classes.keySet());
+                all.put("others", this.others);
+                all.put("nodes", this.rows);
+                this.json = JSON.writeValueAsString(all);
             }
             int end = Math.min(start + SLICE, this.json.length());
             return start >= end ? "" : this.json.substring(start, end);
         }
 
-        private String written() {
-            StringBuilder out = new StringBuilder("{\"classes\":");
-            list(out, this.classes.keySet());
-            out.append(",\"others\":");
-            list(out, this.others);
-            out.append(",\"nodes\":[");
-            for (int n = 0; n < this.nodes.size(); n++) {
-                TreeNode node = (TreeNode) this.nodes.get(n);
-                out.append(n == 0 ? "[" : ",[");
-                out.append(this.classes.get(node.getClass().getName()));
-                out.append(node instanceof QueryPlan ? ",true," : ",false,");
-                out.append(this.owners.get(n)).append(",");
-                quote(out, (String) this.fields.get(n));
-                boolean known = node.origin() != null;
-                place(out, known ? node.origin().startIndex() : null);
-                place(out, known ? node.origin().stopIndex() : null);
-                out.append(",{");
-                Map said = (Map) this.texts.get(n);
-                Object[] names = said.keySet().toArray();
-                for (int f = 0; f < names.length; f++) {
-                    out.append(f == 0 ? "" : ",");
-                    quote(out, (String) names[f]);
-                    out.append(":");
-                    list(out, (Collection) said.get(names[f]));
-                }
-                out.append("}]");
-            }
-            return out.append("]}").toString();
+        private Object[] row(int number) {
+            return (Object[]) this.rows.get(number);
         }
 
-        private static void place(StringBuilder out, scala.Option at) {
-            out.append(",").append(at == null || at.isEmpty() ? "null" : at.get());
-        }
-
-        private static void list(StringBuilder out, Collection texts) {
-            Object[] each = texts.toArray();
-            out.append("[");
-            for (int n = 0; n < each.length; n++) {
-                out.append(n == 0 ? "" : ",");
-                quote(out, (String) each[n]);
-            }
-            out.append("]");
-        }
-
-        private static void quote(StringBuilder out, String text) {
-            out.append('"');
-            for (int n = 0; n < text.length(); n++) {
-                char c = text.charAt(n);
-                if (c == '"' || c == '\\') {
-                    out.append('\\').append(c);
-                } else if (c < ' ' || c > '~') {
-                    String hex = Integer.toHexString(c);
-                    out.append("\\u").append("0000".substring(hex.length())).append(hex);
-                } else {
-                    out.append(c);
-                }
-            }
-            out.append('"');
+        private static Object value(scala.Option found) {
+            return found == null || found.isEmpty() ? null : found.get();
         }
     }
 }

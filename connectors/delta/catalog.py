@@ -55,7 +55,6 @@ class Catalog:
     ) -> None:
         self.spark = spark
         self.jobs = Jobs(spark)
-        self.store_id = store_id
         self._epoch = epoch
         self._prefix = f"tidegate_{rulebook.name}_{store_id}_".lower()
         whose = f"{secrets.token_hex(4)}x" if epoch is None else str(epoch)
@@ -80,14 +79,15 @@ class Catalog:
         dropped."""
         for name in (*self._outlived(), self.database):
             self._drop(name)
-        self._sql(f"CREATE DATABASE {self._name()}")
+        self._own.sql(f"CREATE DATABASE {self._name()}")
         problems: dict[str, Problem] = {}
         locations: dict[str, str] = {}
         for table in self._tables.values():
             try:
-                locations[table.name] = location = self._location(table)
+                location = self._location(table)
                 at = location.replace("\\", "\\\\").replace("'", "\\'")
-                self._sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
+                self._own.sql(f"CREATE TABLE {self._name(table.name)} USING delta LOCATION '{at}'")
+                locations[table.name] = location
             except SPARK_ERRORS as error:
                 problems[table.name] = self._missing(table, error)
             except InputError as error:
@@ -106,18 +106,15 @@ class Catalog:
 
     @contextmanager
     def session(self) -> Iterator[SparkSession]:
-        """A new session that uses the database. The caller's active session is put back after."""
+        """A new session, in which names without a database are the rulebook's. The caller's active
+        session is put back after."""
         with active_session_kept(self.spark):
             session = new_session(self.spark)
             session.conf.set(
                 "spark.sql.execution.arrow.localRelationThreshold", f"{LOCAL_RELATION_BYTES}b"
             )
-            self.use(session)
+            session.sql(f"USE {self._name()}")
             yield session
-
-    def use(self, session: SparkSession) -> None:
-        """Make unqualified names of `session` those of the rulebook."""
-        session.sql(f"USE {self._name()}")
 
     def snapshot(self, table: str) -> Any:
         """Delta's own snapshot of a table's latest version, see `latest_snapshot`."""
@@ -133,7 +130,7 @@ class Catalog:
         return [n for n, epoch in epochs.items() if epoch.isdecimal() and int(epoch) < self._epoch]
 
     def _drop(self, database: str) -> None:
-        self._sql(f"DROP DATABASE IF EXISTS spark_catalog.{quoted(database)} CASCADE")
+        self._own.sql(f"DROP DATABASE IF EXISTS spark_catalog.{quoted(database)} CASCADE")
 
     def _location(self, table: Table) -> str:
         if table.path is not None:
@@ -170,9 +167,6 @@ class Catalog:
     def _name(self, table: str = "") -> str:
         name = f"spark_catalog.{quoted(self.database)}"
         return f"{name}.{quoted(table)}" if table else name
-
-    def _sql(self, text: str) -> None:
-        self._own.sql(text)
 
 
 def latest_snapshot(spark: SparkSession, location: str) -> Any:

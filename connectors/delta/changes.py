@@ -37,7 +37,8 @@ def changes(
     if span.skipped:
         rows = rows.where(~F.col(VERSION).isin(*sorted(span.skipped)))
     if request.only:
-        rows = rows.where(reduce(or_, (_wanted(session, text) for text in request.only)))
+        wanted = (F.coalesce(tried(session, text), F.lit(True)) for text in request.only)
+        rows = rows.where(reduce(or_, wanted))
     return rows.select(
         _kind(request).alias(KIND),
         VERSION,
@@ -85,10 +86,6 @@ def _kind(request: ReadRequest) -> Column:
 
 def _column(name: str) -> Column:
     return F.col(quoted(name))
-
-
-def _wanted(session: SparkSession, text: str) -> Column:
-    return F.coalesce(tried(session, text), F.lit(True))
 
 
 def _hashes(schema: StructType, columns: list[str]) -> tuple[Column, Column]:

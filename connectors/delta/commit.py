@@ -121,12 +121,14 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     operation = info.get("operation")
     note, metrics = _note(info.get("userMetadata")), _metrics(info)
+    store = note.get("store")
+    believed = note if isinstance(store, str) and store in own_stores else {}
     return LoggedCommit(
         version=version,
         instant=_instant_ms(info, modified_ms) * MILLISECOND,
         operation=operation if isinstance(operation, str) else "",
         rows=_rows(metrics, text) if changes_data else 0,
-        depth=_depth(note, own_stores),
+        depth=_depth(believed),
         changes_data=changes_data,
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
@@ -134,7 +136,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         shown=_shown(version, info, changes_rows=changes_data),
         seal=note.get("sealed") is True and _is_marker(text, note),
         written=sum(metrics.values()) if metrics else None,
-        writer=_writer(note, own_stores),
+        writer=_writer(believed),
         digest=_digest(text),
     )
 
@@ -237,7 +239,8 @@ def _rows(metrics: Mapping[str, int], text: str) -> int:
 def _metrics(info: Mapping[str, Any]) -> Mapping[str, int]:
     """How many rows the commit says it has written: those of a MERGE by kind, else one number."""
     told = info.get("operationMetrics")
-    counts = {k: int(v) for k, v in told.items() if _is_count(v)} if type(told) is dict else {}
+    texts = {k: v for k, v in told.items() if isinstance(v, str)} if type(told) is dict else {}
+    counts = {name: int(text) for name, text in texts.items() if _COUNT.fullmatch(text)}
     merged = [name for name in _OF_MERGE if name in counts]
     others = [name for name in _OF_OTHERS if name in counts]
     return {name: counts[name] for name in merged or others[:1]}
@@ -272,10 +275,6 @@ def _texts(value: Any) -> list[tuple[str, str | None]] | None:
     ]
 
 
-def _is_count(value: Any) -> bool:
-    return isinstance(value, str) and bool(_COUNT.fullmatch(value))
-
-
 def _note(user_metadata: Any) -> Mapping[str, Any]:
     """What a commit says of an entry in its userMetadata; empty where that is no such note."""
     if not isinstance(user_metadata, str):
@@ -287,22 +286,13 @@ def _note(user_metadata: Any) -> Mapping[str, Any]:
     return noted if isinstance(noted, dict) else {}
 
 
-def _depth(note: Mapping[str, Any], own_stores: Collection[str]) -> int:
-    """The cascade depth in a note of one of our own stores, else 0."""
+def _depth(note: Mapping[str, Any]) -> int:
+    """The cascade depth in a note, else 0."""
     depth = note.get("depth")
-    if type(depth) is not int or not 0 <= depth <= DEPTH_MAX:
-        return 0
-    return depth if _is_own(note, own_stores) else 0
+    return depth if type(depth) is int and 0 <= depth <= DEPTH_MAX else 0
 
 
-def _writer(note: Mapping[str, Any], own_stores: Collection[str]) -> tuple[str, str] | None:
-    """Rulebook and rule in a note of one of our own stores, else None."""
+def _writer(note: Mapping[str, Any]) -> tuple[str, str] | None:
+    """Rulebook and rule in a note."""
     rulebook, rule = note.get("rulebook"), note.get("rule")
-    if not isinstance(rulebook, str) or not isinstance(rule, str):
-        return None
-    return (rulebook, rule) if _is_own(note, own_stores) else None
-
-
-def _is_own(note: Mapping[str, Any], own_stores: Collection[str]) -> bool:
-    store = note.get("store")
-    return isinstance(store, str) and store in own_stores
+    return (rulebook, rule) if isinstance(rulebook, str) and isinstance(rule, str) else None

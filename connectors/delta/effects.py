@@ -32,7 +32,24 @@ class Effects:
         same number to other firings. Raises what Spark raises, and ValueError for a damaged commit.
         """
         with self._lock:
-            return self._told(entry, ids, firings)
+            log, version = self._log(entry), _before(entry) + 1
+            log.forget(version)
+            known = log.parsed_ms(version)
+            if known is not None and known != log.files.modified_ms(version):
+                log.forget()  # another table is there by now
+            while (commit := log.commit(version)) is not None:
+                note = commit.note
+                if note.get("app_id") == entry.app_id and note.get("entry") == entry.number:
+                    if note.get("sealed") is True:
+                        return Fate.SEALED
+                    done = (note.get("action"), note.get("ids"), note.get("firings"))
+                    if done == (entry.statement.action, list(ids), firings):
+                        count = "-" if commit.written is None else f"{commit.written:,}"
+                        told = (entry.rule, entry.target, version, count)
+                        _LOG.info("%s wrote %s version %d, rows: %s", *told)
+                        return Fate.EFFECT
+                version += 1
+            return None
 
     def last(self, entry: Entry) -> int:
         """The last version of the entry's target: in its log, or seen when the entry was stored."""
@@ -48,26 +65,6 @@ class Effects:
             log = self._log(entry)
             whole = versions and all(log.commit(version) is not None for version in versions)
         return Fate.PASSED if whole else Fate.UNKNOWN
-
-    def _told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
-        log, version = self._log(entry), _before(entry) + 1
-        log.forget(version)
-        known = log.parsed_ms(version)
-        if known is not None and known != log.files.modified_ms(version):
-            log.forget()  # another table is there by now
-        while (commit := log.commit(version)) is not None:
-            note = commit.note
-            if note.get("app_id") == entry.app_id and note.get("entry") == entry.number:
-                if note.get("sealed") is True:
-                    return Fate.SEALED
-                done = (note.get("action"), note.get("ids"), note.get("firings"))
-                if done == (entry.statement.action, list(ids), firings):
-                    count = "-" if commit.written is None else f"{commit.written:,}"
-                    told = (entry.rule, entry.target, version, count)
-                    _LOG.info("%s wrote %s version %d, rows: %s", *told)
-                    return Fate.EFFECT
-            version += 1
-        return None
 
     def _log(self, entry: Entry) -> TableLog:
         table = entry.target or ""

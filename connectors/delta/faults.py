@@ -12,7 +12,9 @@ import re
 from dataclasses import dataclass
 from typing import Any
 
+from py4j.java_gateway import is_instance_of
 from py4j.protocol import Py4JError, Py4JJavaError, Py4JNetworkError
+from pyspark import SparkContext
 from pyspark.errors import ParseException, PySparkException
 from pyspark.logger import PySparkLogger
 from pyspark.sql import SparkSession
@@ -103,7 +105,8 @@ def fault(error: BaseException) -> Fault:
 def _without_values(java: Any, condition: str, details: str) -> str:
     """The first line of a message, with the failing part of the SQL text. A parameter that may be
     data is replaced by its name: `The value <expression> cannot be cast`."""
-    if _is_analysis(java) and not condition.startswith(_LOOK_AT_DATA):
+    is_analysis = is_instance_of(SparkContext._gateway, java, _ANALYSIS)
+    if is_analysis and not condition.startswith(_LOOK_AT_DATA):
         return _line(details).removeprefix(f"[{condition}] ")
     known = _NAMES | _NAMES_OF.get(condition, frozenset())
     try:
@@ -130,15 +133,6 @@ def _of_machine(java: Any) -> str:
 
 def _in_users_names(text: str) -> str:
     return _INTERNAL.sub("", text)
-
-
-def _is_analysis(java: Any) -> bool:
-    kind = java.getClass()
-    while kind is not None:
-        if kind.getName() == _ANALYSIS:
-            return True
-        kind = kind.getSuperclass()
-    return False
 
 
 def is_lost(error: BaseException) -> bool:

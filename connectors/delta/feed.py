@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Collection, Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -18,7 +18,8 @@ from tidegate.connectors.delta import stops
 from tidegate.connectors.delta.catalog import collected, quoted
 from tidegate.connectors.delta.changes import changes, decisions, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
-from tidegate.connectors.delta.jobs import Jobs
+from tidegate.connectors.delta.faults import SPARK_ERRORS
+from tidegate.connectors.delta.jobs import Jobs, OverrunError
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
@@ -79,54 +80,48 @@ class DeltaFeed:
         `table-truncated`, `log-rewritten`, `table-restored`, `log-gap`, `log-damaged`,
         `version-gone`, `feed-off`, `catalog-managed`, `start-version`."""
         with self._looking:
-            return self._head(table, after)
-
-    def _head(self, table: Table, after: Cursor | None) -> TableHead:
-        source = self._source(table)
-        begun, looked_at = time.monotonic(), source.looked_at
-        whole = after is None or begun - looked_at > _LOOK_SECONDS
-        source.looked_at = float("-inf")  # if this look raises, the next one is whole again
-        if after is None:
-            source.log.forget()
-            with _undamaged(table):
-                cursor = start_cursor(table, source.log, self._snapshot(table, source))
-        else:
-            cursor = after
-        source.log.forget(cursor.version)
-        new = self._is_new(table, source, cursor)
-        if after is not None and (whole or new):
-            with _undamaged(table):
-                self._identify(table, source, cursor)
-        commits, left_out = self._follow(table, source, cursor, new, whole)
-        source.looked_at = begun if whole else looked_at
-        last = left_out or (commits[-1] if commits else cursor)
-        source.version = max(source.version, last.version)
-        coarse = (
-            not source.in_commit_timestamps and source.log.files.scheme in _WHOLE_SECOND_SCHEMES
-        )
-        return TableHead(
-            cursor=cursor,
-            head=source.version,
-            commits=tuple(commits),
-            left_out=left_out,
-            snapshot=after is None and table.start.kind == "snapshot",
-            in_commit_timestamps=source.in_commit_timestamps,
-            coarse_times=coarse,
-        )
+            source = self._source(table)
+            begun, looked_at = time.monotonic(), source.looked_at
+            whole = after is None or begun - looked_at > _LOOK_SECONDS
+            source.looked_at = float("-inf")  # if this look raises, the next one is whole again
+            if after is None:
+                source.log.forget()
+                with _undamaged(table):
+                    cursor = start_cursor(table, source.log, self._snapshot(table, source))
+            else:
+                cursor = after
+            source.log.forget(cursor.version)
+            new = self._is_new(table, source, cursor)
+            if after is not None and (whole or new):
+                with _undamaged(table):
+                    self._identify(table, source, cursor)
+            commits, left_out = self._follow(table, source, cursor, new, whole)
+            source.looked_at = begun if whole else looked_at
+            last = left_out or (commits[-1] if commits else cursor)
+            source.version = max(source.version, last.version)
+            coarse = (
+                not source.in_commit_timestamps and source.log.files.scheme in _WHOLE_SECOND_SCHEMES
+            )
+            return TableHead(
+                cursor=cursor,
+                head=source.version,
+                commits=tuple(commits),
+                left_out=left_out,
+                snapshot=after is None and table.start.kind == "snapshot",
+                in_commit_timestamps=source.in_commit_timestamps,
+                coarse_times=coarse,
+            )
 
     def version(self, table: Table) -> int:
         """See `engine.core.ports.Feed.version`. Raises EngineError `table-missing`."""
         with self._looking:
-            return self._version(table)
-
-    def _version(self, table: Table) -> int:
-        source = self._source(table)
-        files = source.log.files
-        if source.version < 0 or not files.exists(source.version):
-            source.version = self._snapshot(table, source, source_of_events=False).version
-        while files.exists(source.version + 1):
-            source.version += 1
-        return source.version
+            source = self._source(table)
+            files = source.log.files
+            if source.version < 0 or not files.exists(source.version):
+                source.version = self._snapshot(table, source, source_of_events=False).version
+            while files.exists(source.version + 1):
+                source.version += 1
+            return source.version
 
     def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
         """See `engine.core.ports.Feed.earliest`. Raises EngineError `table-unreadable`,
@@ -134,12 +129,9 @@ class DeltaFeed:
         location = self._source(table).log.location
         reader = self._session.read.format("delta").option("versionAsOf", cursor.version)
         what = f"table `{table.name}`: looking for the earliest `{column}`"
-        with (
-            stops.reading(table.name, cursor.version, cursor.version),
-            stops.limited(what, ()),
-        ):
+        with stops.reading(table.name, cursor.version, cursor.version):
             frame = reader.load(location).select(F.min(quoted(column)))
-            first = self._jobs.run(self._seconds_max, lambda: collected(frame)).column(0)
+            first = self._run(what, (), lambda: collected(frame)).column(0)
         found: int | None = first.cast(INSTANT).cast(pa.int64())[0].as_py()
         return found
 
@@ -147,20 +139,20 @@ class DeltaFeed:
         """See `engine.core.ports.Feed.version_at`. The commits of a log are in order of time: steps
         that double lead down from the head, then a binary search follows."""
         with self._looking:
-            return self._version_at(table, instant)
+            source, last = self._source(table), self.version(table)
 
-    def _version_at(self, table: Table, instant: int) -> int | None:
-        source, last = self._source(table), self.version(table)
-        step = 1
-        low, high = last, last + 1  # `high` and later ones are after the instant
-        while low >= 0 and (at := self._instant(table, source, low)) is not None and at > instant:
-            low, high, step = low - step, low, 2 * step
-        low = max(low, -1)
-        while high - low > 1:
-            middle = (low + high) // 2
-            at = self._instant(table, source, middle)
-            low, high = (low, middle) if at is not None and at > instant else (middle, high)
-        return low if self._instant(table, source, low) is not None else None
+            def is_after(version: int) -> bool:
+                at = self._instant(table, source, version)
+                return at is not None and at > instant
+
+            low, high, step = last, last + 1, 1  # `high` and later ones are after the instant
+            while low >= 0 and is_after(low):
+                low, high, step = low - step, low, 2 * step
+            low = max(low, -1)
+            while high - low > 1:
+                middle = (low + high) // 2
+                low, high = (low, middle) if is_after(middle) else (middle, high)
+            return low if self._instant(table, source, low) is not None else None
 
     def _instant(self, table: Table, source: _Source, version: int) -> int | None:
         """A commit's instant by its log; None where its file is gone."""
@@ -171,15 +163,15 @@ class DeltaFeed:
         """See `engine.core.ports.Feed.read`. Raises EngineError `version-gone`, `log-gap`,
         `feed-off`, `schema-incompatible`, `table-unreadable`, `read-overrun`."""
         location = self._source(table).log.location
+        spool = span.rows_estimate > self._spool_rows
+        where = {*request.where.values(), *request.only}
+        what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
         with stops.reading(table.name, span.first, span.last):
-            spool = span.rows_estimate > self._spool_rows
-            where = {*request.where.values(), *request.only}
-            what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
-            with stops.limited(what, where):
-                return self._jobs.run(
-                    self._seconds_max,
-                    lambda: to_arrow(changes(self._session, location, span, request), spool=spool),
-                )
+            return self._run(
+                what,
+                where,
+                lambda: to_arrow(changes(self._session, location, span, request), spool=spool),
+            )
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
         """See `engine.core.ports.Feed.history`. Raises EngineError `version-gone`, `log-damaged`,
@@ -197,11 +189,21 @@ class DeltaFeed:
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         """See `engine.core.ports.Feed.decide`. Raises EngineError `table-unreadable`,
         `read-overrun`."""
-        with (
-            stops.deciding(source),
-            stops.limited(f"{source}: deciding rows at hand", where.values()),
-        ):
-            return self._jobs.run(self._seconds_max, lambda: decisions(self._session, rows, where))
+        try:
+            return self._run(
+                f"{source}: deciding rows at hand",
+                where.values(),
+                lambda: decisions(self._session, rows, where),
+            )
+        except SPARK_ERRORS as error:
+            raise stops.undecided(source, error) from error
+
+    def _run(self, what: str, where: Iterable[str], call: Callable[[], pa.Table]) -> pa.Table:
+        """What a call returns within its deadline. Raises EngineError `read-overrun`."""
+        try:
+            return self._jobs.run(self._seconds_max, call)
+        except OverrunError as error:
+            raise stops.read_overrun(what, where, error) from error
 
     def _source(self, table: Table) -> _Source:
         if table.name not in self._sources:
@@ -250,17 +252,12 @@ class DeltaFeed:
         head = self._snapshot(table, source)
         known = head
         if head.metadata.id != cursor.table_id and 0 <= cursor.version <= head.version:
-            known = self._at(log, cursor.version) or head
+            with suppress(Py4JJavaError):
+                known = log.snapshot(cursor.version)
         if known.metadata.id != cursor.table_id and cursor.version >= 0:
             raise stops.table_replaced(table.name, 0, known.metadata.id, cursor.table_id)
         if head.version < cursor.version:
             raise stops.table_truncated(table.name, head.version, cursor.version)
-
-    def _at(self, log: TableLog, version: int) -> Snapshot | None:
-        try:
-            return log.snapshot(version)
-        except Py4JJavaError:
-            return None
 
     def _is_new(self, table: Table, source: _Source, cursor: Cursor) -> bool:
         """Whether there is a commit that is not known yet. It takes one call of the file system,

@@ -7,9 +7,10 @@ import threading
 import time
 import uuid
 from collections.abc import Callable
+from concurrent.futures import Future, wait
 from contextlib import suppress
 from queue import SimpleQueue
-from typing import Any, Generic, TypeVar
+from typing import Any, TypeVar
 
 from pyspark.sql import SparkSession
 
@@ -45,7 +46,7 @@ class Jobs:
         self.slots = slots_of(spark)
         self._lock = threading.Lock()
         self._idle: list[_Worker] = []
-        self._running: set[_Task[Any]] = set()
+        self._running: set[Future[Any]] = set()
         self._made = 0
 
     def run(self, seconds: float, call: Callable[[], T]) -> T:
@@ -54,22 +55,23 @@ class Jobs:
         The clock runs while the call plans and while its tasks run. It stands still while the
         first task waits for a slot that others hold.
         """
-        worker = self._worker()
-        task = _Task(call)
+        worker, task = self._worker(), Future[T]()
         with self._lock:
             self._running.add(task)
-        worker.tasks.put(task)
-        if self._ends(worker, task, seconds):
-            self._back(worker, task)
+        worker.tasks.put((task, call))
+        if self._in_time(worker, task, seconds):
+            with self._lock:
+                self._running.discard(task)
+                self._idle.append(worker)
             return task.result()
         cancelled = threading.Thread(target=self._cancel_group, args=(worker, task), daemon=True)
         cancelled.start()
-        if not task.ended.wait(GRACE_SECONDS):
-            self.slots.left(worker.group, task.ended)
+        if not _ends(task, GRACE_SECONDS):
+            self.slots.left(worker.group, task)
             raise OverrunError(seconds, left=True)
-        if task.error is not None:
+        if (error := task.exception()) is not None:
             left = self.slots.left(worker.group)
-            raise OverrunError(seconds, left=left) from task.error
+            raise OverrunError(seconds, left=left) from error
         return task.result()
 
     def cancel(self) -> None:
@@ -86,10 +88,10 @@ class Jobs:
         for worker in idle:
             worker.tasks.put(None)
 
-    def _ends(self, worker: _Worker, task: _Task[Any], seconds: float) -> bool:
+    def _in_time(self, worker: _Worker, task: Future[T], seconds: float) -> bool:
         """Whether a call ends before its deadline."""
         left, begun = seconds, time.monotonic()
-        while not task.ended.wait(min(left, QUEUE_LOOK_SECONDS)):
+        while not _ends(task, min(left, QUEUE_LOOK_SECONDS)):
             now = time.monotonic()
             if not self.slots.queues(worker.group):
                 left -= now - begun
@@ -105,49 +107,26 @@ class Jobs:
             self._made += 1
             return _Worker(self._context, self.tag, f"{self.tag}-{self._made}")
 
-    def _back(self, worker: _Worker, task: _Task[Any]) -> None:
-        with self._lock:
-            self._running.discard(task)
-            self._idle.append(worker)
-
-    def _cancel_group(self, worker: _Worker, task: _Task[Any]) -> None:
+    def _cancel_group(self, worker: _Worker, task: Future[T]) -> None:
         with suppress(Exception):  # Spark itself may have ended
-            while not task.ended.is_set():
+            while not task.done():
                 self._context.cancelJobGroup(worker.group)
-                task.ended.wait(_AGAIN_SECONDS)
-        task.ended.wait()
+                wait([task], _AGAIN_SECONDS)
+        wait([task])
         with self._lock:  # its tasks may run on: the next call gets another worker and job group
             self._running.discard(task)
         worker.tasks.put(None)
 
-    def _cancel_tag(self, running: list[_Task[Any]]) -> None:
+    def _cancel_tag(self, running: list[Future[Any]]) -> None:
         with suppress(Exception):
-            while not all(task.ended.is_set() for task in running):
+            while not all(task.done() for task in running):
                 self._context.cancelJobsWithTag(self.tag)
-                next(t for t in running if not t.ended.is_set()).ended.wait(_AGAIN_SECONDS)
+                wait(running, _AGAIN_SECONDS)
 
 
-class _Task(Generic[T]):
-    """One call, and its value or error once it has ended."""
-
-    def __init__(self, call: Callable[[], T]) -> None:
-        self._call = call
-        self._value: T
-        self.error: BaseException | None = None
-        self.ended = threading.Event()
-
-    def run(self) -> None:
-        try:
-            self._value = self._call()
-        except BaseException as error:
-            self.error = error
-        finally:
-            self.ended.set()
-
-    def result(self) -> T:
-        if self.error is not None:
-            raise self.error
-        return self._value
+def _ends(task: Future[Any], seconds: float) -> bool:
+    """Whether a call ends within some seconds."""
+    return bool(wait([task], seconds).done)
 
 
 class _Worker:
@@ -155,16 +134,20 @@ class _Worker:
 
     def __init__(self, context: Any, tag: str, group: str) -> None:
         self.group = group
-        self.tasks: SimpleQueue[_Task[Any] | None] = SimpleQueue()
+        self.tasks: SimpleQueue[tuple[Future[Any], Callable[[], Any]] | None] = SimpleQueue()
         self._context, self._tag = context, tag
         threading.Thread(target=self._work, name=group, daemon=True).start()
 
     def _work(self) -> None:
         prepared = False
-        while (task := self.tasks.get()) is not None:
+        while (given := self.tasks.get()) is not None:
+            task, call = given
             if not prepared:
                 with suppress(Exception):  # the task itself will tell that Spark is gone
                     self._context.setJobGroup(self.group, "tidegate", interruptOnCancel=True)
                     self._context.addJobTag(self._tag)
                     prepared = True
-            task.run()
+            try:
+                task.set_result(call())
+            except BaseException as error:
+                task.set_exception(error)

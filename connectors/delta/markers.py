@@ -10,7 +10,7 @@ from typing import Any
 import orjson
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.catalog import latest_snapshot
+from tidegate.connectors.delta.catalog import active_session_kept, latest_snapshot
 from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.log import TableLog
@@ -50,8 +50,11 @@ class DeltaMarkers:
     def _latest(self, table: str) -> Marked:
         location = self._locations[table]
         jvm: Any = self._session._jvm
-        delta = jvm.org.apache.spark.sql.delta
-        with _readable(table), self._active():
+        sql = jvm.org.apache.spark.sql
+        delta = sql.delta
+        with _readable(table), active_session_kept(self._session):
+            # Delta's jobs then have the settings of small jobs
+            sql.SparkSession.setActiveSession(self._session._jsparkSession)
             snapshot = latest_snapshot(self._session, location)
             mapper = delta.util.JsonUtils.mapper()
             found = orjson.loads(mapper.writeValueAsString(_transactions(snapshot)))
@@ -62,18 +65,6 @@ class DeltaMarkers:
             text = str(snapshot.metadata().configuration().apply(configured.key()))
             days = int(delta.DeltaConfigs.getMilliSeconds(kept.get())) / _MS_PER_DAY
             return Marked(table, location, _markers(found), text, days)
-
-    @contextmanager
-    def _active(self) -> Iterator[None]:
-        """Makes our session the active one of this thread: Delta's jobs then have the settings of
-        small jobs."""
-        jvm: Any = self._session._jvm
-        sessions = jvm.org.apache.spark.sql.SparkSession
-        sessions.setActiveSession(self._session._jsparkSession)
-        try:
-            yield
-        finally:
-            sessions.clearActiveSession()
 
 
 def _transactions(snapshot: Any) -> Any:

@@ -8,72 +8,71 @@ from the names in `connectors.delta.functions`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 
 from tidegate.connectors.delta.plans import Part, words
 
-_CATALYST = "org.apache.spark.sql.catalyst."
-_SQL = "org.apache.spark.sql."
 
-
-def _of(package: str, names: str) -> frozenset[str]:
-    return frozenset(f"{package}.{name}" for name in names.split())
+def _of(names: Mapping[str, str]) -> frozenset[str]:
+    """Qualified names of classes. `names`: by their package below Spark's SQL."""
+    some = ((package, name) for package, text in names.items() for name in text.split())
+    return frozenset(f"org.apache.spark.sql.{package}.{name}" for package, name in some)
 
 
 _RELATIONAL = _of(
-    f"{_CATALYST}plans.logical",
-    "Aggregate Distinct Except Filter Generate GlobalLimit Intersect Join LateralJoin LocalLimit "
-    "LocalRelation Offset OneRowRelation Project Repartition RepartitionByExpression Sample Sort "
-    "SubqueryAlias Union",
-) | _of(f"{_CATALYST}expressions", "PipeOperator")
+    {
+        "catalyst.plans.logical": "Aggregate Distinct Except Filter Generate GlobalLimit Intersect "
+        "Join LateralJoin LocalLimit LocalRelation Offset OneRowRelation Project Repartition "
+        "RepartitionByExpression Sample Sort SubqueryAlias Union",
+        "catalyst.expressions": "PipeOperator",
+    }
+)
 _OPERATORS = _of(
-    f"{_CATALYST}expressions",
-    "Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus UnaryPositive BitwiseAnd "
-    "BitwiseNot BitwiseOr BitwiseXor ShiftLeft ShiftRight ShiftRightUnsigned "
-    "And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan GreaterThanOrEqual In "
-    "IsNull IsNotNull Between ILike Like LikeAll LikeAny NotLikeAll NotLikeAny RLike CaseWhen If "
-    "Coalesce Cast Collate Concat Lower Overlay StringLocate StringTrim StringTrimLeft "
-    "StringTrimRight Substring TimestampAdd TimestampDiff CreateNamedStruct",
+    {
+        "catalyst.expressions": "Add Subtract Multiply Divide IntegralDivide Remainder UnaryMinus "
+        "UnaryPositive BitwiseAnd BitwiseNot BitwiseOr BitwiseXor ShiftLeft ShiftRight "
+        "ShiftRightUnsigned And Or Not EqualTo EqualNullSafe LessThan LessThanOrEqual GreaterThan "
+        "GreaterThanOrEqual In IsNull IsNotNull Between ILike Like LikeAll LikeAny NotLikeAll "
+        "NotLikeAny RLike CaseWhen If Coalesce Cast Collate Concat Lower Overlay StringLocate "
+        "StringTrim StringTrimLeft StringTrimRight Substring TimestampAdd TimestampDiff "
+        "CreateNamedStruct",
+    }
 )
 _COMMON = _of(
-    f"{_CATALYST}expressions",
-    "Alias AttributeReference CurrentDate CurrentRow$ CurrentTime CurrentTimestamp Exists "
-    "InSubquery LambdaFunction LateralSubquery ListQuery Literal LocalTimestamp "
-    "NamedArgumentExpression ScalarSubquery SortOrder SpecifiedWindowFrame UnboundedFollowing$ "
-    "UnboundedPreceding$ UnspecifiedFrame$ WindowExpression WindowSpecDefinition",
-) | _of(f"{_CATALYST}expressions.aggregate", "AggregateExpression AnyValue First Last")
+    {
+        "catalyst.expressions": "Alias AttributeReference CurrentDate CurrentRow$ CurrentTime "
+        "CurrentTimestamp Exists InSubquery LambdaFunction LateralSubquery ListQuery Literal "
+        "LocalTimestamp NamedArgumentExpression ScalarSubquery SortOrder SpecifiedWindowFrame "
+        "UnboundedFollowing$ UnboundedPreceding$ UnspecifiedFrame$ WindowExpression "
+        "WindowSpecDefinition",
+        "catalyst.expressions.aggregate": "AggregateExpression AnyValue First Last",
+    }
+)
 
-STATEMENTS = _of(f"{_CATALYST}plans.logical", "InsertIntoStatement MergeIntoTable UpdateTable")
-_DELETE = _of(f"{_CATALYST}plans.logical", "DeleteFromTable")
-PARSED_PLANS = (
-    _RELATIONAL
-    | _of(
-        f"{_CATALYST}plans.logical",
-        "Pivot Unpivot UnresolvedHint UnresolvedWith WithWindowDefinition",
-    )
-    | _of(
-        f"{_CATALYST}analysis",
-        "RelationTimeTravel UnresolvedHaving UnresolvedInlineTable UnresolvedQualify "
-        "UnresolvedRelation UnresolvedSubqueryColumnAliases UnresolvedTVFAliases "
+STATEMENTS = _of({"catalyst.plans.logical": "InsertIntoStatement MergeIntoTable UpdateTable"})
+_DELETE = _of({"catalyst.plans.logical": "DeleteFromTable"})
+PARSED_PLANS = _RELATIONAL | _of(
+    {
+        "catalyst.plans.logical": "Pivot Unpivot UnresolvedHint UnresolvedWith "
+        "WithWindowDefinition",
+        "catalyst.analysis": "RelationTimeTravel UnresolvedHaving UnresolvedInlineTable "
+        "UnresolvedQualify UnresolvedRelation UnresolvedSubqueryColumnAliases UnresolvedTVFAliases "
         "UnresolvedTableValuedFunction",
-    )
+    }
 )
 PARSED_EXPRESSIONS = (
     _OPERATORS
     | _COMMON
     | _of(
-        f"{_CATALYST}analysis",
-        "NamedParameter UnresolvedAlias UnresolvedAttribute UnresolvedExtractValue "
-        "UnresolvedFunction UnresolvedGenerator UnresolvedOrdinal UnresolvedStar "
-        "UnresolvedStarExceptOrReplace",
-    )
-    | _of(
-        f"{_CATALYST}expressions",
-        "Cube GroupingSets PipeExpression Rollup SemiStructuredExtract UnresolvedCollation "
-        "UnresolvedNamedLambdaVariable UnresolvedWindowExpression",
-    )
-    | _of(
-        f"{_CATALYST}plans.logical",
-        "Assignment DeleteAction InsertAction InsertStarAction UpdateAction UpdateStarAction",
+        {
+            "catalyst.analysis": "NamedParameter UnresolvedAlias UnresolvedAttribute "
+            "UnresolvedExtractValue UnresolvedFunction UnresolvedGenerator UnresolvedOrdinal "
+            "UnresolvedStar UnresolvedStarExceptOrReplace",
+            "catalyst.expressions": "Cube GroupingSets PipeExpression Rollup SemiStructuredExtract "
+            "UnresolvedCollation UnresolvedNamedLambdaVariable UnresolvedWindowExpression",
+            "catalyst.plans.logical": "Assignment DeleteAction InsertAction InsertStarAction "
+            "UpdateAction UpdateStarAction",
+        }
     )
 )
 PARSED_VALUES = words(  # classes of other objects in the fields of parsed nodes
@@ -82,58 +81,48 @@ PARSED_VALUES = words(  # classes of other objects in the fields of parsed nodes
     "org.apache.spark.util.TransientBestEffortLazyVal"
 )
 
-ANALYSED_PLANS = (
-    _RELATIONAL
-    | _of(
-        f"{_CATALYST}plans.logical",
-        "AppendData CTERelationDef CTERelationRef Expand OverwriteByExpression Range "
-        "RebalancePartitions ResolvedHint SQLFunctionNode UnionLoop UnionLoopRef View Window "
-        "WithCTE",
-    )
-    | _of(f"{_SQL}delta.commands", "DeleteCommand MergeIntoCommand UpdateCommand")
-    | _of(f"{_SQL}execution.datasources", "LogicalRelation")
-    | _of(f"{_SQL}execution.datasources.v2", "DataSourceV2Relation")
-    | _of(f"{_CATALYST}catalog", "HiveTableRelation")
+ANALYSED_PLANS = _RELATIONAL | _of(
+    {
+        "catalyst.plans.logical": "AppendData CTERelationDef CTERelationRef Expand "
+        "OverwriteByExpression Range RebalancePartitions ResolvedHint SQLFunctionNode UnionLoop "
+        "UnionLoopRef View Window WithCTE",
+        "delta.commands": "DeleteCommand MergeIntoCommand UpdateCommand",
+        "execution.datasources": "LogicalRelation",
+        "execution.datasources.v2": "DataSourceV2Relation",
+        "catalyst.catalog": "HiveTableRelation",
+    }
 )
-ANALYSED_EXPRESSIONS = (
-    _OPERATORS
-    | _COMMON
-    | _of(  # what operators become in the analysis, by the types of their operands
-        f"{_CATALYST}expressions",
-        "AssertNotNull CheckOverflow CheckOverflowInTableInsert CommonExpressionDef "
-        "CommonExpressionRef DateAdd DateAddInterval DateAddYMInterval DateSub DatetimeSub "
-        "DivideDTInterval DivideInterval DivideYMInterval ExtractANSIIntervalDays "
+_OF_OPERATORS = _of(  # what operators become in the analysis, by the types of their operands
+    {
+        "catalyst.expressions": "AssertNotNull CheckOverflow CheckOverflowInTableInsert "
+        "CommonExpressionDef CommonExpressionRef DateAdd DateAddInterval DateAddYMInterval DateSub "
+        "DatetimeSub DivideDTInterval DivideInterval DivideYMInterval ExtractANSIIntervalDays "
         "ExtractANSIIntervalHours ExtractANSIIntervalMinutes ExtractANSIIntervalMonths "
         "ExtractANSIIntervalSeconds ExtractANSIIntervalYears GetArrayItem GetArrayStructFields "
-        "GetMapValue GetStructField KnownNotNull KnownNullable MultiplyDTInterval "
-        "MultiplyInterval MultiplyYMInterval NamedLambdaVariable OuterReference "
-        "PreciseTimestampConversion ResolvedCollation SubtractDates "
-        "SubtractTimestamps TimestampAddInterval TimestampAddYMInterval TryEval TypedNullLiteral "
-        "UpCast With",
-    )
-    | _of(f"{_CATALYST}expressions.objects", "AssertNotNull")
-    | _of(f"{_CATALYST}analysis", "SQLScalarFunction")
-    | _of(  # what functions become in the analysis, where Spark's registry has another class
-        f"{_CATALYST}expressions",
-        "BinaryPad BinaryPredicate Ceil Contains CurrentTimeZone EndsWith Explode Floor "
-        "GeneratorOuter Hour Inline MakeTimestamp MakeTimestampFromDateTime MakeTimestampNTZ "
-        "MakeTimestampNTZFromDateTime Mask Minute PosExplode RaiseError RoundCeil RoundFloor "
-        "Second SecondWithFraction StartsWith StringDecode StringLPad StringRPad TimeBucket "
-        "ToCharacter TryMakeTimestamp TryMakeTimestampFromDateTime",
-    )
-    | _of(
-        f"{_CATALYST}expressions.aggregate",
-        "CountMinSketchAgg MaxBy MaxMinByK MinBy Mode NoOp$ PercentileCont PercentileDisc "
-        "PivotFirst",
-    )
-    | _of(f"{_CATALYST}expressions.variant", "ParseJson VariantExplode VariantGet")
-    | _of(
-        f"{_CATALYST}plans.logical",
-        "DeltaMergeAction DeltaMergeIntoMatchedDeleteClause DeltaMergeIntoMatchedUpdateClause "
-        "DeltaMergeIntoNotMatchedBySourceDeleteClause DeltaMergeIntoNotMatchedBySourceUpdateClause "
-        "DeltaMergeIntoNotMatchedInsertClause",
-    )
+        "GetMapValue GetStructField KnownNotNull KnownNullable MultiplyDTInterval MultiplyInterval "
+        "MultiplyYMInterval NamedLambdaVariable OuterReference PreciseTimestampConversion "
+        "ResolvedCollation SubtractDates SubtractTimestamps TimestampAddInterval "
+        "TimestampAddYMInterval TryEval TypedNullLiteral UpCast With",
+        "catalyst.expressions.objects": "AssertNotNull",
+        "catalyst.analysis": "SQLScalarFunction",
+    }
 )
+_OF_FUNCTIONS = _of(  # what functions become, where Spark's registry has another class
+    {
+        "catalyst.expressions": "BinaryPad BinaryPredicate Ceil Contains CurrentTimeZone EndsWith "
+        "Explode Floor GeneratorOuter Hour Inline MakeTimestamp MakeTimestampFromDateTime "
+        "MakeTimestampNTZ MakeTimestampNTZFromDateTime Mask Minute PosExplode RaiseError RoundCeil "
+        "RoundFloor Second SecondWithFraction StartsWith StringDecode StringLPad StringRPad "
+        "TimeBucket ToCharacter TryMakeTimestamp TryMakeTimestampFromDateTime",
+        "catalyst.expressions.aggregate": "CountMinSketchAgg MaxBy MaxMinByK MinBy Mode NoOp$ "
+        "PercentileCont PercentileDisc PivotFirst",
+        "catalyst.expressions.variant": "ParseJson VariantExplode VariantGet",
+        "catalyst.plans.logical": "DeltaMergeAction DeltaMergeIntoMatchedDeleteClause "
+        "DeltaMergeIntoMatchedUpdateClause DeltaMergeIntoNotMatchedBySourceDeleteClause "
+        "DeltaMergeIntoNotMatchedBySourceUpdateClause DeltaMergeIntoNotMatchedInsertClause",
+    }
+)
+ANALYSED_EXPRESSIONS = _OPERATORS | _COMMON | _OF_OPERATORS | _OF_FUNCTIONS
 
 _WORD_BEGINS = re.compile(r"(?<=[^A-Z])(?=[A-Z])|(?<=.)(?=[A-Z][a-z])")  # in camel case
 SUBQUERIES = words("Exists InSubquery LateralSubquery ListQuery ScalarSubquery")

@@ -61,9 +61,8 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
         check_session(active)
         return active
     _refuse_connect("SPARK_REMOTE" in os.environ)
-    builder = SparkSession.builder.appName(app)
-    for key, value in {**_process_conf(conf or {}), **SMALL_JOBS, **(conf or {})}.items():
-        builder = builder.config(key, value)
+    given: dict[str, Any] = {**_process_conf(conf or {}), **SMALL_JOBS, **(conf or {})}
+    builder = SparkSession.builder.appName(app).config(map=given)
     log.info("starting Spark %s", pyspark.__version__)
     try:
         with java_for_spark(), doing("starting Spark"):

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import Future
 from functools import lru_cache
 from typing import Any
 
@@ -38,9 +39,7 @@ class Slots:
         self._context = context
         self.count = int(context.defaultParallelism)
         self._lock = threading.Lock()
-        self._left: dict[
-            str, threading.Event | None
-        ] = {}  # job group -> end of a call that goes on
+        self._left: dict[str, Future[Any] | None] = {}  # job group -> its call that goes on
         self.condemned: EngineError | None = None
         """Why this Spark will be ended; nothing more may start in it then."""
 
@@ -57,9 +56,9 @@ class Slots:
         except SPARK_ERRORS:  # Spark has ended, and the call with it
             return False
 
-    def left(self, group: str, call: threading.Event | None = None) -> bool:
+    def left(self, group: str, call: Future[Any] | None = None) -> bool:
         """Remember a group whose jobs were cancelled. Returns whether tasks of it still run.
-        `call`: for a call that still runs itself, the event that it has ended."""
+        `call`: that of the group, if it still runs itself."""
         with self._lock:
             self._left[group] = call
         end = time.monotonic() + SETTLE_SECONDS
@@ -78,9 +77,9 @@ class Slots:
         held = {group: self._active(group) for group in known}
         with self._lock:
             for group, call in known.items():
-                if not held[group] and (call is None or call.is_set()):
+                if not held[group] and (call is None or call.done()):
                     self._left.pop(group, None)
-                elif call is not None and not call.is_set():
+                elif call is not None and not call.done():
                     held[group] = max(1, held[group])
         return sum(held.values())
 

@@ -124,7 +124,8 @@ class App:
             if declared is None:
                 key = self._admit(request, body)
                 declared = await self._declared(key, event)
-            posted = await self._read(declared, body, ids_needed=self._is_signed(request))
+            is_signed = bool(self._guard.keys) and SIGNATURE in request.headers
+            posted = await self._read(declared, body, ids_needed=is_signed)
         finally:
             self._bodies.release(body)
         await self._write(posted)
@@ -149,9 +150,6 @@ class App:
             hint = "wait a second; send arrays of signals"
             headers = {"retry-after": "1"}
             raise Refusal(429, "too-many-requests", message, hint, headers=headers, close=True)
-
-    def _is_signed(self, request: Request) -> bool:
-        return bool(self._guard.keys) and SIGNATURE in request.headers
 
     async def _declared(self, key: Key | None, event: str) -> Declared:
         """The declarations of a signal. Raises Refusal where the key may not raise it."""
@@ -202,8 +200,7 @@ class App:
         self._metrics.wrote(written, len(posted.ids) - written)
 
     async def _stream(self, request: Request) -> Response:
-        key = self._known(request)
-        return await self.streams.open(request, key)
+        return await self.streams.open(request, self._known(request))
 
     def _known(self, request: Request) -> Key:
         """The key of a request without a body."""

@@ -6,7 +6,7 @@ import json
 import random
 import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from decimal import Decimal, InvalidOperation
 from itertools import pairwise
 from typing import Any
@@ -36,17 +36,17 @@ def read_signals(declared: Declared, body: bytes, batch_max: int, *, ids_needed:
     declarations. Raises Refusal with every field that is wrong, up to PROBLEMS_MAX."""
     items, single = _items(_parse(body), batch_max)
     name = id_name(declared.values())
-    forms = _forms(declared)
+    alike = _alike(declared)
     event = next(iter(declared.values()))
     ids: list[str] = []
-    texts: list[list[str]] = [[] for _ in forms]
+    texts: list[list[str]] = [[] for _ in alike]
     problems: list[Problem] = []
     drawn = new_ids(len(items))
     given = False
     for number, item in enumerate(items):
         try:
             signal_id = _id_of(event, name, item, ids_needed=ids_needed)
-            fitted = _fitted(forms, item)
+            fitted = _fitted(declared, alike, item)
         except InputError as error:
             problems += _placed(error, event, None if single else number)
             if len(problems) >= PROBLEMS_MAX:
@@ -54,14 +54,14 @@ def read_signals(declared: Declared, body: bytes, batch_max: int, *, ids_needed:
             continue
         given = given or signal_id is not None
         ids.append(next(drawn) if signal_id is None else signal_id)
-        for of_form, fields in zip(texts, fitted, strict=True):
-            of_form.append(json_text.canonical(fields))
+        for some, fields in zip(texts, fitted, strict=True):
+            some.append(json_text.canonical(fields))
     if problems:
         first = problems[0]
         raise Refusal(
             400, first.code, first.message, first.hint, first.place.path, problems[:PROBLEMS_MAX]
         )
-    of_books = {b: t for form, t in zip(forms, texts, strict=True) for b in form.books}
+    of_books = {book: some for books, some in zip(alike, texts, strict=True) for book in books}
     return Posted(event.name, ids, of_books, fresh=not given)
 
 
@@ -132,26 +132,12 @@ def _items(value: Any, batch_max: int) -> tuple[list[Any], bool]:
     return value, False
 
 
-@dataclass(frozen=True, slots=True)
-class _Form:
-    """A declaration, and the rulebooks that share it. `whose`: whether a problem names them."""
-
-    event: SignalEvent
-    books: list[str]
-    whose: bool
-
-
-def _forms(declared: Declared) -> list[_Form]:
-    """The different declarations among those given: a body is checked once against each."""
-    found: list[_Form] = []
+def _alike(declared: Declared) -> list[list[str]]:
+    """The rulebooks, those with the same declaration together: a body is checked once for them."""
+    found: dict[frozenset[tuple[str, str]], list[str]] = {}
     for book, event in declared.items():
-        same = next((form for form in found if form.event.fields == event.fields), None)
-        if same is None:
-            alike = all(other.fields == event.fields for other in declared.values())
-            found.append(_Form(event, [book], whose=not alike))
-        else:
-            same.books.append(book)
-    return found
+        found.setdefault(frozenset(event.fields.items()), []).append(book)
+    return [*found.values()]
 
 
 def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> str | None:
@@ -168,15 +154,18 @@ def _id_of(event: SignalEvent, id_name: str, item: Any, *, ids_needed: bool) -> 
     return signal_id
 
 
-def _fitted(forms: Sequence[_Form], item: Mapping[str, Any]) -> list[dict[str, Any]]:
-    """The fields as the store takes them, for each form. Raises InputError with all problems."""
+def _fitted(
+    declared: Declared, alike: Sequence[list[str]], item: Mapping[str, Any]
+) -> list[dict[str, Any]]:
+    """The fields as the store takes them, for each group of rulebooks. Raises InputError with all
+    problems."""
     fitted: list[dict[str, Any]] = []
     problems: list[Problem] = []
-    for form in forms:
+    for books in alike:
         try:
-            fitted.append(check_fields(form.event, item))
+            fitted.append(check_fields(declared[books[0]], item))
         except InputError as error:
-            problems += of_rulebook(error, ", ".join(form.books), several=form.whose)
+            problems += of_rulebook(error, ", ".join(books), several=len(alike) > 1)
     if problems:
         raise InputError(problems)
     return fitted

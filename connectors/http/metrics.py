@@ -15,31 +15,6 @@ from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.core.lifecycle import LOOKED, STATES
 
 Status = Mapping[str, Any]
-_COUNTS = {
-    "buckets": ("bucket", "Buckets that were committed"),
-    "moved_commits": ("adjusted_commits", "Commits whose time was moved"),
-    "rejected_rows": ("rejected_rows", "Rows and signals that could not become occurrences"),
-}
-_DETECTIONS = {
-    "firings": ("fired", "Detections of each rule that are acted on"),
-    "firings_condition_failed": (
-        "condition_failed",
-        "Detections for which the rule's condition does not hold",
-    ),
-}
-_INSTANTS = {
-    "watermark_seconds": ("seen_until", "Up to which instant all is seen, Unix time"),
-    "looked_seconds": ("looked_at", "When the sources were looked at last, Unix time"),
-}
-_LAGS = {
-    "commits": "Commits that are visible and not taken",
-    "signals": "Signals that wait",
-    "seconds": "For how long the oldest commit, signal or due timer has not been taken",
-}
-_LEVELS = {
-    "unplaced_signals": ("unplaced_signals", "Signals that no bucket has claimed"),
-    "timers_pending": ("timers_pending", "Timers that are not due yet"),
-}
 _CARRIED = {
     "carried_instances": "Instances that are carried; one that rules share counts for each",
     "carried_keys": "Keys of which instances are carried",
@@ -108,28 +83,37 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield level("store_up", "Whether the store answers", status is not None)
     if status is None:
         return
-    for name, (key, said) in _COUNTS.items():
-        yield count(name, said, status[key])
-    for name, (key, said) in _LEVELS.items():
-        if key in status:
-            yield level(name, said, status[key])
+    rules, scripts, lag = status["rules"], status["scripts"], status["lag"]
+
+    def of_rules(key: str) -> dict[str, float]:
+        return {row["rule"]: row[key] for row in rules}
+
+    yield count("buckets", "Buckets that were committed", status["bucket"])
+    yield count("moved_commits", "Commits whose time was moved", status["adjusted_commits"])
+    said = "Rows and signals that could not become occurrences"
+    yield count("rejected_rows", said, status["rejected_rows"])
+    said = "Signals that no bucket has claimed"
+    yield level("unplaced_signals", said, status["unplaced_signals"])
+    yield level("timers_pending", "Timers that are not due yet", status["timers_pending"])
     said = "Whether an engine has looked at all, and goes on"
     yield level("running", said, status["state"] in LOOKED)
     states = {state.replace(" ", "_"): state == status["state"] for state in STATES}
     yield level("state", "What the engine does: 1 for one of the states", states, "state")
-    for name, (key, said) in _INSTANTS.items():
-        if status[key] is not None:
-            yield level(name, said, datetime.fromisoformat(status[key]).timestamp())
-    for name, said in _LAGS.items():
-        lag = status["lag"][name]
-        yield level(f"lag_{name}", said, {} if lag is None else lag)
-    rules, scripts = status["rules"], status["scripts"]
-    for name, (key, said) in _DETECTIONS.items():
-        yield count(name, said, {row["rule"]: row[key] for row in rules}, "rule")
+    said = "Up to which instant all is seen, Unix time"
+    yield level("watermark_seconds", said, _unix(status["seen_until"]))
+    said = "When the sources were looked at last, Unix time"
+    yield level("looked_seconds", said, _unix(status["looked_at"]))
+    yield level("lag_commits", "Commits that are visible and not taken", lag["commits"])
+    yield level("lag_signals", "Signals that wait", lag["signals"])
+    said = "For how long the oldest commit, signal or due timer has not been taken"
+    yield level("lag_seconds", said, lag["seconds"])
+    yield count("firings", "Detections of each rule that are acted on", of_rules("fired"), "rule")
+    said = "Detections for which the rule's condition does not hold"
+    yield count("firings_condition_failed", said, of_rules("condition_failed"), "rule")
     damped = {(row["rule"], by): n for row in rules for by, n in row["damped_by"].items()}
     yield count("firings_damped", "Detections that damping has dropped", damped, "rule", "by")
-    dead = {row["rule"]: row["dead"] for row in rules}
-    yield level("firings_dead", "Detections of entries that are tried no more", dead, "rule")
+    said = "Detections of entries that are tried no more"
+    yield level("firings_dead", said, of_rules("dead"), "rule")
     for what, rows in (("rule", rules), ("script", scripts)):
         parked = {row[what]: row["state"] == "parked" for row in rows}
         yield level(f"{what}_parked", _PARKED[what], parked, what)
@@ -157,11 +141,17 @@ def _figure(
     book: str,
     name: str,
     said: str,
-    values: Mapping[Any, float] | float,
+    values: Mapping[Any, float] | float | None,
     *labels: str,
 ) -> Metric:
-    """A family of figures. `values`: by its label, or by a tuple of its `labels`; or one number."""
+    """A family of figures. `values`: by its label, or by a tuple of its `labels`; or one number;
+    None: it is not known."""
     family = kind(f"tidegate_{name}", said, labels=["rulebook", *labels])
-    for of, value in (values if isinstance(values, Mapping) else {(): values}).items():
+    known = {} if values is None else values if isinstance(values, Mapping) else {(): values}
+    for of, value in known.items():
         family.add_metric([book, *((of,) if isinstance(of, str) else of)], float(value))
     return family
+
+
+def _unix(instant: str | None) -> float | None:
+    return None if instant is None else datetime.fromisoformat(instant).timestamp()

@@ -27,6 +27,14 @@ _REFUSALS = {
     "429": "too many requests: Retry-After",
     "503": "the store cannot be written now: Retry-After",
 }
+_STREAM_REFUSALS = {
+    "400": "no position, or an event that no store keeps",
+    "401": "no known key",
+    "403": "the key may not wait for this",
+    "404": "no such rule or signal",
+    "410": "what came after the position may have been forgotten",
+    "503": "too many wait, or the store cannot be read: Retry-After",
+}
 
 
 def openapi(books: Mapping[str, Rulebook], settings: Settings, keys: Sequence[object]) -> Json:
@@ -85,7 +93,7 @@ def _post(event: str, settings: Settings) -> Json:
         "requestBody": {"required": True, "content": _json({"oneOf": [one, many]})},
         "responses": {
             "202": _says("in the store", _json({"$ref": "#/components/schemas/Raised"})),
-            **{code: _says(what, _REFUSED) for code, what in _REFUSALS.items()},
+            **_refusals(_REFUSALS),
         },
     }
 
@@ -102,17 +110,7 @@ def _stream() -> Json:
         ],
         "responses": {
             "200": _says("events, until one side ends", {"text/event-stream": text}),
-            **{
-                code: _says(what, _REFUSED)
-                for code, what in {
-                    "400": "no position, or an event that no store keeps",
-                    "401": "no known key",
-                    "403": "the key may not wait for this",
-                    "404": "no such rule or signal",
-                    "410": "what came after the position may have been forgotten",
-                    "503": "too many wait, or the store cannot be read: Retry-After",
-                }.items()
-            },
+            **_refusals(_STREAM_REFUSALS),
         },
     }
 
@@ -137,54 +135,37 @@ def _signal(event: SignalEvent, id_name: str) -> Json:
 
 def _schema(kind: pa.DataType) -> Json:
     """The schema of a value of a type, or null."""
-    for is_kind, schema in _SCHEMAS:
-        if is_kind(kind):
-            return schema if isinstance(schema, dict) else schema(kind)
-    return {}
+    of = pa.types
+    if of.is_boolean(kind):
+        return _or_null("boolean")
+    if of.is_integer(kind):
+        bound, bits = 1 << (kind.bit_width - 1), kind.bit_width
+        form = {"format": f"int{bits}"} if bits in (32, 64) else {}
+        return _or_null("integer", minimum=-bound, maximum=bound - 1, **form)
+    if of.is_floating(kind):
+        return _or_null("number", "string")
+    if of.is_decimal(kind):
+        said = f"{kind.precision} digits, {kind.scale} of them behind the point"
+        return _or_null("number", "string", description=said)
+    if of.is_timestamp(kind):
+        zone = "" if kind.tz is None else ", UTC"
+        return _or_null("string", description=f"ISO 8601; without an offset{zone}")
+    if of.is_list(kind):
+        return _or_null("array", items=_schema(kind.value_type))
+    if of.is_map(kind):
+        return _or_null("object", "array", additionalProperties=_schema(kind.item_type))
+    if of.is_struct(kind):
+        fields = {field.name: _schema(field.type) for field in kind}
+        return _or_null("object", properties=fields, additionalProperties=False)
+    if of.is_date(kind):
+        return _or_null("string", format="date")
+    if of.is_binary(kind):
+        return _or_null("string", contentEncoding="base64")
+    return _or_null("string") if of.is_string(kind) else {}
 
 
-def _integer(kind: pa.DataType) -> Json:
-    bound = 1 << (kind.bit_width - 1)
-    form = {"format": f"int{kind.bit_width}"} if kind.bit_width in (32, 64) else {}
-    return {"type": ["integer", "null"], "minimum": -bound, "maximum": bound - 1, **form}
-
-
-def _decimal(kind: pa.DataType) -> Json:
-    said = f"{kind.precision} digits, {kind.scale} of them behind the point"
-    return {"type": ["number", "string", "null"], "description": said}
-
-
-def _timestamp(kind: pa.DataType) -> Json:
-    said = "without an offset" if kind.tz is None else "without an offset, UTC"
-    return {"type": ["string", "null"], "description": f"ISO 8601; {said}"}
-
-
-def _list(kind: pa.DataType) -> Json:
-    return {"type": ["array", "null"], "items": _schema(kind.value_type)}
-
-
-def _map(kind: pa.DataType) -> Json:
-    return {"type": ["object", "array", "null"], "additionalProperties": _schema(kind.item_type)}
-
-
-def _struct(kind: pa.DataType) -> Json:
-    fields = {field.name: _schema(field.type) for field in kind}
-    return {"type": ["object", "null"], "properties": fields, "additionalProperties": False}
-
-
-_SCHEMAS: Sequence[tuple[Any, Any]] = (
-    (pa.types.is_boolean, {"type": ["boolean", "null"]}),
-    (pa.types.is_integer, _integer),
-    (pa.types.is_floating, {"type": ["number", "string", "null"]}),
-    (pa.types.is_decimal, _decimal),
-    (pa.types.is_string, {"type": ["string", "null"]}),
-    (pa.types.is_timestamp, _timestamp),
-    (pa.types.is_date, {"type": ["string", "null"], "format": "date"}),
-    (pa.types.is_binary, {"type": ["string", "null"], "contentEncoding": "base64"}),
-    (pa.types.is_list, _list),
-    (pa.types.is_map, _map),
-    (pa.types.is_struct, _struct),
-)
+def _or_null(*types: str, **more: Any) -> Json:
+    return {"type": [*types, "null"], **more}
 
 
 def _object(properties: Json, required: Sequence[str] | None = None) -> Json:
@@ -193,11 +174,9 @@ def _object(properties: Json, required: Sequence[str] | None = None) -> Json:
 
 
 def _refused() -> Json:
-    text = {"type": "string"}
-    problem = _object(dict.fromkeys(("code", "message", "hint", "path"), text))
-    problems = {"type": "array", "items": problem}
-    names = ["code", "message", "hint", "path"]
-    return _object({"error": _object({**problem["properties"], "problems": problems}, names)})
+    texts: Json = {key: {"type": "string"} for key in ("code", "message", "hint", "path")}
+    problems = {"type": "array", "items": _object(texts)}
+    return _object({"error": _object({**texts, "problems": problems}, [*texts])})
 
 
 def _json(schema: Json) -> Json:
@@ -208,4 +187,6 @@ def _says(what: str, content: Json) -> Json:
     return {"description": what, "content": content}
 
 
-_REFUSED = _json({"$ref": "#/components/schemas/Refused"})
+def _refusals(said: Mapping[str, str]) -> Json:
+    content = _json({"$ref": "#/components/schemas/Refused"})
+    return {code: _says(what, content) for code, what in said.items()}

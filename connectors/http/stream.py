@@ -18,7 +18,7 @@ from tidegate.connectors.http.credentials import Key
 from tidegate.connectors.http.refusal import Refusal
 from tidegate.connectors.http.requests import busy
 from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
-from tidegate.engine.control.signals import heard_in
+from tidegate.engine.control.listen import heard
 from tidegate.engine.core.text.json_text import plain
 from tidegate.engine.core.types.fields import SHOWN_MAX
 from tidegate.engine.store.tail import Item, Tail
@@ -57,7 +57,7 @@ class Streams:
         since = request.headers.get("last-event-id") or request.query_params.get("since")
         books = await self._source.books()
         try:
-            wanted = heard_in(_chosen(books, request), name, key.hears)
+            wanted = heard(_chosen(books, request), name, "name", key.hears)
             if key.hears is not None and name not in key.hears:
                 hint = "the operator's policy lists what it may: listen_keys"
                 raise Refusal(403, "not-allowed", f"this key may not wait for `{name}`", hint)

@@ -9,7 +9,6 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.posts import IdConflict, Posted
@@ -21,17 +20,11 @@ WAITING_SIGNALS_MAX = 200_000
 PAUSE_SECONDS = 0.001  # between two transactions, so that another program's may begin
 Answer = int | IdConflict | EngineError
 Future = asyncio.Future[int | IdConflict]
+Waiting = tuple[Posted, Future]
 
 
 class FullError(Exception):
     """The queue is full: no more signals are taken."""
-
-
-@dataclass(slots=True)
-class _Waiting:
-    posted: Posted
-    future: Future
-    loop: asyncio.AbstractEventLoop
 
 
 class Writer:
@@ -45,7 +38,7 @@ class Writer:
     def __init__(self, store: SqlStore, on_written: Callable[[], None]) -> None:
         self._store = store
         self._on_written = on_written
-        self._waiting: deque[_Waiting] = deque()
+        self._waiting: deque[Waiting] = deque()
         self._signals = 0  # that wait
         self._changed = threading.Condition()
         self._closed = False
@@ -57,12 +50,11 @@ class Writer:
     def submit(self, posted: Posted) -> Future:
         """Queue a request, from an event loop. Its answer comes after its transaction. Raises
         FullError."""
-        loop = asyncio.get_running_loop()
-        future: Future = loop.create_future()
+        future: Future = asyncio.get_running_loop().create_future()
         with self._changed:
             if self._closed or self._signals > WAITING_SIGNALS_MAX:
                 raise FullError
-            self._waiting.append(_Waiting(posted, future, loop))
+            self._waiting.append((posted, future))
             self._signals += len(posted.ids)
             self._changed.notify()
         return future
@@ -76,19 +68,19 @@ class Writer:
 
     def _run(self) -> None:
         while group := self._group():
-            answers = self._write([waiting.posted for waiting in group])
+            answers = self._write([posted for posted, _ in group])
             _give(group, answers)
             time.sleep(PAUSE_SECONDS)
 
-    def _group(self) -> list[_Waiting]:
+    def _group(self) -> list[Waiting]:
         """The requests of the next transaction; none once the writer is closed."""
         with self._changed:
             self._changed.wait_for(lambda: self._waiting or self._closed)
-            group: list[_Waiting] = []
+            group: list[Waiting] = []
             count = 0
             while self._waiting and count < GROUP_SIGNALS:
                 group.append(self._waiting.popleft())
-                count += len(group[-1].posted.ids)
+                count += len(group[-1][0].ids)
             self._signals -= count
             return group
 
@@ -117,14 +109,11 @@ class Writer:
         self._failing = error is not None
 
 
-def _give(group: Sequence[_Waiting], answers: Sequence[Answer]) -> None:
+def _give(group: Sequence[Waiting], answers: Sequence[Answer]) -> None:
     """Wake each event loop once, for all of its requests."""
-    for loop in {waiting.loop for waiting in group}:
-        pairs = [
-            (waiting.future, answer)
-            for waiting, answer in zip(group, answers, strict=True)
-            if waiting.loop is loop
-        ]
+    given = [(future, answer) for (_, future), answer in zip(group, answers, strict=True)]
+    for loop in {future.get_loop() for future, _ in given}:
+        pairs = [pair for pair in given if pair[0].get_loop() is loop]
         if not loop.is_closed():
             loop.call_soon_threadsafe(_set, pairs)
 

@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
 
 from tidegate.connectors.java.download import FetchError, fetch
@@ -75,18 +76,19 @@ def delta_jars(conf: Mapping[str, str] | None = None) -> list[str]:
     folder = cache_folder() / "jars"
     folder.mkdir(exist_ok=True)
     given = conf or {}
-    lacking = [jar for jar in JARS if _whole(folder / jar.name, jar) is None]
-    lacking = [jar for jar in lacking if not _copied(jar, folder, given)]
+    lacking = [jar for jar in JARS if not _is_here(jar, folder / jar.name, given)]
     if lacking:
         _fetch(lacking, folder, given)
     return [str(folder / jar.name) for jar in JARS]
 
 
-def _copied(jar: Jar, folder: Path, conf: Mapping[str, str]) -> bool:
-    """Whether the jar was found whole on this machine."""
-    for file in local_files(jar.group, jar.path, conf):
+def _is_here(jar: Jar, kept: Path, conf: Mapping[str, str]) -> bool:
+    """Whether the jar is whole in our folder, or was copied to it from elsewhere on this
+    machine."""
+    for file in chain([kept], local_files(jar.group, jar.path, conf)):
         if (content := _whole(file, jar)) is not None:
-            write_whole(folder / jar.name, content)
+            if file != kept:
+                write_whole(kept, content)
             return True
     return False
 

@@ -3,12 +3,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.markers import Marked, Marker, Markers, Notes
+from tidegate.engine.core.markers import Marked, Marker, Markers
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import age_text
 from tidegate.engine.store import SqlStore
@@ -27,9 +27,6 @@ class Doubt:
     last_entry: int
     behind: tuple[tuple[str, Marker], ...]
     others: tuple[tuple[str, Marker], ...]
-
-    def __bool__(self) -> bool:
-        return bool(self.behind or self.others)
 
     @property
     def stores(self) -> frozenset[str]:
@@ -53,12 +50,23 @@ def find_doubt(rulebook: Rulebook, store: SqlStore, found: Sequence[Marked]) -> 
         and marker.store not in known
         and (marker.committed_at is None or marker.committed_at >= oldest)
     ]
-    app_ids = store.app_ids(marker.number for _, marker in (*own, *others))
-    return Doubt(
-        last,
-        tuple((t, m) for t, m in own if _forgotten(m, app_ids, last)),
-        tuple((t, m) for t, m in others if app_ids.get(m.number) != m.app_id),
-    )
+    unknown = _unknown(store, last, [marker for _, marker in (*own, *others)])
+    behind, foreign = (tuple(at for at in some if at[1] in unknown) for some in (own, others))
+    return Doubt(last, behind, foreign)
+
+
+def _unknown(store: SqlStore, last: int, markers: Collection[Marker]) -> set[Marker]:
+    """The markers whose entries a store does not know. Of those with its own id, it has forgotten
+    the entries with a number above its `last` one, and those whose number was drawn again for
+    another rule. An entry that was merely purged is not forgotten."""
+    app_ids = store.app_ids(marker.number for marker in markers)
+
+    def is_known(marker: Marker) -> bool:
+        own = marker.store == store.id
+        kept = app_ids.get(marker.number, marker.app_id if own else None)
+        return kept == marker.app_id and not (own and marker.number > last)
+
+    return {marker for marker in markers if not is_known(marker)}
 
 
 def check_store(
@@ -88,7 +96,7 @@ def adopt(
     is read from its head on, and waiting signals are dropped.
     """
     doubt = find_doubt(rulebook, store, markers.latest(sorted(rulebook.tables)))
-    if not doubt:
+    if not doubt.stores:
         says = "nothing to adopt: the store knows all markers in the rulebook's tables"
         return {"rulebook": rulebook.name, "adopted": False, "store_id": store.id, "result": says}
     listed = _listed(rulebook, store, markers, doubt)
@@ -111,13 +119,6 @@ def adopt(
     }
 
 
-def _forgotten(marker: Marker, app_ids: Mapping[int, str], last: int) -> bool:
-    """Whether the store has forgotten the entry of a marker with its own id: the number is above
-    its last one, or was drawn again for another rule. An entry that was merely purged is not
-    forgotten."""
-    return marker.number > last or app_ids.get(marker.number, marker.app_id) != marker.app_id
-
-
 def _listed(
     rulebook: Rulebook, store: SqlStore, markers: Markers, doubt: Doubt
 ) -> dict[str, list[dict[str, Any]]]:
@@ -127,34 +128,28 @@ def _listed(
     for why, marked in (("store-behind-effects", doubt.behind), ("other-store", doubt.others)):
         ordered = sorted(marked, key=lambda at: (at[0], at[1].number))
         rows += [{"table": table, "why": why, **_shown(marker)} for table, marker in ordered]
+    whole = {table for table, _ in doubt.others}
     for table in dict.fromkeys(table for table, _ in (*doubt.behind, *doubt.others)):
-        after = None
-        if table not in {other for other, _ in doubt.others}:
-            after = store.of(rulebook.name).histories.target_version(table)
-        notes = markers.noted(table, -1 if after is None else after)
-        if after is not None and not notes.commits:  # the table was created anew meanwhile
-            after, notes = None, markers.noted(table, -1)
-        if notes.first > (0 if after is None else after + 1):
+        seen = store.of(rulebook.name).histories.target_version(table)
+        after = -1 if seen is None or table in whole else seen
+        notes = markers.noted(table, after)
+        if after >= 0 and not notes.commits:  # the table was created anew meanwhile
+            after, notes = -1, markers.noted(table, -1)
+        if notes.first > after + 1:
             cut.append({"table": table, "log_begins_at_version": notes.first})
-        commits += _doubted(table, notes, store, doubt)
+        unknown = _unknown(store, doubt.last_entry, [noted.marker for noted in notes.commits])
+        commits += [
+            {
+                "table": table,
+                "version": noted.version,
+                "what": "seal" if noted.sealed else "effect",
+                **_shown(noted.marker),
+                "firings": noted.firings,
+            }
+            for noted in notes.commits
+            if noted.marker in unknown and noted.marker.store in doubt.stores
+        ]
     return {"markers": rows, "commits": commits, "logs_cleaned": cut}
-
-
-def _doubted(table: str, notes: Notes, store: SqlStore, doubt: Doubt) -> list[dict[str, Any]]:
-    """The commits of the stores in doubt whose entries this store does not know."""
-    app_ids = store.app_ids(noted.marker.number for noted in notes.commits)
-    rows = []
-    for noted in notes.commits:
-        marker = noted.marker
-        if marker.store == store.id:
-            doubtful = _forgotten(marker, app_ids, doubt.last_entry)
-        else:
-            doubtful = app_ids.get(marker.number) != marker.app_id
-        if doubtful and marker.store in doubt.stores:
-            what = "seal" if noted.sealed else "effect"
-            row = {"table": table, "version": noted.version, "what": what, **_shown(marker)}
-            rows.append({**row, "firings": noted.firings})
-    return rows
 
 
 def _shown(marker: Marker) -> dict[str, Any]:

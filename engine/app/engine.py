@@ -118,7 +118,8 @@ class Engine(Requests):
         with ExitStack() as stack:
             self._opened(stack)
             stack.callback(self._close_parts)
-            self._first_look()
+            with self._stopping_cause():  # what is committed after the first look is seen
+                self._first = self._through(Loop.first_look)
             self._stack = stack.pop_all()
         self._open = True
         return self
@@ -150,7 +151,7 @@ class Engine(Requests):
             if on_bucket:
                 on_bucket(report)
 
-        with self._alone("run_once"), self._stopping_cause(), telling(self._stage, self._held.at):
+        with self._alone("run_once"):
             through = self._through
             self._tell_first(done)
             self._tell_ready()
@@ -185,12 +186,7 @@ class Engine(Requests):
         do: true ends the run. Raises EngineError; what is committed stays.
         """
         quiet = Quiet()
-        with (
-            self._alone("run"),
-            Wakeup(poll_seconds) as self._wakeup,
-            self._stopping_cause(),
-            telling(self._stage, self._held.at),
-        ):
+        with self._alone("run"), Wakeup(poll_seconds) as self._wakeup:
             if self._stop.is_set():
                 return
             through = self._through
@@ -268,25 +264,17 @@ class Engine(Requests):
             )
         try:
             self._go_on()
-            yield
+            with self._stopping_cause(), telling(self._stage, self._held.at):
+                yield
         finally:
             self._running.release()
             if not self._ended and self._lease is not None:
                 self._lease.goes_on()
 
-    def _first_look(self) -> None:
-        """Give every table of a new store its place: what is committed from here on is seen."""
-        with self._stopping_cause():
-            self._first = self._through(Loop.first_look)
-
     def _tell_first(self, on_bucket: OnBucket | None) -> None:
         first, self._first = self._first, None
         if first is not None and on_bucket is not None:
             on_bucket(first)
-
-    def _say(self, activity: Activity) -> None:
-        """Say what the engine does, from now on."""
-        self._held.say(activity)
 
     @property
     def _held(self) -> LeaseKeeper:
@@ -362,7 +350,7 @@ class Engine(Requests):
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:
-                self._say(Activity(STARTING, "starting Spark"))
+                self._held.say(Activity(STARTING, "starting Spark"))
                 self._spark = self._session(stack)
             check_going_on(lambda: self._ended)
             self._changes = Changes(
@@ -370,7 +358,7 @@ class Engine(Requests):
             )
             self._changes.begin(book)
             self._parts = self._checked_parts()
-            self._say(Activity(STARTING, "before its first look"))
+            self._held.say(Activity(STARTING, "before its first look"))
 
     def _add_rules(self) -> None:
         """The rules beside the rulebook's text are those that ran last. What somebody has dropped
@@ -417,7 +405,7 @@ class Engine(Requests):
 
     def _checked_parts(self) -> EngineParts:
         """Those of the rulebook as it is, where no loop runs."""
-        self._say(Activity(STARTING, CHECKING))
+        self._held.say(Activity(STARTING, CHECKING))
         with doing(CHECKING):
             return self._opened_parts(self.rulebook)
 
@@ -427,7 +415,6 @@ class Engine(Requests):
             self._store,
             self._spark,
             self._held,
-            self._say,
             self._policy,
             self.wake,
             self._stop.is_set,
@@ -468,14 +455,14 @@ class Engine(Requests):
                 self._restart_spark(gone)
 
     def _tell_outage(self, error: EngineError) -> None:
-        self._say(Activity(WAITING, f"an outage to end: {error.message}"))
+        self._held.say(Activity(WAITING, f"an outage to end: {error.message}"))
 
     def _restart_spark(self, reason: EngineError) -> None:
         """Go on from what the store has, in another session. Raises EngineError, the reason where
         there is to be no other."""
         most = self.rulebook.settings.spark_restarts_max
         while True:
-            self._say(Activity(STARTING, "starting Spark again"))
+            self._held.say(Activity(STARTING, "starting Spark again"))
             self._spark = self._sessions.again(self._spark, reason, most)
             with suppress(Exception):  # what is closed asks a Spark that is gone
                 self._close_parts()

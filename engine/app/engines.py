@@ -11,6 +11,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import ExitStack, suppress
+from functools import partial
 from types import FrameType
 from typing import Any, Self, TypeVar
 
@@ -58,7 +59,7 @@ class Member:
         return self._ended or self.error is not None
 
     def open(self) -> Future[None]:
-        return self._submit(self._open)
+        return self._pool.submit(self._guarded, self._open)
 
     def do(self, call: Callable[[Engine], T]) -> Future[T | None]:
         """Call it once the engine is open; None if it is not, or the call has failed. An engine
@@ -71,16 +72,13 @@ class Member:
                 self._close()
             return found
 
-        return self._submit(done)
+        return self._pool.submit(self._guarded, done)
 
     def close(self) -> None:
         """End the engine after the statements in hand, and its thread."""
         self.engine.end()
         self._pool.submit(self._close).result()
         self._pool.shutdown()
-
-    def _submit(self, call: Callable[[], T]) -> Future[T | None]:
-        return self._pool.submit(self._guarded, call)
 
     def _guarded(self, call: Callable[[], T]) -> T | None:
         if self.is_over:
@@ -115,11 +113,6 @@ class Member:
         if self.is_open:
             self.is_open = False
             self.engine.__exit__(None, None, None)
-
-
-def worst_of(errors: list[Exception]) -> Exception:
-    """An engine's failure before a wrong input."""
-    return max(errors, key=lambda error: getattr(error, "exit_code", EngineError.exit_code))
 
 
 Given = str | os.PathLike[str] | Rulebook
@@ -166,19 +159,16 @@ class Engines:
         self._sessions = Sessions(spark or SparkSession.getActiveSession(), spark_conf or {})
         self._telling = threading.Lock()
         self._stack: ExitStack | None = None  # while they are open
-
-        def made(rulebook: Given) -> Engine:
-            return Engine(
-                rulebook,
-                spark=self._sessions,
-                store=store,
-                settings=settings,
-                policy=policy,
-                lease_wait_seconds=lease_wait_seconds,
-                standby=standby,
-                watch=watch,
-            )
-
+        made = partial(
+            Engine,
+            spark=self._sessions,
+            store=store,
+            settings=settings,
+            policy=policy,
+            lease_wait_seconds=lease_wait_seconds,
+            standby=standby,
+            watch=watch,
+        )
         engines = _checked(made, rulebooks)
         self.store_url = engines[0].store_url
         self._members = {
@@ -268,11 +258,9 @@ class Engines:
 
     def run_once(self, on_bucket: OnBucket | None = None) -> dict[str, tuple[BucketReport, ...]]:
         """See `Engine.run_once`; the reports by rulebook."""
-
-        def run(name: str, engine: Engine) -> tuple[BucketReport, ...]:
-            return engine.run_once(on_bucket=self._teller(name, on_bucket))
-
-        found = self._all(run)
+        found = self._all(
+            lambda name, engine: engine.run_once(on_bucket=self._teller(name, on_bucket))
+        )
         return {name: reports or () for name, reports in found.items()}
 
     def run(
@@ -284,12 +272,13 @@ class Engines:
     ) -> None:
         """See `Engine.run`; returns when all have ended. `on_bucket` is called by one at a time,
         with the name of the rulebook."""
-
-        def run(name: str, engine: Engine) -> None:
-            told = self._teller(name, on_bucket)
-            engine.run(poll_seconds=poll_seconds, until_idle=until_idle, on_bucket=told)
-
-        self._all(run)
+        self._all(
+            lambda name, engine: engine.run(
+                poll_seconds=poll_seconds,
+                until_idle=until_idle,
+                on_bucket=self._teller(name, on_bucket),
+            )
+        )
 
     def obstacles(self) -> dict[str, tuple[str, ...]]:
         """See `Engine.obstacles`; of the engines that are open, by rulebook."""
@@ -307,10 +296,7 @@ class Engines:
             member.engine.end()
 
     def _all(self, call: Callable[[str, Engine], T]) -> dict[str, T | None]:
-        def of(name: str) -> Callable[[Engine], T]:
-            return lambda engine: call(name, engine)
-
-        begun = {name: member.do(of(name)) for name, member in self._members.items()}
+        begun = {name: member.do(partial(call, name)) for name, member in self._members.items()}
         found = {name: future.result() for name, future in begun.items()}
         self._raise_worst()
         return found
@@ -328,8 +314,9 @@ class Engines:
         return tell
 
     def _raise_worst(self) -> None:
-        if failed := [*self.failures.values()]:
-            raise worst_of(failed)
+        """Raise what has stopped engines: a failure before a wrong input."""
+        if failed := self.failures.values():
+            raise max(failed, key=lambda error: getattr(error, "exit_code", EngineError.exit_code))
 
     def _close(self) -> None:
         self.end()

@@ -37,7 +37,6 @@ from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -99,7 +98,6 @@ def open_parts(
     store: SqlStore,
     spark: SparkSession,
     lease: LeaseKeeper,
-    say: Callable[[Activity], None],
     policy: Policy,
     wake: Callable[[], None],
     stopped: Callable[[], bool],
@@ -148,7 +146,9 @@ def open_parts(
             asked = DeltaConditions(catalog, settings.statement_seconds_max, ends)
             return WatchedConditions(asked, quarantine, ends)
 
-        proven = proven_rules(given, ran)
+        # the same condition and actions, word for word, as when they ran before
+        same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))
+        proven = frozenset(same)
         compiled = first_compiled(book, digests, lake.schemas, state.activations, prepare, proven)
         written = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
         markers = DeltaMarkers(spark, catalog.locations)
@@ -164,7 +164,7 @@ def open_parts(
             quarantine=quarantine,
             now=now,
             stopped=stopped,
-            say=say,
+            say=lease.say,
         )
         instants = Instants(settings.skew_max_seconds * 1_000_000)
         targets = Targets(sink)
@@ -197,7 +197,7 @@ def open_lake(
     `kept`: the rulebook that ran before. If there is one, tables that are only written may be
     missing. `whose`: store id and epoch in the name of its database, see `Catalog`.
     """
-    spared = only_written(given) if kept is not None else ()
+    spared = set() if kept is None else given.tables.keys() - {*sources(given).tables}
     stack = opened.enter_context(ExitStack())
     catalog = stack.enter_context(open_catalog(spark, given, *whose, policy.functions, spared))
     schemas = schemas_now(catalog)
@@ -223,17 +223,6 @@ def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
         return kept.load().rules if kept is not None else {}
     except InputError:  # it was of another version of the language
         return {}
-
-
-def proven_rules(book: Rulebook, before: Mapping[str, Rule]) -> frozenset[str]:
-    """The rules with the same condition and actions, word for word, as when they ran before."""
-    same = (r.name for r in book.rules.values() if _texts(r) == _texts(before.get(r.name)))
-    return frozenset(same)
-
-
-def only_written(book: Rulebook) -> frozenset[str]:
-    """The tables that raise no events."""
-    return frozenset(book.tables) - set(sources(book).tables)
 
 
 def _texts(rule: Rule | None) -> object:

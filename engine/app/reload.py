@@ -142,11 +142,7 @@ class Changes:
         if control is not None:
             self.answer(said, control)
         else:
-            self._tell(said)
-
-    def _tell(self, said: str) -> None:
-        """Keep for `status` what became of a changed file: there is no request to answer."""
-        self.ledger.controls.note(RELOAD, "file", said)
+            self.ledger.controls.note(RELOAD, "file", said)  # for `status`
 
     def answer(self, said: str, last: int) -> None:
         """Answer the requests for another text up to the control `last`. The answer is for that
@@ -165,7 +161,7 @@ class Changes:
             found = self.file.changed(added)
         except InputError as error:
             log.error("the rulebook cannot be read again, the former one goes on:\n%s", error)
-            self._tell(f"cannot be read: {error}")
+            self.ledger.controls.note(RELOAD, "file", f"cannot be read: {error}")
             found = None
         if found is None and not asked:
             return None

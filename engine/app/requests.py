@@ -9,11 +9,10 @@ from typing import Any
 
 from tidegate.engine.act.redrive import way_past
 from tidegate.engine.control.requests import ask_for_rule
-from tidegate.engine.control.rulebooks import Rules, ask_to_reload
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload, key_texts
 from tidegate.engine.control.signals import given_once, make_signal
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.state import Parked
-from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
@@ -55,12 +54,7 @@ class Requests:
         """Let a rule go on (G24). A parked rule keeps its state; a disabled one begins anew. Its
         texts in quarantine run again. With `key`, a value for each `per` column, it fires for that
         key again. Raises InputError."""
-        self._check_open("enable")
-        if key is not None:
-            self.rules.enable_for(rule, _texts(key))
-            return
-        ask_for_rule(self._store, self.rulebook, "enable", rule)
-        self.wake()
+        self._switch("enable", rule, key)
 
     def disable(
         self, rule: str, *, key: Mapping[str, Any] | None = None, purge: bool = False
@@ -69,14 +63,20 @@ class Requests:
         nothing, and its state is dropped. Its open entries still run; with `purge` they are dead.
         With `key`, a value for each `per` column, it only stops firing for that key. Raises
         InputError."""
-        self._check_open("disable")
         if key is not None and purge:
             message = "`purge` and `key` exclude each other"
             raise InputError([Problem("not-switched", message, word_place("key="))])
+        self._switch("disable", rule, key, purge=purge)
+
+    def _switch(
+        self, kind: str, rule: str, key: Mapping[str, Any] | None, *, purge: bool = False
+    ) -> None:
+        self._check_open(kind)
         if key is not None:
-            self.rules.disable_for(rule, _texts(key))
+            switch = self.rules.enable_for if kind == "enable" else self.rules.disable_for
+            switch(rule, key_texts(key))
             return
-        ask_for_rule(self._store, self.rulebook, "disable", rule, purge=purge)
+        ask_for_rule(self._store, self.rulebook, kind, rule, purge=purge)
         self.wake()
 
     def reload(self, source: str | os.PathLike[str] | None = None) -> int:
@@ -105,23 +105,14 @@ class Requests:
         )
 
     def _check_open(self, method: str) -> None:
-        if not self._open and self._closed:
-            raise EngineError(
-                "engine-not-open",
-                f"`{method}`: the engine is closed",
-                "its `with` has ended: call it inside, or enter the engine again",
-            )
-        if not self._open:
-            raise EngineError(
-                "engine-not-open",
-                f"`{method}` needs an engine that is open",
-                f"write `with Engine(..) as engine:` and `engine.{method}(..)` inside of it",
-            )
-
-
-def _texts(key: Mapping[str, Any]) -> dict[str, str]:
-    """A key as texts, as the command takes it."""
-    return {name: key_text(value) for name, value in key.items()}
+        if self._open:
+            return
+        message = f"`{method}` needs an engine that is open"
+        hint = f"write `with Engine(..) as engine:` and `engine.{method}(..)` inside of it"
+        if self._closed:
+            message = f"`{method}`: the engine is closed"
+            hint = "its `with` has ended: call it inside, or enter the engine again"
+        raise EngineError("engine-not-open", message, hint)
 
 
 def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:

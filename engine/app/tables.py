@@ -6,7 +6,7 @@ import json
 import os
 import re
 from collections.abc import Collection, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -29,7 +29,7 @@ from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.store import LeaseKeeper, open_store
-from tidegate.rules.analysis.graph import table_events, used_in
+from tidegate.rules.analysis.graph import reached, table_events, used_in
 from tidegate.rules.errors import EngineError, InputError, Problem, in_order
 from tidegate.rules.model import Rule, Rulebook, Sql, TableEvent
 from tidegate.rules.sql.tokens import sql_words
@@ -46,13 +46,10 @@ def open_catalog(
 ) -> Iterator[Catalog]:
     """The rulebook's database in Spark, with its tables and event types checked. `functions`: those
     that the policy adds. `spared`: tables that may be missing. Raises InputError."""
-    catalog = Catalog(spark, book, name, epoch)
-    catalog.open(spared)
-    try:
+    with closing(Catalog(spark, book, name, epoch)) as catalog:
+        catalog.open(spared)
         check_events(spark, book, catalog.locations, functions)
         yield catalog
-    finally:
-        catalog.close()
 
 
 def schemas_now(catalog: Catalog) -> dict[str, str]:
@@ -86,16 +83,11 @@ def check_tables(
     missing table is not checked."""
     allowed = load_policy(policy)
     spark = start_session("tidegate validate", spark_conf)
-    catalog = Catalog(spark, book, "validate")
-    try:
+    with closing(Catalog(spark, book, "validate")) as catalog:
         missing = catalog.create()
-        present = catalog.locations.keys() - missing.keys()
-        catalog.locations = {name: catalog.locations[name] for name in present}
         problems = [*webhook_problems(book, allowed), *missing.values()]
         problems += _wrong(_without(book, missing), catalog, allowed)
         doubtful = [*_null_keys(book, schemas_now(catalog))]
-    finally:
-        catalog.close()
     if problems:
         raise InputError(in_order(problems), in_order(doubtful))
     return in_order(doubtful)
@@ -160,16 +152,15 @@ def _wrong(book: Rulebook, catalog: Catalog, allowed: Policy) -> Iterator[Proble
 def _without(book: Rulebook, missing: Collection[str]) -> Rulebook:
     """A rulebook without the tables in `missing`, and without all that needs any of them."""
     lost = {event.name for event in table_events(book) if event.table in missing}
-    events = {name: event for name, event in book.events.items() if name not in lost}
-    listed = dict(book.rules)
-    named = {name: used_in(rule.pattern.on, ()).keys() for name, rule in listed.items()}
-    while unfit := [name for name in listed if not named[name] <= {*events, *listed}]:
-        for name in unfit:
-            del listed[name]
+    named = {name: used_in(rule.pattern.on, ()) for name, rule in book.rules.items()}
+    gone = reached(lost, lambda name: (rule for rule, names in named.items() if name in names))
     names = {name.lower() for name in missing}
-    tables = {name: table for name, table in book.tables.items() if name not in missing}
-    left = {name: _without_texts(rule, names) for name, rule in listed.items()}
-    return replace(book, tables=tables, events=events, rules=left)
+    return replace(
+        book,
+        tables={name: table for name, table in book.tables.items() if name not in missing},
+        events={name: event for name, event in book.events.items() if name not in lost},
+        rules={n: _without_texts(r, names) for n, r in book.rules.items() if n not in gone},
+    )
 
 
 def _without_texts(rule: Rule, tables: Collection[str]) -> Rule:
@@ -202,8 +193,8 @@ def adopt_store(
     `no-store`, `lease-held`, `table-unreadable`, nothing being changed then."""
     book = rules.load(rulebook, settings=settings or {})
     with open_store(store, create=False) as opened, ExitStack() as stack:
-        lease = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
-        stack.enter_context(lease)
+        keeper = LeaseKeeper(opened, book.name, book.settings.lease_seconds)
+        lease = stack.enter_context(keeper)
         spark = start_session("tidegate adopt", spark_conf)
         catalog = stack.enter_context(open_catalog(spark, book, f"{opened.id}_adopt"))
         markers = DeltaMarkers(spark, catalog.locations)

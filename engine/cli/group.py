@@ -1,21 +1,21 @@
-"""How commands run: errors become messages on stderr and exit codes; short commands do without the
-cycle collector."""
+"""The command `tidegate`, and how its commands run: errors become messages on stderr and exit
+codes; short commands do without the cycle collector."""
 
 from __future__ import annotations
 
-import functools
 import gc
 import logging
-from collections.abc import Callable
-from typing import Any, ParamSpec, TypeVar
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import click
 
 from tidegate.engine.cli import output
+from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
-P = ParamSpec("P")
-T = TypeVar("T")
 READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
 log = logging.getLogger(__name__)
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
@@ -25,21 +25,17 @@ OF_THE_CALLER = {
 }
 
 
-def brief(command: Callable[P, T]) -> Callable[P, T]:
-    """A short command, run without the cycle collector: its objects live until it ends. On 5,000
+@contextmanager
+def brief() -> Iterator[None]:
+    """A short command runs without the cycle collector: its objects live until it ends. On 5,000
     rules the collector took a quarter of the time."""
-
-    @functools.wraps(command)
-    def run(*args: P.args, **options: P.kwargs) -> T:
-        enabled = gc.isenabled()
-        gc.disable()
-        try:
-            return command(*args, **options)
-        finally:
-            if enabled:
-                gc.enable()
-
-    return run
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if enabled:
+            gc.enable()
 
 
 class Commands(click.Group):
@@ -78,3 +74,17 @@ def exit_code(error: Exception) -> int:
     """An error's exit code: 3 for the engine's failures, 1 or 2 for a wrong request."""
     own = getattr(error, "exit_code", EngineError.exit_code)
     return OF_THE_CALLER.get(getattr(error, "code", ""), own)
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(package_name="tidegate")
+@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
+def main(verbose: bool) -> None:
+    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(output.LogFormatter())
+    handler.addFilter(is_heard)
+    logging.basicConfig(level=logging.WARNING, handlers=[handler])
+    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    logging.getLogger("apscheduler").setLevel(logging.ERROR)

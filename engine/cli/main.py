@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.engine.cli import operator, output, serve
-from tidegate.engine.cli.group import Commands, brief, exit_code
+from tidegate.engine.cli import operator, output, serve  # noqa: F401, the operator's commands
+from tidegate.engine.cli.group import brief, exit_code, main
 from tidegate.engine.cli.options import (
     FILE,
     as_json,
@@ -22,11 +22,12 @@ from tidegate.engine.cli.options import (
     store_url,
     the_store,
 )
-from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
     from tidegate.engine.app.serve import Address
+
+__all__ = ["main"]
 
 log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
@@ -39,20 +40,6 @@ spark_conf = click.option(
 )
 
 
-@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(package_name="tidegate")
-@click.option("-v", "--verbose", is_flag=True, help="More log lines on stderr.")
-def main(verbose: bool) -> None:
-    """Event-condition-action rules on Delta tables, exactly once, on Spark."""
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(output.LogFormatter())
-    handler.addFilter(is_heard)
-    logging.basicConfig(level=logging.WARNING, handlers=[handler])
-    logging.getLogger("tidegate").setLevel(logging.DEBUG if verbose else logging.INFO)
-    logging.getLogger("py4j").setLevel(logging.WARNING)
-    logging.getLogger("apscheduler").setLevel(logging.ERROR)
-
-
 @main.command()
 @click.argument("files", nargs=-1, required=True, type=FILE)
 @click.option("--tables", is_flag=True, help="Also check the SQL against the real tables.")
@@ -60,7 +47,7 @@ def main(verbose: bool) -> None:
 @spark_conf
 @policy_file
 @as_json
-@brief
+@brief()
 def validate(
     files: tuple[Path, ...],
     tables: bool,
@@ -112,7 +99,7 @@ def validate(
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
-@brief
+@brief()
 def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
     """Normalised expressions, the shared graph, what is stored per key, what triggers what;
     automata of scripts."""
@@ -338,7 +325,3 @@ def demo(keep: Path | None) -> None:
     from tidegate.engine.cli.demo import demo as run_demo
 
     raise SystemExit(run_demo(keep))
-
-
-for command in (*operator.COMMANDS, *serve.COMMANDS):
-    main.add_command(command)

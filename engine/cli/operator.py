@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from tidegate.engine.cli import output
+from tidegate.engine.cli.group import main
 from tidegate.engine.cli.options import (
     FILE,
     At,
@@ -27,7 +28,7 @@ of_limit = click.option(
 )
 
 
-@click.command()
+@main.command()
 @click.argument("event")
 @click.argument("fields", nargs=-1, metavar="K=V ..")
 @click.option("--null", "nulls", multiple=True, metavar="FIELD", help="A field that is null.")
@@ -61,7 +62,7 @@ def signal(
     output.summary(result, as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @of_store
 def status(at: At) -> None:
     """Where the engine stands: watermark, cursors, outbox, lease."""
@@ -70,7 +71,7 @@ def status(at: At) -> None:
     output.status(all_status(at.url, at.name), as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("table")
 @click.option("--from", "start", required=True, metavar="now|VERSION")
 @of_store
@@ -81,7 +82,7 @@ def reset(table: str, start: str, at: At) -> None:
     output.record(reset_table(at.url, at.name, table, start), as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.option("--rule", help="Only this rule's.")
 @click.option("--key", multiple=True, metavar="COLUMN=VALUE", help="Only those of this key.")
 @click.option("--since", metavar="TIME", help="Only those that ended then or later; or `1 h`: ago.")
@@ -153,7 +154,7 @@ def _given(context: click.Context, name: str) -> bool:
     return context.get_parameter_source(name) is click.core.ParameterSource.COMMANDLINE
 
 
-@click.command()
+@main.command()
 @click.option("-v", "--verbose", is_flag=True, help="With their fields and the full messages.")
 @of_limit
 @of_store
@@ -165,7 +166,7 @@ def rejected(verbose: bool, limit: int, at: At) -> None:
     output.mappings("rejected", rows, as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("entry", type=int)
 @click.option("--unsealed", is_flag=True, help="Even without a seal, for its target is gone.")
 @of_store
@@ -177,7 +178,7 @@ def skip(entry: int, unsealed: bool, at: At) -> None:
     output.record(pass_over(at.url, at.name, "skip", entry, option), as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("which", required=False, metavar="[ENTRY]")
 @click.option(
     "--all", "all_", is_flag=True, help="Every dead or held one; of a rule: --all [RULE]."
@@ -197,7 +198,7 @@ def redrive(which: str | None, all_: bool, may_double: bool, at: At) -> None:
     output.record(pass_over(at.url, at.name, "redrive", int(which), option), as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("rule", required=False)
 @of_limit
 @of_store
@@ -208,7 +209,7 @@ def dead(rule: str | None, limit: int, at: At) -> None:
     output.dead(list_dead(at.url, at.name, rule, limit), as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("rule")
 @of_key
 @of_store
@@ -221,7 +222,7 @@ def enable(rule: str, key: tuple[str, ...], at: At) -> None:
     output.record(result, as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("rule")
 @click.option("--purge", is_flag=True, help="Its open actions never run.")
 @of_key
@@ -238,7 +239,7 @@ def disable(rule: str, purge: bool, key: tuple[str, ...], at: At) -> None:
     output.record(result, as_json=at.as_json)
 
 
-@click.command()
+@main.command()
 @click.argument("file", required=False, type=FILE)
 @of_store
 def reload(file: Path | None, at: At) -> None:
@@ -248,7 +249,7 @@ def reload(file: Path | None, at: At) -> None:
     output.record(reload_rulebook(at.url, at.name, file), as_json=at.as_json)
 
 
-@click.group()
+@main.group()
 def rules() -> None:
     """Rules as data: beside the rulebook's file, taken over while the engine runs."""
 
@@ -284,19 +285,3 @@ def drop(rule: str, at: At) -> None:
     from tidegate.engine.control.requests import drop_rule
 
     output.record(drop_rule(at.url, at.name, rule), as_json=at.as_json)
-
-
-COMMANDS = (
-    signal,
-    status,
-    reset,
-    firings,
-    rejected,
-    dead,
-    skip,
-    redrive,
-    enable,
-    disable,
-    reload,
-    rules,
-)

@@ -12,18 +12,25 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import chain
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
 import orjson
 
-from tidegate.engine.cli.screens import entry_lines, firing_lines, overview_lines, status_lines
+from tidegate.engine.cli.screens import (
+    entry_lines,
+    firing_lines,
+    heard_lines,
+    overview_lines,
+    status_lines,
+)
 from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
-from tidegate.rules.errors import Problem
+from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Rulebook
 
 if TYPE_CHECKING:
@@ -153,16 +160,15 @@ def _problem(problem: Problem) -> dict[str, Any]:
     return {
         "code": problem.code,
         "file": problem.place.file,
-        "line": problem.place.line,
-        "column": problem.place.column,
-        "path": problem.place.path,
+        **_place(problem.place),
         "message": problem.message,
         "hint": problem.hint,
-        "others": [
-            {"line": place.line, "column": place.column, "path": place.path}
-            for place in problem.others
-        ],
+        "others": [_place(place) for place in problem.others],
     }
+
+
+def _place(place: Place) -> dict[str, Any]:
+    return {"line": place.line, "column": place.column, "path": place.path}
 
 
 def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:
@@ -189,30 +195,32 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
         whose = f"{rulebook}: " if rulebook else ""
         line = f"{at} {whose}bucket {report.bucket}: {', '.join(parts)}"
         line += f" ({each})" if stages else ""
-        _lines(wrapped(line, screen_width()))
+        say("\n".join(wrapped(line, screen_width())))
 
     return as_line if as_json else as_text
 
 
-def record(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """One result: a JSON line, or a line a field."""
+def _show(found: Iterable[Mapping[str, Any]], lines: Iterable[str], *, as_json: bool) -> None:
+    """Results: a JSON line each, or `lines` for people."""
     if as_json:
-        json_line(value)
-        return
-    for name, cell in value.items():
-        # Further lines of a value never begin like a field.
-        say(f"{name}: {cell}".replace("\n", "\n    "))
+        for one in found:
+            json_line(one)
+    else:
+        for line in lines:
+            say(line)
+
+
+def record(value: Mapping[str, Any], *, as_json: bool) -> None:
+    """One result: a JSON line, or a line a field. Further lines of a field are indented."""
+    lines = (f"{name}: {cell}".replace("\n", "\n    ") for name, cell in value.items())
+    _show([value], lines, as_json=as_json)
 
 
 def status(found: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """`tidegate status`: a JSON line each, or all of the one rulebook, or an overview."""
-    if as_json:
-        for one in found:
-            json_line(one)
-    elif len(found) == 1:
-        _lines(status_lines(found[0], screen_width()))
-    else:
-        _lines(overview_lines(found, screen_width()))
+    width = screen_width()
+    lines = status_lines(found[0], width) if len(found) == 1 else overview_lines(found, width)
+    _show(found, lines, as_json=as_json)
 
 
 def summary(value: Mapping[str, Any], *, as_json: bool) -> None:
@@ -254,10 +262,7 @@ def dead(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
 
 def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
     """`tidegate firings --entry`: a line a field, then its firings."""
-    if as_json:
-        json_line(value)
-        return
-    _lines(entry_lines(value, screen_width()))
+    _show([value], entry_lines(value, screen_width()), as_json=as_json)
 
 
 def _plainly(value: Any) -> Any:
@@ -269,26 +274,11 @@ def _plainly(value: Any) -> Any:
 
 def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
     """`tidegate firings`: a JSON line each, or a title and a few lines each."""
-    if as_json:
-        for firing in found:
-            json_line(firing)
-        return
-    say(title)
-    _lines(firing_lines(found, screen_width()))
+    _show(found, chain([title], firing_lines(found, screen_width())), as_json=as_json)
 
 
 def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
     """One item of `tidegate listen`: a firing, or a signal."""
-    if as_json:
-        json_line({**value, "position": position})
-    elif "firing_id" in value and "rule" in value:
-        _lines(firing_lines([value], screen_width()))
-    else:
-        rest = {name: cell for name, cell in value.items() if name not in ("event", "time")}
-        say(in_line(f"{value['time']} {value['event']} {shown(rest)}"))
+    lines = heard_lines(value, screen_width())
+    _show([{**value, "position": position}], lines, as_json=as_json)
     sys.stdout.flush()
-
-
-def _lines(lines: Iterable[str]) -> None:
-    for line in lines:
-        say(line)

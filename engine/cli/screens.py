@@ -21,6 +21,7 @@ from tidegate.engine.core.text.layout import (
     time_text,
     wrapped,
 )
+from tidegate.engine.core.text.printable import in_line
 
 _THEN = {
     "action": "Its entries are dead: `tidegate dead`",
@@ -28,6 +29,13 @@ _THEN = {
     "sample": "The firings that it was taken for are dead: `tidegate dead`",
     "where": "Rows that it cannot decide are rejected: `tidegate rejected -v`",
     "read": "The rulebook stops there",
+}
+_LISTS = {  # list of a status -> its title
+    "moved": "the commits whose time was moved last",
+    "rejected": "the newest rejected: `tidegate rejected -v`",
+    "undeclared_signals": "signals that no event declares",
+    "asked_for": "asked for",
+    "answered": "answered",
 }
 ID_DIGITS = 8  # of a firing's id
 ROWS_MAX = 8  # of a firing
@@ -47,7 +55,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     yield from _carried(status, width)
     yield from _timers(status, width)
     yield from _misfires(status["misfires"], width)
-    yield from _held_back(status["held_back"], width)
+    held_back = (f"{row['source']}: {row['reason']}" for row in status["held_back"])
+    yield from _listed("not seen yet", held_back, width)
     scripts = {row["script"] for row in status["scripts"]}
     for parked in status["parked_rules"]:
         what = "script" if parked["rule"] in scripts else "rule"
@@ -62,11 +71,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
         yield from _part(_quarantined(text), width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
-    yield from _listed("moved", "the commits whose time was moved last", status, width)
-    yield from _listed("rejected", "the newest rejected: `tidegate rejected -v`", status, width)
-    yield from _listed("undeclared_signals", "signals that no event declares", status, width)
-    yield from _listed("asked_for", "asked for", status, width)
-    yield from _listed("answered", "answered", status, width)
+    for name, title in _LISTS.items():
+        yield from _listed(title, map(_told, status[name]), width)
 
 
 def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
@@ -105,12 +111,9 @@ def _activity(status: Mapping[str, Any]) -> str:
         return f"waiting for {status['doing']}"
     if state != CATCHING_UP:
         return f"{state}: {status['doing']}" if status["doing"] else str(state)
-    some = [
-        counted(behind[f"{noun}s"], noun) for noun in ("commit", "signal") if behind[f"{noun}s"]
-    ]
     said = ["what was due"]
-    if some:
-        said = [f"{', '.join(some)}, the oldest of {age_text(behind['seconds'])} ago"]
+    if some := _waiting(behind):
+        said = [f"{some}, the oldest of {age_text(behind['seconds'])} ago"]
     if since := status["losing_ground_since"]:
         said.append(f"losing ground since {time_text(since)}")
     if status["doing"]:
@@ -125,11 +128,17 @@ def _behind(status: Mapping[str, Any]) -> str | None:
         return None
     if lag["commits"] is None:
         return "behind: not known yet"
-    some = [counted(lag[f"{noun}s"], noun) for noun in ("commit", "signal") if lag[f"{noun}s"]]
+    some = _waiting(lag)
     if not some and not lag["seconds"]:
         return None
-    said = f"behind: {', '.join(some) or 'what was due'}, the oldest of {_age(lag['seconds'])} ago"
+    said = f"behind: {some or 'what was due'}, the oldest of {_age(lag['seconds'])} ago"
     return f"{said}, as of {time_text(lag['as_of'])} UTC" if lag["as_of"] else said
+
+
+def _waiting(counts: Mapping[str, Any]) -> str:
+    """`214 commits, 1 signal`."""
+    nouns = (noun for noun in ("commit", "signal") if counts[f"{noun}s"])
+    return ", ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
 
 
 def _age(seconds: float | None) -> str:
@@ -221,14 +230,6 @@ def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
         yield f"{counted(many, 'timer')} of rules and scripts {'waits' if many == 1 else 'wait'}"
 
 
-def _held_back(found: Sequence[Mapping[str, str]], width: int) -> Iterator[str]:
-    if found:
-        yield ""
-        yield "not seen yet:"
-        for row in found:
-            yield from wrapped(f"{row['source']}: {row['reason']}", width, "  ")
-
-
 def _entry(entry: Mapping[str, Any]) -> str:
     target = f", writes {entry['target']}" if entry["target"] else ""
     tried = f", {counted(entry['attempts'], 'attempt')}" if entry["attempts"] else ""
@@ -237,14 +238,16 @@ def _entry(entry: Mapping[str, Any]) -> str:
     return "\n".join([said, "; ".join(entry["commands"])]) if entry["commands"] else said
 
 
-def _listed(name: str, title: str, status: Mapping[str, Any], width: int) -> Iterator[str]:
-    rows = status[name]
-    if rows:
-        yield ""
-        yield f"{title}:"
-        for row in rows:
-            told = (f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
-            yield from wrapped(", ".join(told), width, "  ")
+def _listed(title: str, rows: Iterable[str], width: int) -> Iterator[str]:
+    """A list under its title; nothing without rows."""
+    for number, row in enumerate(rows):
+        if not number:
+            yield from ("", f"{title}:")
+        yield from wrapped(row, width, "  ")
+
+
+def _told(row: Mapping[str, Any]) -> str:
+    return ", ".join(f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
 
 
 def _quarantined(text: Mapping[str, Any]) -> str:
@@ -273,11 +276,22 @@ def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[s
         yield from wrapped(cut("  ".join(words), HEAD_LINES_MAX * width), width)
         rows = firing["constituents"]
         for row in rows[:ROWS_MAX]:
-            fields = {name: v for name, v in row.items() if name not in ("event", "time")}
-            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(fields)}"
+            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(_fields(row))}"
             yield cut(told, width)
         if len(rows) > ROWS_MAX:
             yield f"    .. and {counted(len(rows) - ROWS_MAX, 'row')} more"
+
+
+def heard_lines(item: Mapping[str, Any], width: int) -> Iterator[str]:
+    """The lines of one item of `tidegate listen`: a firing, or a signal."""
+    if "firing_id" in item and "rule" in item:
+        yield from firing_lines([item], width)
+    else:
+        yield in_line(f"{item['time']} {item['event']} {json_text.shown(_fields(item))}")
+
+
+def _fields(occurrence: Mapping[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in occurrence.items() if name not in ("event", "time")}
 
 
 def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:

@@ -6,11 +6,12 @@ import signal
 import threading
 from pathlib import Path
 from types import FrameType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import click
 
 from tidegate.engine.cli import output
+from tidegate.engine.cli.group import main
 from tidegate.engine.cli.options import (
     At,
     of_store,
@@ -25,34 +26,28 @@ if TYPE_CHECKING:
     from tidegate.engine.app.serve import Address
 
 
-class AddressType(click.ParamType[Any]):
+def address(value: str) -> Address:
     """HOST:PORT."""
+    from tidegate.engine.app.serve import parse_address
 
-    name = "HOST:PORT"
-
-    def convert(
-        self, value: str, param: click.Parameter | None, ctx: click.Context | None
-    ) -> Address:
-        from tidegate.engine.app.serve import parse_address
-
-        try:
-            return parse_address(value)
-        except ValueError as error:
-            self.fail(str(error), param, ctx)
+    try:
+        return parse_address(value)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from error
 
 
 http = click.option(
     "--http",
-    type=AddressType(),
+    type=address,
     metavar="HOST:PORT",
     help="Also answer as the inbox does, see `serve`; port 0: any that is free.",
 )
 
 
-@click.command()
+@main.command()
 @click.option(
     "--http",
-    type=AddressType(),
+    type=address,
     metavar="HOST:PORT",
     default="127.0.0.1:8080",
     show_default=True,
@@ -93,7 +88,7 @@ def serve(
     serve_alone(http, the_store(store, rulebook_file), name, rulebook_file, policy, stop)
 
 
-@click.command()
+@main.command()
 @click.argument("heard", metavar="RULE|SIGNAL")
 @click.option(
     "--since",
@@ -120,6 +115,3 @@ def listen(heard: str, since: str | None, once: bool, poll: str, at: At) -> None
     finally:
         if last is not None and not at.as_json:
             output.tell(f"go on with --since {last}")
-
-
-COMMANDS = (serve, listen)

@@ -7,9 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from tidegate.engine.control.rulebooks import the_rulebook, unknown
+from tidegate.engine.control.rulebooks import opened, unknown
 from tidegate.engine.core.text import json_text
-from tidegate.engine.store import open_store
 from tidegate.engine.store.totals import Total
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
@@ -69,8 +68,7 @@ def list_firings(
     chosen: FiringFilter = FiringFilter(),
 ) -> Iterator[Mapping[str, Any]]:
     """`tidegate firings`: a mapping for each, with the fields of `language.md` 3."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         chosen.check(book)
         yield from store.of(book.name).firings.listed(
             rule=chosen.rule,
@@ -84,14 +82,13 @@ def list_firings(
 
 def count_detections(url: str, name: str | None, rule: str | None) -> Total:
     """How many detections fired, failed, were damped or died: of all rules or of one."""
-    with open_store(url, create=False) as store:
-        return store.of(the_rulebook(store, name).name).firings.totals(rule)
+    with opened(url, name) as (store, book):
+        return store.of(book.name).firings.totals(rule)
 
 
 def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
     """`tidegate firings --entry`: an entry with the full text of its error."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         found = store.of(book.name).firings.entry(number, book.rules)
     if found is None:
         raise InputError([no_entry(number, "--entry")])
@@ -100,14 +97,13 @@ def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
 
 def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> list[dict[str, Any]]:
     """`tidegate rejected`: the newest rows and signals that could not become occurrences."""
-    with open_store(url, create=False) as store:
-        return store.of(the_rulebook(store, name).name).rejections.newest(limit, whole=whole)
+    with opened(url, name) as (store, book):
+        return store.of(book.name).rejections.newest(limit, whole=whole)
 
 
 def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
     """`tidegate dead`: the newest entries that are no longer tried."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         found = store.of(book.name).dead_letters.newest(rule, limit, book.rules)
         if not found:
             check_rule(book, rule)

@@ -9,9 +9,9 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.engine.control.firings import check_rule, no_entry
-from tidegate.engine.control.rulebooks import Rules, ask_to_reload, the_rulebook, unknown
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload, opened, unknown
 from tidegate.engine.control.status import ahead
-from tidegate.engine.store import FINISHED, SqlStore, open_store
+from tidegate.engine.store import FINISHED, SqlStore
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
 from tidegate.rules.analysis.graph import table_events
@@ -24,8 +24,7 @@ def pass_over(
     url: str, name: str | None, kind: str, number: int, option: str | None
 ) -> dict[str, Any]:
     """Ask for `skip` or `redrive` of an entry (G16b, G18)."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         entry = store.of(book.name).outbox.entry(number)
         if entry is None:
             raise InputError([no_entry(number)])
@@ -35,14 +34,13 @@ def pass_over(
             raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
         store.of(book.name).controls.ask(kind, str(number), option=option)
         asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
+        return _answer(store, book, asked)
 
 
 def redrive_all(url: str, name: str | None, rule: str | None, option: str | None) -> dict[str, Any]:
     """Ask for `redrive` of every entry that is dead or held, of all rules or of one. Left out are
     entries whose rule is gone, and those with such a request already."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         found = store.of(book.name).dead_letters.stuck(rule)
         if not found:
             check_rule(book, rule)
@@ -53,10 +51,10 @@ def redrive_all(url: str, name: str | None, rule: str | None, option: str | None
         }
         some = [str(n) for n, of_rule in found if of_rule in book.rules and str(n) not in asked]
         store.of(book.name).controls.ask_each("redrive", some, option)
-        told: dict[str, Any] = {"rulebook": book.name, "asked_for": "redrive", "entries": len(some)}
+        told: dict[str, Any] = {"asked_for": "redrive", "entries": len(some)}
         if gone := [n for n, of_rule in found if of_rule not in book.rules]:
             told["only_to_be_skipped"] = gone  # their rules do not exist any more
-        return told | ({"effective": _effective(store, book.name)} if some else {})
+        return _answer(store, book, told) if some else {"rulebook": book.name, **told}
 
 
 def switch_rule(
@@ -69,21 +67,18 @@ def switch_rule(
     key: Mapping[str, str] | None = None,
 ) -> dict[str, Any]:
     """Ask to enable or disable a rule (G13, G24), for all keys or for one."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         if key:
             of = Rules(store, book.name)
             version = (of.disable_for if kind == "disable" else of.enable_for)(rule, key)
-            return _proposed(store, book.name, rule=rule, key=dict(key), version=version)
+            return _proposed(store, book, version, {"rule": rule, "key": dict(key)})
         ask_for_rule(store, book, kind, rule, purge=purge)
-        asked = {"asked_for": kind, "rule": rule}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
+        return _answer(store, book, {"asked_for": kind, "rule": rule})
 
 
 def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str, Any]:
     """Ask to set a table's cursor: `now`, its head, or the version to read next (G10, G24)."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
+    with opened(url, name) as (store, book):
         if table not in book.tables:
             raise InputError([unknown("tables", table, book, "TABLE")])
         if not any(event.table == table for event in table_events(book)):
@@ -98,8 +93,7 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
         cursor = store.of(book.name).buckets.cursor(table)
         told = _passed_over(book.tables[table], start, cursor)
         store.of(book.name).controls.ask("reset", table, None if start == "now" else int(start))
-        asked = {"asked_for": "reset", "table": table, "from": start, **told}
-        return {"rulebook": book.name, **asked, "effective": _effective(store, book.name)}
+        return _answer(store, book, {"asked_for": "reset", "table": table, "from": start, **told})
 
 
 def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]:
@@ -129,31 +123,34 @@ def migrate_store(url: str) -> dict[str, Any]:
     return {"store": redacted(parse_url(url)), "from": before, "to": after}
 
 
-def _proposed(store: SqlStore, rulebook: str, **asked: Any) -> dict[str, Any]:
+def _answer(store: SqlStore, book: Rulebook, asked: Mapping[str, Any]) -> dict[str, Any]:
+    """The answer to a request, which says when the engine will carry it out."""
+    effective = "at the engine's next look"
+    if store.of(book.name).lease.holder() is None:
+        effective = "no engine runs: `tidegate run` carries it out"
+    return {"rulebook": book.name, **asked, "effective": effective}
+
+
+def _proposed(
+    store: SqlStore, book: Rulebook, version: int, asked: Mapping[str, Any] | None = None
+) -> dict[str, Any]:
     """The answer to a request for another version of a rulebook. Only the engine will know whether
     it fits the tables."""
-    effective = f"{_effective(store, rulebook)}, if it fits; `tidegate status` has the answer"
-    return {"rulebook": rulebook, **asked, "effective": effective}
-
-
-def _effective(store: SqlStore, rulebook: str) -> str:
-    """When the engine will carry out a request."""
-    if store.of(rulebook).lease.holder() is None:
-        return "no engine runs: `tidegate run` carries it out"
-    return "at the engine's next look"
+    answer = _answer(store, book, {**(asked or {}), "version": version})
+    answer["effective"] += ", if it fits; `tidegate status` has the answer"
+    return answer
 
 
 def reload_rulebook(url: str, name: str | None, file: Path | None) -> dict[str, Any]:
     """`tidegate reload`. Raises InputError with all that is wrong with the file."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name)
-        return _proposed(store, book.name, version=ask_to_reload(store, book, file))
+    with opened(url, name) as (store, book):
+        return _proposed(store, book, ask_to_reload(store, book, file))
 
 
 def rules_of(url: str, name: str | None) -> list[dict[str, Any]]:
     """`tidegate rules list`."""
-    with open_store(url, create=False) as store:
-        return Rules(store, the_rulebook(store, name).name).list()
+    with opened(url, name) as (store, book):
+        return Rules(store, book.name).list()
 
 
 def put_rule(
@@ -161,16 +158,14 @@ def put_rule(
 ) -> dict[str, Any]:
     """`tidegate rules put`. Raises InputError with all that is wrong with the rule."""
     definition = text if text is not None else read_file(str(file))
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name).name
-        return _proposed(store, book, version=Rules(store, book).put(rule, definition))
+    with opened(url, name) as (store, book):
+        return _proposed(store, book, Rules(store, book.name).put(rule, definition))
 
 
 def drop_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
     """`tidegate rules drop`."""
-    with open_store(url, create=False) as store:
-        book = the_rulebook(store, name).name
-        return _proposed(store, book, version=Rules(store, book).drop(rule))
+    with opened(url, name) as (store, book):
+        return _proposed(store, book, Rules(store, book.name).drop(rule))
 
 
 def ask_for_rule(

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any
 
@@ -17,7 +18,7 @@ import pyarrow as pa
 from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.core.types.spark import spark_type
-from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.engine.store import KeptRulebook, SqlStore, open_store
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.loader import is_text
@@ -48,11 +49,11 @@ class Rules:
 
     def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Keep a rule from firing for a key; returns the version. Raises InputError."""
-        return self._switch(rule, key, off=True)
+        return self._ask(lambda kept: _switched(kept, rule, key, off=True))
 
     def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Let a rule fire for a key again; returns the version. Raises InputError."""
-        return self._switch(rule, key, off=False)
+        return self._ask(lambda kept: _switched(kept, rule, key, off=False))
 
     def list(self) -> list[dict[str, Any]]:
         """A row for each rule: `rule`, `on`, `enabled`; `disabled_for`: the keys for which it does
@@ -64,17 +65,11 @@ class Rules:
                 "rule": rule.name,
                 "on": rule.pattern.text,
                 "enabled": rule.enabled and rule.name not in off,
-                "disabled_for": [
-                    {name: key_text(value) for name, value in key.items()}
-                    for key in rule.disabled_for
-                ],
+                "disabled_for": [key_texts(key) for key in rule.disabled_for],
                 "put": kept.added.get(rule.name),
             }
             for rule in kept.load().rules.values()
         ]
-
-    def _switch(self, name: str, key: Mapping[str, str], *, off: bool) -> int:
-        return self._ask(lambda kept: _switched(kept, name, key, off=off))
 
     def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
         """Propose the newest version with other rules beside its text. It starts again where
@@ -119,12 +114,17 @@ def _switched(
         raise InputError([Problem("not-switched", message, word_place("--key"))])
     if off:
         _check_values(book, rule, key)
-    known = [{n: key_text(v) for n, v in one.items()} for one in rule.disabled_for]
+    known = [key_texts(key) for key in rule.disabled_for]
     if (dict(key) in known) is off:
         message = f"rule `{name}` is {'' if off else 'not '}disabled for this key"
         raise InputError([Problem("not-switched", message, word_place("--key"))])
     left = [one for one in known if one != key] + ([dict(key)] if off else [])
     return {**kept.added, f"{name}/disabled_for": json.dumps({"disabled_for": left})}
+
+
+def key_texts(key: Mapping[str, Any]) -> dict[str, str]:
+    """A key as texts, as commands take it."""
+    return {name: key_text(value) for name, value in key.items()}
 
 
 def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
@@ -195,6 +195,13 @@ def keep_given(store: SqlStore, book: Rulebook) -> None:
     store must go on to name what runs."""
     if store.of(book.name).lease.holder() is None:
         store.of(book.name).versions.register(book.text, book.file, files=book.files)
+
+
+@contextmanager
+def opened(url: str, name: str | None) -> Iterator[tuple[SqlStore, Rulebook]]:
+    """A store, and the rulebook in it that a command means."""
+    with open_store(url, create=False) as store:
+        yield store, the_rulebook(store, name)
 
 
 def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:

@@ -1,10 +1,9 @@
-"""Signals, checked against the declarations of all rulebooks of a store before they are stored; and
-the rules and signals that a program can listen to."""
+"""Signals, checked against the declarations of all rulebooks of a store before they are stored."""
 
 from __future__ import annotations
 
 import uuid
-from collections.abc import Container, Mapping
+from collections.abc import Collection, Container, Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,7 +14,6 @@ from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.types.fields import SHOWN_MAX, check_fields
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import open_store
-from tidegate.engine.store.tail import Heard
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, SignalEvent
 
@@ -34,7 +32,7 @@ def make_signal(
 ) -> Signal:
     """A signal as the store takes it. Without an id it gets a random one. `text`: its fields are
     texts of a command line. Raises InputError for a wrong event, and for every wrong field."""
-    declared = declared_signal(book, event)
+    declared = declared_signals({book.name: book}, event)[book.name]
     if signal_id is not None:
         check_id(declared, signal_id, "id")
     values = check_fields(declared, fields, text=text)
@@ -51,22 +49,6 @@ def given_once(event: str, fields: Mapping[str, Any], named: Mapping[str, Any]) 
     return {**fields, **named}
 
 
-def declared_signal(
-    book: Rulebook, event: str, allowed: Container[str] | None = None
-) -> SignalEvent:
-    """The declaration of a signal. Raises InputError where there is no such signal; its hint names
-    only signals that are `allowed`."""
-    declared = book.events.get(event)
-    if isinstance(declared, SignalEvent):
-        return declared
-    known = [n for n, e in book.events.items() if isinstance(e, SignalEvent)]
-    shown = shortened(event, SHOWN_MAX)
-    what = "is not a signal" if declared else "is not declared"
-    hint = did_you_mean(event[:SHOWN_MAX], [n for n in known if allowed is None or n in allowed])
-    place = word_place(book.file or "<text>", f"events.{shown}")
-    raise InputError([Problem("unknown-signal", f"event `{shown}` {what}", place, hint)])
-
-
 def check_id(event: SignalEvent, signal_id: object, name: str) -> None:
     """Raises InputError unless a value can be a signal's id. `name`: how the request calls it."""
     fits = isinstance(signal_id, str) and 0 < len(signal_id) <= ID_CHARACTERS_MAX
@@ -80,26 +62,6 @@ def check_id(event: SignalEvent, signal_id: object, name: str) -> None:
     raise InputError([Problem("signal-id", message, place, hint)])
 
 
-def heard(book: Rulebook, name: str, word: str, allowed: Container[str] | None = None) -> Heard:
-    """What to listen to: the firings of a rule, or the occurrences of a signal. `word`: the
-    argument that names it. Raises InputError `not-kept` or `unknown-name`; the hint names only what
-    is `allowed`."""
-    settings = book.settings
-    if name in book.rules:
-        return Heard(book.name, name, False, settings.firings_retention_days)
-    event = book.events.get(name)
-    if isinstance(event, SignalEvent):
-        return Heard(book.name, name, True, settings.history_retention_days)
-    if event is not None:
-        message = f"occurrences of `{name}` are kept in no store"
-        hint = f"declare a rule and wait for that: rules: {{{name}_seen: {{on: {name}}}}}"
-        raise InputError([Problem("not-kept", message, word_place(word), hint)])
-    known = [*book.rules, *(n for n, e in book.events.items() if isinstance(e, SignalEvent))]
-    hint = did_you_mean(name[:SHOWN_MAX], [n for n in known if allowed is None or n in allowed])
-    message = f"the rulebook {book.name} has no rule or signal `{name[:SHOWN_MAX]}`"
-    raise InputError([Problem("unknown-name", message, word_place(word), hint)])
-
-
 def declared_signals(
     books: Books, event: str, allowed: Container[str] | None = None
 ) -> dict[str, SignalEvent]:
@@ -109,14 +71,15 @@ def declared_signals(
     declared = {name: one for name, one in found.items() if isinstance(one, SignalEvent)}
     if declared:
         return declared
+    shown = shortened(event, SHOWN_MAX)
+    message = f"no rulebook declares a signal `{shown}` ({', '.join(sorted(books))})"
+    place = word_place("EVENT")
     if len(books) == 1:
-        declared_signal(next(iter(books.values())), event, allowed)
-    known = {e.name for b in books.values() for e in b.events.values() if _is_signal(e)}
-    hint = did_you_mean(
-        event[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed)
-    )
-    message = f"no rulebook declares a signal `{shortened(event, SHOWN_MAX)}` ({_names(books)})"
-    raise InputError([Problem("unknown-signal", message, word_place("EVENT"), hint)])
+        (book,) = books.values()
+        message = f"event `{shown}` is not {'a signal' if event in book.events else 'declared'}"
+        place = word_place(book.file or "<text>", f"events.{shown}")
+    hint = meant(event, signals_of(books), allowed)
+    raise InputError([Problem("unknown-signal", message, place, hint)])
 
 
 def make_signals(
@@ -152,35 +115,15 @@ def of_rulebook(error: InputError, name: str, *, several: bool) -> list[Problem]
     return [replace(p, message=f"rulebook {name}: {p.message}") for p in error.problems]
 
 
-def heard_in(books: Books, name: str, allowed: Container[str] | None = None) -> Heard:
-    """`heard`, in the one rulebook that has the name. Raises InputError also `which-rulebook`."""
-    if len(books) == 1:
-        return heard(next(iter(books.values())), name, "name", allowed)
-    having = [n for n, b in books.items() if name in b.rules or _is_signal(b.events.get(name))]
-    if len(having) == 1:
-        return heard(books[having[0]], name, "name", allowed)
-    if having:
-        message = f"several rulebooks have `{name[:SHOWN_MAX]}`: {', '.join(having)}"
-        hint = f"name one: &rulebook={having[0]}"
-        raise InputError([Problem("which-rulebook", message, word_place("name"), hint)])
-    declaring = [book for book in books.values() if name in book.events]
-    if declaring:
-        return heard(declaring[0], name, "name", allowed)
-    known = {name for book in books.values() for name in book.rules}
-    known |= {e.name for b in books.values() for e in b.events.values() if _is_signal(e)}
-    hint = did_you_mean(
-        name[:SHOWN_MAX], sorted(n for n in known if allowed is None or n in allowed)
-    )
-    message = f"no rulebook has a rule or signal `{name[:SHOWN_MAX]}` ({_names(books)})"
-    raise InputError([Problem("unknown-name", message, word_place("name"), hint)])
+def signals_of(books: Books) -> set[str]:
+    """The signals that any of the rulebooks declares."""
+    events = (event for book in books.values() for event in book.events.values())
+    return {event.name for event in events if isinstance(event, SignalEvent)}
 
 
-def _is_signal(event: object) -> bool:
-    return isinstance(event, SignalEvent)
-
-
-def _names(books: Books) -> str:
-    return ", ".join(sorted(books))
+def meant(name: str, known: Collection[str], allowed: Container[str] | None) -> str:
+    """A hint that names only what is `allowed`."""
+    return did_you_mean(name[:SHOWN_MAX], [n for n in known if allowed is None or n in allowed])
 
 
 def raise_signal(

@@ -478,7 +478,7 @@ def test_a_target_that_got_a_column_holds_its_rule_only_also_after_a_restart(sho
     held = "retry: {attempts: 1}\n    on_dead: hold\n"
     shop.edit("    priority: 1\n", f"    priority: 1\n    {held}")
     shop.sql("CREATE TABLE {other} (id BIGINT) USING delta")
-    shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other}")
+    shop.edit("  log: {path: ./log}", "  log: {path: ./log}\n  other: {path: ./other, key: [id]}")
     add(
         shop,
         "  second:\n    on: dear\n    do:\n      - sql: INSERT INTO other SELECT id FROM event\n",

@@ -7,10 +7,10 @@ import shutil
 import signal
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from types import FrameType, TracebackType
-from typing import TYPE_CHECKING, Any
+from types import FrameType
+from typing import TYPE_CHECKING
 
 from tidegate.engine.cli import output
 from tidegate.engine.cli.demo.process import OtherProcess
@@ -37,57 +37,39 @@ def demo(keep: Path | None = None) -> int:
         raise EngineError("demo-folder", f"{keep} is not empty", "name a new folder")
     folder = (keep or Path(tempfile.mkdtemp(prefix="tidegate-demo-"))).resolve()
     folder.mkdir(parents=True, exist_ok=True)
-    ends = _EndingSignals()
-    try:
-        with ends:
-            _show(folder, Screen(), ends, kept=keep is not None)
-    finally:
-        if keep is None:
-            shutil.rmtree(folder, ignore_errors=True)
-    if ends.number:
-        what = f"{folder} is kept" if keep is not None else "its folder is removed"
-        output.say(f"the demo was ended: {what}", err=True)
-    return 128 + ends.number if ends.number else 0
+    before = {number: signal.getsignal(number) for number in _ENDING}
+    ended: list[int] = []
 
-
-class _EndingSignals:
-    """SIGTERM and Ctrl-C end what runs inside `with`. Its log lines and errors on the way out are
-    suppressed: Spark and the other process may be ending too."""
-
-    def __init__(self) -> None:
-        self.number = 0
-        self._before: dict[int, Any] = {}
-
-    def __enter__(self) -> _EndingSignals:
-        self._before = {number: signal.getsignal(number) for number in _ENDING}
-        self.listen()
-        return self
-
-    def listen(self) -> None:
-        """Set the handlers. Called again after Spark has started, which sets its own."""
-        for number in _ENDING:
-            signal.signal(number, self._end)
-
-    def _end(self, number: int, frame: FrameType | None) -> None:  # noqa: ARG002
+    def end(number: int, frame: FrameType | None) -> None:  # noqa: ARG001
         for each in _ENDING:
             signal.signal(each, signal.SIG_IGN)  # it ends already
-        self.number = number
+        ended.append(number)
         logging.disable()
         raise SystemExit(128 + number)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> bool:
-        if not self.number:
-            for number, before in self._before.items():
-                signal.signal(number, before)
-        return bool(self.number)
+    def listen() -> None:
+        for number in _ENDING:
+            signal.signal(number, end)
+
+    try:
+        listen()
+        _show(folder, Screen(), listen, kept=keep is not None)
+    except BaseException:
+        if not ended:
+            raise  # else Spark and the other process may be ending, too
+    finally:
+        for number, handler in before.items() if not ended else ():
+            signal.signal(number, handler)
+        if keep is None:
+            shutil.rmtree(folder, ignore_errors=True)
+    if ended:
+        what = f"{folder} is kept" if keep is not None else "its folder is removed"
+        output.say(f"the demo was ended: {what}", err=True)
+    return 128 + ended[0] if ended else 0
 
 
-def _show(folder: Path, screen: Screen, ends: _EndingSignals, *, kept: bool) -> None:
+def _show(folder: Path, screen: Screen, listen: Callable[[], None], *, kept: bool) -> None:
+    """`listen`: sets the handlers of signals. Spark sets its own when it starts."""
     from tidegate.connectors.java.jars import delta_jars
 
     rulebook = copy_rulebook("bank", folder)
@@ -110,7 +92,7 @@ def _show(folder: Path, screen: Screen, ends: _EndingSignals, *, kept: bool) -> 
         from tidegate.connectors.delta.session import start_session, stop_session
 
         spark = start_session("tidegate-demo")
-        ends.listen()
+        listen()
         other.wait_ready()
         _run(rulebook, spark, other, screen)
     screen.part("4. What the tables hold now", "Written by the rules, each effect exactly once:")

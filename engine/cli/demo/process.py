@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import queue
 import subprocess
 import sys
 import tempfile
-import threading
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import IO
 
@@ -30,9 +29,10 @@ class OtherProcess:
             stderr=self._log,
             text=True,
         )
-        self._said: queue.Queue[str] = queue.Queue()
-        stdout: IO[str] = self._process.stdout  # type: ignore[assignment]
-        threading.Thread(target=self._listen, args=(stdout,), daemon=True).start()
+        self._stdin: IO[str] = self._process.stdin  # type: ignore[assignment]
+        self._stdout: IO[str] = self._process.stdout  # type: ignore[assignment]
+        self._reader = ThreadPoolExecutor(1)
+        self._said = self._reader.submit(self._stdout.readline)
 
     def __enter__(self) -> OtherProcess:
         return self
@@ -44,13 +44,14 @@ class OtherProcess:
         except subprocess.TimeoutExpired:
             self._process.kill()
             self._process.wait()
+        self._reader.shutdown()
         self._log.close()
 
     def wait_ready(self) -> None:
         """Returns when the tables stand. Raises EngineError `demo-writer`."""
         try:
-            self._take(START_SECONDS_MAX)
-        except queue.Empty:
+            self._check(START_SECONDS_MAX)
+        except TimeoutError:
             raise EngineError(
                 "demo-writer",
                 f"the demo's other process made no tables in {START_SECONDS_MAX:.0f} s",
@@ -59,29 +60,23 @@ class OtherProcess:
 
     def commit(self) -> None:
         """Ask for the next commit. Returns at once."""
-        stdin: IO[str] = self._process.stdin  # type: ignore[assignment]
-        stdin.write("\n")
-        stdin.flush()
+        self._stdin.write("\n")
+        self._stdin.flush()
+        self._said = self._reader.submit(self._stdout.readline)
 
     def committed(self) -> bool:
         """Whether the last requested commit is done. Raises EngineError `demo-writer`."""
-        try:
-            return self._take(0)
-        except queue.Empty:
+        if not self._said.done():
             return False
+        self._check()
+        return True
 
-    def _listen(self, stdout: IO[str]) -> None:
-        for line in stdout:
-            self._said.put(line)
-        self._said.put("")
-
-    def _take(self, seconds: float) -> bool:
-        line = self._said.get(timeout=seconds) if seconds else self._said.get_nowait()
-        if not line:
+    def _check(self, seconds: float | None = None) -> None:
+        """Wait for the line that answers. Raises EngineError where there is none, TimeoutError."""
+        if not self._said.result(seconds):
             self._log.seek(0)
             raise EngineError(
                 "demo-writer",
                 "the demo's other process ended early",
                 "its last words: " + self._log.read().strip()[-2000:],
             )
-        return True

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import threading
+from concurrent.futures import Future
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
@@ -92,12 +92,12 @@ def test_g13_a_job_queues_before_its_first_task_while_others_hold_all_slots(
 
 def test_g13_a_call_that_goes_on_is_known_until_it_ends() -> None:
     """Between two of its jobs it holds a core, as one that plans does."""
-    slots, ended = Slots(tracker := Tracker()), threading.Event()
-    assert slots.left("slow", ended)
+    slots, call = Slots(tracker := Tracker()), Future[None]()
+    assert slots.left("slow", call)
     assert slots.lost == 1
     tracker.stages["slow"] = [(1, 0)]
     assert slots.lost == 1
-    ended.set()
+    call.set_result(None)
     assert slots.lost == 1
     tracker.stages.clear()
     assert slots.lost == 0
