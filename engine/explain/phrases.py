@@ -6,7 +6,8 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.detect.scripts.exploration import OTHER
 from tidegate.engine.detect.scripts.paths import Symbol
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
-from tidegate.engine.explain.model import Node, Stores
+from tidegate.engine.explain.model import Node
+from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
@@ -77,7 +78,7 @@ def length(micros: int) -> str:
     return format_duration(Duration(0, micros))
 
 
-def kept(stores: Node | Stores) -> str:
+def kept(stores: Node | Bound) -> str:
     """How much is stored per key: `3 instances, 5 occurrences`. For a node it also says for how
     long: the same expression within another time is another node."""
     if stores.instances_max == 0:
