@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import orjson
@@ -11,7 +10,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.parameters import DETECTED, STARTED
 from tidegate.engine.core.text.times import micros_text
-from tidegate.engine.core.values import Batch, Detections
+from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Flow, Pipeline
 from tidegate.engine.detect.scripts.doubts import check_machines
@@ -62,17 +61,11 @@ class Scripts:
             )
 
 
-def emissions(found: Flow) -> int:
-    """How many emissions there are."""
-    return sum(len(each) for parts in found.emissions.values() for each in parts)
-
-
-def texts(found: Flow, book: model.Rulebook, *, iso: bool) -> list[tuple[Any, pa.Array]]:
+def texts(found: Flow, book: model.Rulebook, *, iso: bool) -> list[tuple[Int64, pa.Array]]:
     """The instants and lines of each script's emissions, by the script's name."""
     return [
-        (each.time, script_values.lines_of(each, book.scripts[name], iso=iso))
-        for name in sorted(found.emissions)
-        for each in found.emissions[name]
+        (each.time, script_values.lines_of(each, book.scripts[each.script], iso=iso))
+        for each in sorted(found.emissions, key=lambda each: each.script)
     ]
 
 
