@@ -14,7 +14,13 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.input_columns import VALUE
-from tidegate.engine.detect.scripts.value_types import LARGEST, SMALLEST, arrow_type, objects
+from tidegate.engine.detect.scripts.value_types import (
+    LARGEST,
+    SMALLEST,
+    arrow_type,
+    output_column,
+    timeless,
+)
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
 from tidegate.rules import model
@@ -58,7 +64,8 @@ def _column(
     values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes], zone: str
 ) -> pa.Array:
     if kind == Basic.OBJECT:
-        return objects([None if value is None else _object(value) for value in values])
+        found = [None if value is None else _object(value) for value in values]
+        return output_column(found, kind)
     found = []
     for value, line in zip(values, lines, strict=True):
         try:
@@ -106,10 +113,10 @@ def _of_json(value: Any, kind: Type, zone: str) -> Any:
 def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
     """Emissions as JSON lines."""
     types = {**script.program.outputs, ERROR_NAME: ERROR_TYPE}
-    values = {n: [_json(v, types[n], iso) for v in _plain(column, types[n])]
+    values = {n: [_json(v, types[n], iso) for v in timeless(column).to_pylist()]
               for n, column in found.values.items()}  # fmt: skip
     kinds = script.program.key_types
-    keys = [[_json(v, kind, iso) for v in _plain(found.keys.column(n), kind)]
+    keys = [[_json(v, kind, iso) for v in timeless(found.keys.column(n)).to_pylist()]
             for n, kind in enumerate(kinds)]  # fmt: skip
     instants = times.printed(found.time, iso=iso).to_pylist()
     lines = []
@@ -140,22 +147,6 @@ def _rows(column: pa.ChunkedArray) -> list[Any]:
         micros = column.cast(pa.int64()).to_pylist()
         return [None if at is None else micros_text(at) + "Z" for at in micros]
     return [json_text.value(value, stored=True) for value in column.to_pylist()]
-
-
-def _plain(column: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
-    """Values; times as microseconds, which reach further than Python's dates."""
-    found: list[Any] = column.cast(_without_times(column.type, kind)).to_pylist()
-    return found
-
-
-def _without_times(column: pa.DataType, kind: Type) -> pa.DataType:
-    if isinstance(kind, Array):
-        return pa.list_(_without_times(column.value_type, kind.of))
-    if isinstance(kind, Structure):
-        parts = (column.field(name) for name, _ in kind.fields)
-        return pa.struct([(part.name, _without_times(part.type, of))
-                          for part, (_, of) in zip(parts, kind.fields, strict=True)])  # fmt: skip
-    return pa.int64() if kind == Basic.TIME else column
 
 
 def _json(value: Any, kind: Type, iso: bool) -> Any:

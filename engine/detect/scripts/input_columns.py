@@ -2,20 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
-    column_of,
     object_text,
-    objects,
     values_of,
 )
 from tidegate.rules.errors import InputError, Problem, word_place
@@ -74,27 +71,6 @@ def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.
     if pa.types.is_null(kind) or _fits(kind, type_):
         return column.cast(wanted, safe=type_ == Basic.LONG)
     raise pa.ArrowTypeError(f"a column of type {kind} is no {type_}")
-
-
-def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
-    """Values that are emitted as a column; objects as `OBJECTS`."""
-    if isinstance(type_, Structure):
-        there = pa.array([value is None for value in values])
-        fields = [
-            output_column([None if v is None else v[n] for v in values], kind)
-            for n, (_, kind) in enumerate(type_.fields)
-        ]
-        if not fields:
-            return column_of(values, type_)
-        return pa.StructArray.from_arrays(fields, [n for n, _ in type_.fields], mask=there)
-    if isinstance(type_, Array):
-        flat = output_column([each for value in values if value for each in value], type_.of)
-        ends = np.cumsum([0, *(len(value or ()) for value in values)])
-        offsets = [None if value is None else end for value, end in zip(values, ends, strict=False)]
-        return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
-    if type_ != Basic.OBJECT:
-        return column_of(values, type_)
-    return objects(values)
 
 
 def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None]:

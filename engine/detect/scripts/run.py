@@ -22,7 +22,6 @@ from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError
 from tidegate.engine.detect.scripts.context import ERROR
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.detect.scripts.input_columns import output_column
 from tidegate.engine.detect.scripts.inputs import Arrivals, Inputs, Source
 from tidegate.engine.detect.scripts.instances import (
     ELAPSE,
@@ -38,7 +37,7 @@ from tidegate.engine.detect.scripts.instances import (
 )
 from tidegate.engine.detect.scripts.program import Compiled, Script, reads_key
 from tidegate.engine.detect.scripts.state import Store, replaced
-from tidegate.engine.detect.scripts.value_types import arrow_type, values_of
+from tidegate.engine.detect.scripts.value_types import arrow_type, output_column, values_of
 from tidegate.rules.eventscript.types import Type
 
 Stepped = tuple[Emissions, dict[str, pa.Table]]
