@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
@@ -21,6 +23,32 @@ from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 VALUE = "value"
 """The column of a value that is no structure."""
+
+
+@dataclass(slots=True)
+class InputRows:
+    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
+    the first. `values`, once they have been read."""
+
+    read: tree.Input
+    number: int
+    column: str | None
+    table: pa.Table
+    count: int
+    first: int
+    values: list[Any] | None = None
+
+    def listed(self) -> list[Any]:
+        """The values. Raises `InputError`."""
+        if self.values is None:
+            self.values = input_values(self.read, self.column, self.table, self.count)
+        return self.values
+
+    def some(self, row: Int64) -> list[Any]:
+        """The values of some rows. Raises `InputError`."""
+        if self.values is not None or len(row) == self.count:
+            return [self.listed()[n] for n in row.tolist()]
+        return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 
 def input_values(read: tree.Input, chosen: str | None, table: pa.Table, count: int) -> list[Any]:

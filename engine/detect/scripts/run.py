@@ -37,7 +37,7 @@ from tidegate.engine.detect.scripts.instances import (
 )
 from tidegate.engine.detect.scripts.program import Compiled, Script, reads_key
 from tidegate.engine.detect.scripts.state import Store, replaced
-from tidegate.engine.detect.scripts.value_types import arrow_type, output_column, values_of
+from tidegate.engine.detect.scripts.value_types import output_column, values_of
 from tidegate.rules.eventscript.types import Type
 
 Stepped = tuple[Emissions, dict[str, pa.Table]]
@@ -124,12 +124,11 @@ class ScriptRunner:
 
     def _finish(self, carried: Carried, last: int | None) -> Emissions:
         """`last`: the instant at which a transition runs away."""
-        parts = self._store.own(carried.tables)
-        program = self.script.program
-        none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
-        codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
-        tuples = _tuples(keys, program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=last)
+        parts, nothing = self._store.own(carried.tables), self._inputs.read({})
+        stored = [*map(self._store.keys, parts.values())]
+        codes, keys = _together(nothing.key, stored, self._grouped)
+        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        stepper = Stepper(self.compiled, tuples, nothing, last=last)
         read = zip(parts.values(), codes[1:], strict=True)
         found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
         instances = self._by_key(found, keys)
@@ -142,7 +141,7 @@ class ScriptRunner:
                 for instance, pause in zip(instances, pauses, strict=True):
                     if last is not None and pause >= last:
                         stepper.fire(instance, last, phase)
-        return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
+        return self._emissions(stepper.emissions, keys, nothing)
 
     def next_due(self, carried: Carried) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -335,19 +334,6 @@ class ScriptRunner:
             depth,
             number,
         )
-
-
-_NO_ARRIVALS = Arrivals(
-    np.empty(0, np.int64),
-    np.empty(0, np.int32),
-    None,
-    (),
-    np.empty(0, np.bool_),
-    [],
-    np.empty((0, 2), np.uint64),
-    np.empty(0, np.int32),
-    {},
-)
 
 
 def _together(
