@@ -8,7 +8,7 @@ are Arrow. All values are immutable by convention: nobody writes into an array i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
@@ -212,6 +212,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.time)
 
+    @property
+    def depths(self) -> npt.NDArray[np.int32]:
+        """The depth of each."""
+        return np.zeros(len(self), np.int32) if self.depth is None else self.depth
+
     def ids_by(self, columns: str) -> UInt64:
         """The ids by a column set. Carried occurrences may have ids by another set only, if the
         rule's text changed since: then those."""
@@ -290,6 +295,28 @@ class Detections:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def gathered(
+        self, values: Callable[[str, Batch], npt.NDArray[Any]], like: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
+        """`like` with a value for each entry. `values(event, batch)`: the values of all occurrences
+        in a batch."""
+        for code in np.unique(self.event_code):
+            entries = np.flatnonzero(self.event_code == code)
+            found = values(self.events[code], self.batches[self.events[code]])
+            like[entries] = found[self.event_row[entries]]
+        return like
+
+    @property
+    def depths(self) -> npt.NDArray[np.int32]:
+        """The greatest depth among the constituents of each; 0 without any."""
+        found = np.zeros(len(self), np.int32)
+        if any(batch.depth is not None for batch in self.batches.values()):
+            own = np.zeros(len(self.event_row) + 1, np.int32)  # one more, for a last empty segment
+            self.gathered(lambda _, batch: batch.depths, own[:-1])
+            filled = np.diff(self.offsets) > 0
+            found[filled] = np.maximum.reduceat(own, self.offsets[:-1])[filled]
+        return found
 
 
 DUE, TIMERS = b"due", b"timers"

@@ -120,7 +120,7 @@ class Inputs:
         every = np.array([not each.group for each in inputs], np.bool_)
         all_keys = np.repeat(every, [len(batch) for batch in chosen])
         ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
-        depth = joined([*map(_depth, chosen)], np.empty(0, np.int32))
+        depth = joined([batch.depths for batch in chosen], np.empty(0, np.int32))
         key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
         if order is None:
             return Arrivals(time, symbol, None, taken, all_keys, key, ids, depth, faults)
@@ -214,7 +214,3 @@ Items = TypeVar("Items", bound=np.generic)
 def joined(parts: Sequence[npt.NDArray[Items]], none: npt.NDArray[Items]) -> npt.NDArray[Items]:
     """Arrays as one; a single one as it is. `none`: that of no parts."""
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
-
-
-def _depth(batch: Batch) -> np.ndarray:
-    return np.zeros(len(batch), np.int32) if batch.depth is None else batch.depth
