@@ -179,19 +179,14 @@ def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Questio
 
 def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
     """The questions of a rule over its relation: its condition, and the two of its hysteresis."""
-    rule, found = prepared.rule, []
-    if rule.condition is not None and prepared.condition is not None:
-        found.append(_question(prepared, rule.condition, prepared.condition, relation))
-    if prepared.levels and rule.damping is not None and rule.damping.hysteresis is not None:
-        levels = rule.damping.hysteresis
-        asked = (("fire", levels.fire), ("rearm", levels.rearm))
-        for (name, condition), reading in zip(asked, prepared.levels, strict=True):
-            found.append(replace(_question(prepared, condition, reading, relation), asks=name))
-    return found
+    return [
+        _question(prepared, asks, condition, reading, relation)
+        for asks, (condition, reading) in prepared.conditions.items()
+    ]
 
 
 def _question(
-    prepared: PreparedRule, condition: Condition, reading: Reading, relation: pa.Table
+    prepared: PreparedRule, asks: str, condition: Condition, reading: Reading, relation: pa.Table
 ) -> Question:
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
     read = {"firing_id", *reading.columns}
@@ -203,7 +198,13 @@ def _question(
         ]
     )
     return Question(
-        prepared.rule.name, condition, group, reading.tables, seen, transitions=reading.transitions
+        prepared.rule.name,
+        condition,
+        group,
+        reading.tables,
+        seen,
+        transitions=reading.transitions,
+        asks=asks,
     )
 
 
