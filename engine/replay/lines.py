@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
+from tidegate.engine.replay.json_reader import LineError
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
 from tidegate.engine.replay.line_types import (
     check_types,
@@ -168,7 +169,7 @@ class Lines:
                 name = list(self._codes)[number]
                 what = operation if operation in ROWLESS else "such a commit"
                 message = f"{name} is on: transaction, and {what} changes no row"
-                raise _Wrong("not-an-occurrence", message, "declare it on: commit")
+                raise LineError("not-an-occurrence", message, "declare it on: commit")
 
     def _count(self, code: npt.NDArray[np.int32], time: Int64, keys: dict[str, list[Any]]) -> None:
         seen = self.seen
@@ -235,47 +236,43 @@ class Lines:
         for type_ in dict.fromkeys(map(type, values)):
             if type_ not in (int, float, str):
                 hint = 'give "time": seconds, or an ISO 8601 text'
-                raise _Wrong("no-time", "the line has no time", hint)
+                raise LineError("no-time", "the line has no time", hint)
             self._time_types = self._time_types or ((str,) if type_ is str else (int, float))
             if type_ not in self._time_types:
                 message = "a trace has either numbers or ISO 8601 times, not both"
-                raise _Wrong("mixed-times", message)
+                raise LineError("mixed-times", message)
         try:
             if self.iso:
                 return times.of_texts(values, self._book.timezone)
             return times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
             if self.iso:
-                raise _Wrong("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
+                raise LineError("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
             unit = looks_like(values[0])
             hint = f"these look like {unit}: a number is seconds since the epoch" if unit else ""
-            raise _Wrong("time", f"{values[0]!r} is no instant: {error}", hint) from error
+            raise LineError("time", f"{values[0]!r} is no instant: {error}", hint) from error
 
     def _wrong_event(self, fields: Any) -> ValueError:
         """What is wrong with the event of a line."""
         if not isinstance(fields, dict):
-            return _Wrong("not-an-object", "a line is one JSON object")
+            return LineError("not-an-object", "a line is one JSON object")
         if "event" not in fields:
             hint = f'give "event": {" or ".join(list(self._codes)[:3])}'
-            return _Wrong("no-event", "the line has no event", hint)
+            return LineError("no-event", "the line has no event", hint)
         event = fields["event"]
         if not isinstance(event, str):
-            return _Wrong("no-event", f"the event of the line is {json.dumps(event)}, not a text")
+            message = f"the event of the line is {json.dumps(event)}, not a text"
+            return LineError("no-event", message)
         if event in self._book.rules:
-            return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
-        if isinstance(self._book.events.get(event), ScriptEvent):
-            return _Wrong("not-an-occurrence", f"{event} is what a script emits")
-        if event in self._book.events:
-            return _Wrong("not-an-occurrence", f"{event} is a clock event; it happens by itself")
-        hint = did_you_mean(event, self._codes)
-        return _Wrong("unknown-event", f"unknown event {event!r}", hint)
-
-
-class _Wrong(ValueError):
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.hint = hint
+            why = "is a rule; a trace holds event types only"
+        elif isinstance(self._book.events.get(event), ScriptEvent):
+            why = "is what a script emits"
+        elif event in self._book.events:
+            why = "is a clock event; it happens by itself"
+        else:
+            hint = did_you_mean(event, self._codes)
+            return LineError("unknown-event", f"unknown event {event!r}", hint)
+        return LineError("not-an-occurrence", f"{event} {why}")
 
 
 def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list[Problem]:
@@ -284,19 +281,17 @@ def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list
         return [replace(problem, place=place) for problem in error.problems]
     if isinstance(error, orjson.JSONDecodeError):
         place = replace(place, column=error.colno)
-    if isinstance(error, json_reader.NotStrictError):
-        error = _Wrong("not-strict", str(error), error.hint)
-    elif not isinstance(error, _Wrong):
+    if not isinstance(error, LineError):
         error = _no_json(line, error)
     return [Problem(error.code, str(error), place, error.hint)]
 
 
-def _no_json(line: bytes, error: ValueError) -> _Wrong:
+def _no_json(line: bytes, error: ValueError) -> LineError:
     """What is wrong with a line that is no JSON."""
     try:
         line.decode()
     except UnicodeDecodeError:
-        return _Wrong("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
+        return LineError("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
     said = str(error).split(": line 1 column")[0]
     hint = ""
     if line.startswith(b"[") or line.endswith((b",", b"]")):
@@ -305,7 +300,7 @@ def _no_json(line: bytes, error: ValueError) -> _Wrong:
         hint = "names and texts stand in double quotes"
     elif _NO_NUMBER.search(line):
         hint = 'JSON has no such numbers: write "NaN", "Infinity" or "-Infinity", as texts'
-    return _Wrong("bad-json", f"no JSON: {said}", hint)
+    return LineError("bad-json", f"no JSON: {said}", hint)
 
 
 def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:
@@ -315,7 +310,7 @@ def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) ->
             continue
         if isinstance(number := json.loads(line).get(name), int):
             message = f"{name}: {number} has more than 64 bits, too many for a key"
-            raise _Wrong("big-integer", message, "write it as text, in quotes")
+            raise LineError("big-integer", message, "write it as text, in quotes")
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:

@@ -109,12 +109,7 @@ class _LineTaking(Taking):
         ]
         columns: dict[str, pa.Array] = {LINE: pa.array(lines, pa.binary())}
         for name, kind in self._keys.items():
-            column = json_values.column([row.get(name) for row in rows])
-            table = pa.table({name: column})
-            columns[name] = (
-                json_values.typed(table, {name: kind}).column(name).combine_chunks()
-                if kind == ENCODED
-                else column
-            )
+            make = json_values.encoded if kind == ENCODED else json_values.column
+            columns[name] = make([row.get(name) for row in rows])
         table = pa.table(columns)
         return Batch(emitted.event, emitted.time, emitted.row, table, emitted.ids, emitted.depth)
