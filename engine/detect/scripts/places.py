@@ -9,7 +9,7 @@ text (`eventscript.md` 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
@@ -32,14 +32,17 @@ class Reached(NamedTuple):
 
 
 MATCHED = Reached(NOWHERE, True, NO_PLACES)
+NOTHING = Reached(NOWHERE, False, NO_PLACES)
 
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A part of the regular expression. `number` is the number of its place, or of the pair.
-    `index` is its position in its parent. It also keeps what `Places` has found out about it."""
+    """A part of the regular expression, with the `parts` that it is made of. `number` is the number
+    of its place, or of the pair. `index` is its position in its parent. It also keeps what `Places`
+    has found out about it."""
 
     number: int = -1
+    parts: list[Part] = field(default_factory=list)
     parent: Part | None = None
     index: int = 0
     entered: dict[bool, Reached] = field(default_factory=dict)
@@ -63,7 +66,6 @@ class Action(Part):
 class Chain(Part):
     """Parts in turn; behind the first `needed` it may stop before each."""
 
-    parts: list[Part] = field(default_factory=list)
     needed: int = 0
 
 
@@ -71,14 +73,11 @@ class Chain(Part):
 class Fork(Part):
     """Any one of its parts."""
 
-    parts: list[Part] = field(default_factory=list)
-
 
 @dataclass(eq=False, slots=True)
 class Loop(Part):
     """Its one part again and again; `skipped`: perhaps never."""
 
-    parts: list[Part] = field(default_factory=list)
     skipped: bool = False
 
 
@@ -86,7 +85,6 @@ class Loop(Part):
 class Pair(Part):
     """`R & S`, or `minus`: `R - S`."""
 
-    parts: list[Part] = field(default_factory=list)
     minus: bool = False
 
 
@@ -236,7 +234,7 @@ def paired(pair: Pair, left: Reached, right: Reached) -> Reached:
     else:
         alive, matched = bool(left.paths and right.paths), left.matched and right.matched
     if not alive and not matched:
-        return Reached(NOWHERE, False, NO_PLACES)
+        return NOTHING
     paths = frozenset([(pair.number, left.paths, right.paths)]) if alive else NOWHERE
     return Reached(paths, matched, left.places | right.places)
 
@@ -254,7 +252,7 @@ def go_on(first: Reached, second: Reached) -> Reached:
     return united(first, second)._replace(matched=second.matched)
 
 
-def _adopt(parent: Chain | Fork | Loop | Pair, parts: Iterator[Part] | list[Part]) -> Part:
+def _adopt(parent: Part, parts: Iterable[Part]) -> Part:
     parent.parts = [*parts]
     for index, part in enumerate(parent.parts):
         part.parent, part.index = parent, index
