@@ -17,9 +17,8 @@ from tidegate.engine.replay.json_values import ENCODED, LINE, decode
 from tidegate.rules.model import Rulebook, SignalEvent
 
 _AT_ONCE = 20_000
-_NONE: Mapping[str, pa.StringArray] = {}
 """Detections whose text is made at once."""
-
+_NONE: Mapping[str, pa.StringArray] = {}
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 _HEAD = r'^\{"event": ?"[^"]*", ?"time": ?(?:"[^"]*"|[-+.\deE]+)'
 _VALUE = r'(?:"(?:[^"\\: ]|[^"\\:][^"\\]*[^"\\ ])?"|[-+.\deE]+|null|true|false)'
@@ -100,7 +99,7 @@ class Printer:
         )
         return _joined(
             b'{"rule":' + json.dumps(found.rule, ensure_ascii=False).encode() + b',"key":',
-            key_texts(found.keys.slice(first, last - first)),
+            key_texts(found.keys.slice(first, last - first), last - first),
             b',"start":',
             times.printed(found.start[first:last], iso=self._iso),
             b',"end":',
@@ -152,10 +151,10 @@ def _marks(damped: pa.StringArray) -> pa.Array:
     return pc.fill_null(said, "]")
 
 
-def key_texts(keys: pa.Table) -> pa.Array | bytes:
-    """The JSON text of each row of keys."""
+def key_texts(keys: pa.Table, count: int) -> pa.Array:
+    """The JSON text of each of `count` rows of keys."""
     if not keys.num_columns:
-        return b"{}"
+        return pa.repeat(pa.scalar(b"{}", _BYTES), count)
     parts: list[pa.Array | bytes] = []
     for name, column in zip(keys.column_names, keys.columns, strict=True):
         parts += [b"," if parts else b"{", json.dumps(name).encode() + b":"]

@@ -89,8 +89,7 @@ class _LineTaking(Taking):
 
     def detected(self, found: Detections) -> Batch:
         """As lines: the key, `started_at` and `detected_at`."""
-        keys = key_texts(found.keys)
-        texts = [b"{}"] * len(found) if isinstance(keys, bytes) else keys.to_pylist()
+        texts = key_texts(found.keys, len(found)).to_pylist()
         lines = [
             orjson.dumps(
                 {**orjson.loads(key), STARTED: micros_text(a) + "Z", DETECTED: micros_text(b) + "Z"}

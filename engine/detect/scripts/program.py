@@ -15,7 +15,7 @@ from tidegate.engine.detect.scripts.context import Context, Variables
 from tidegate.engine.detect.scripts.expressions import Expressions
 from tidegate.engine.detect.scripts.machine import Machine, Move
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
-from tidegate.engine.detect.scripts.statements import Statements, loop_names
+from tidegate.engine.detect.scripts.statements import Statements
 from tidegate.engine.detect.scripts.value_types import copied, default, grows, holds_arrays
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
@@ -85,9 +85,9 @@ class Compiled:
         self.context = Context(limits.steps, limits.state_bytes, script.functions)
         self.variables: tuple[tuple[str, Type], ...] = tuple(program.variables.items())
         parts = self.places.places
-        blocks = [part.block for part in parts if isinstance(part, Action)]
+        loops = (n for n in nodes(program.regex) if isinstance(n, tree.Count | tree.Each))
         names = [name for name, _ in self.variables]
-        names += dict.fromkeys(" " + name for block in blocks for name in loop_names(block))
+        names += dict.fromkeys(" " + loop.name for loop in loops)
         slots = {name: n for n, name in enumerate(names)}
         self.expressions = Expressions(self.context, slots)
         self._statements = Statements(self.expressions, program.outputs)

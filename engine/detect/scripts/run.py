@@ -219,13 +219,11 @@ class ScriptRunner:
         except FullError:
             self._table, self._compilable = None, False
             return None
-        if not len(done.key):
-            return done.emissions, {}
         columns = given.keys.values(done.key)
-        tables = self._store.parts(
+        written = self._store.parts(
             columns, done.columns, done.previous, done.due, done.timers, wanted
         )
-        return done.emissions, {self._store.name(n): table for n, table in tables.items()}
+        return done.emissions, written
 
     def _interpret(
         self, given: Given, stepper: Stepper, watermark: int, wanted: int, parked: bool
@@ -292,14 +290,11 @@ class ScriptRunner:
     def _written(
         self, instances: Sequence[Instance], keys: Keys, arrivals: Arrivals, count: int
     ) -> dict[str, pa.Table]:
-        if not instances:
-            return {}
         cause, depth = _identities(
             [each.cause for each in instances], [each.depth for each in instances], arrivals
         )
         columns = keys.values(np.array([each.key for each in instances], np.int32))
-        tables = self._store.write(instances, columns, cause, depth, count)
-        return {self._store.name(partition): table for partition, table in tables.items()}
+        return self._store.write(instances, columns, cause, depth, count)
 
     def _emissions(self, found: Emitted, keys: Keys, arrivals: Arrivals) -> Emissions:
         """By time, at one instant by key; those of one key in their order."""

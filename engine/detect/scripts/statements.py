@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidegate.engine.detect.scripts.context import Context, Variables
@@ -223,19 +223,3 @@ def _member(target: tree.Field, inner: _Change) -> _Change:
         return tuple(found)
 
     return change
-
-
-def loop_names(node: tree.Statement | None) -> Iterator[str]:
-    """The names of all `for`s in a statement."""
-    match node:
-        case tree.Block(statements=inner):
-            for statement in inner:
-                yield from loop_names(statement)
-        case tree.Count(name=name, body=body) | tree.Each(name=name, body=body):
-            yield name
-            yield from loop_names(body)
-        case tree.While(body=body):
-            yield from loop_names(body)
-        case tree.If(then=then, other=other):
-            yield from loop_names(then)
-            yield from loop_names(other)
