@@ -11,7 +11,6 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.text import json_text
-from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.engine.detect.scripts.value_types import (
@@ -132,21 +131,6 @@ def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
         }
         lines.append(orjson.dumps(said) + b"\n")
     return pa.array(lines, pa.large_binary())
-
-
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as JSON values; times as ISO 8601."""
-    columns = [_rows(column) for column in table.columns]
-    if not columns:
-        return [{} for _ in range(table.num_rows)]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _rows(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        micros = column.cast(pa.int64()).to_pylist()
-        return [None if at is None else micros_text(at) + "Z" for at in micros]
-    return [json_text.value(value, stored=True) for value in column.to_pylist()]
 
 
 def _json(value: Any, kind: Type, iso: bool) -> Any:

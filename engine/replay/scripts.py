@@ -9,7 +9,8 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.parameters import DETECTED, STARTED
-from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import micros_text, python_rows
 from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Flow, Pipeline
@@ -101,7 +102,7 @@ class _LineTaking(Taking):
 
     def shown(self, emitted: Batch) -> Batch:
         """As lines, with the keys of rules as columns."""
-        rows = script_values.rows_of(emitted.table)
+        rows = [json_text.value(row, stored=True) for row in python_rows(emitted.table)]
         lines = [
             orjson.dumps({"event": emitted.event, "time": t / 1_000_000, **row})
             for t, row in zip(emitted.time.tolist(), rows, strict=True)

@@ -84,18 +84,15 @@ class Machine:
             self.states.append(state)
             self._known[paths] = state
         elif self._kind != "hierarchical":
-            self._overflow()
+            self.full = True
+            if self._kind == "dfa":
+                raise EngineError(
+                    "script-states",
+                    f"the script has more than {self._most:,} states (setting script_states_max)",
+                    "use fewer counted wildcards, as `.{9}`, or split the script in two;"
+                    " or say `machine: hierarchical`",
+                )
         return state
 
     def _move(self, found: Reached) -> Move:
         return Move(self.state(found.paths), self.places.order(found.places))
-
-    def _overflow(self) -> None:
-        self.full = True
-        if self._kind == "dfa":
-            raise EngineError(
-                "script-states",
-                f"the script has more than {self._most:,} states (setting script_states_max)",
-                "use fewer counted wildcards, as `.{9}`, or split the script in two;"
-                " or say `machine: hierarchical`",
-            )

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from tidegate.rules.eventscript import tree
@@ -211,16 +212,15 @@ class Places:
         for reached in leads.values():
             for n in reached:
                 left[n] += 1
-        free = [-n for n in places if not left[n]]  # negative: the first in the text is the last
-        free.sort()
+        free = [n for n in places if not left[n]]
+        heapify(free)
         while free:
-            place = -free.pop()
+            place = heappop(free)  # the first in the text
             yield place
             for n in leads[place]:
                 left[n] -= 1
                 if not left[n]:
-                    free.append(-n)
-            free.sort()
+                    heappush(free, n)
 
     def leads(self, place: int) -> frozenset[int]:
         """The blocks to which the text leads from behind a place without an event."""

@@ -69,10 +69,8 @@ class Statements:
                 return self._emit(node)
             case tree.If(condition, then, other):
                 return self._if(condition, then, other)
-            case tree.Count():
-                return self._count(node)
-            case tree.Each():
-                return self._each(node)
+            case tree.Count() | tree.Each():
+                return self._for(node)
             case tree.While():
                 return self._while(node)
         raise TypeError(node)
@@ -169,36 +167,32 @@ class Statements:
 
         return chosen
 
-    def _count(self, node: tree.Count) -> Run:
-        low, high = self._expressions.operand(node.low), self._expressions.operand(node.high)
-        slot = self._expressions.slot(tree.Local(node.low.type, node.name))
-        body = self.block(node.body)
+    def _for(self, node: tree.Count | tree.Each) -> Run:
+        operand = self._expressions.operand
+        if isinstance(node, tree.Count):
+            kind, low, high = node.low.type, operand(node.low), operand(node.high)
 
-        def count(variables: Variables) -> None:
-            first, last = low(variables), high(variables)
+            def elements(variables: Variables) -> Any:
+                return range(low(variables), high(variables) + 1)
+
+        else:
+            kind, array = array_of(node.array).of, operand(node.array)
+            own: Callable[[Any], Any] = copied if holds_arrays(kind) else list.copy
+
+            def elements(variables: Variables) -> Any:
+                return own(array(variables))
+
+        slot, body = self._expressions.slot(tree.Local(kind, node.name)), self.block(node.body)
+
+        def loop(variables: Variables) -> None:
+            found = elements(variables)
             before = variables[slot]
-            for number in range(first, last + 1):
-                variables[slot] = number
-                body(variables)
-            variables[slot] = before
-
-        return count
-
-    def _each(self, node: tree.Each) -> Run:
-        array, body = self._expressions.operand(node.array), self.block(node.body)
-        kind = array_of(node.array).of
-        slot = self._expressions.slot(tree.Local(kind, node.name))
-        nested = holds_arrays(kind)
-
-        def each(variables: Variables) -> None:
-            found = array(variables)
-            before = variables[slot]
-            for element in copied(found) if nested else found.copy():
+            for element in found:
                 variables[slot] = element
                 body(variables)
             variables[slot] = before
 
-        return each
+        return loop
 
     def _while(self, node: tree.While) -> Run:
         holds, body = self._expressions.operand(node.condition), self.block(node.body)
