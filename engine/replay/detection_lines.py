@@ -63,15 +63,14 @@ class Printer:
         for begin in range(0, len(order), _AT_ONCE):
             mine = owner[begin : begin + _AT_ONCE]
             parts = []
-            for number in range(len(ends)):
-                last = first[number] + int(np.count_nonzero(mine == number))
-                if last > first[number] and number < len(emitted):
-                    parts.append(emitted[number][1].slice(first[number], last - first[number]))
-                elif last > first[number]:
+            for number, count in zip(*np.unique(mine, return_counts=True), strict=True):
+                begun, first[number] = first[number], first[number] + int(count)
+                if number < len(emitted):
+                    parts.append(emitted[number][1].slice(begun, int(count)))
+                else:
                     detections = rules[number - len(emitted)]
                     dropped = damped.get(detections.rule)
-                    parts.append(self._lines(detections, first[number], last, dropped))
-                first[number] = last
+                    parts.append(self._lines(detections, begun, first[number], dropped))
             place = np.empty(len(mine), dtype=np.int64)
             place[np.argsort(mine, kind="stable")] = np.arange(len(mine))
             texts = pa.concat_arrays(parts)

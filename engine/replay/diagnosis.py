@@ -102,7 +102,8 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     needed = dict.fromkeys(name for rule in rules for name in _needed(rule.pattern.on))
     taken = [uses_of(script, ()) for script in scripts]
     needed |= dict.fromkeys(name for names in taken if len(names) == 1 for name in names)
-    absent = [n for n in needed if _on_lines(book, n) and not seen.of[n]]
+    by_itself = {n for n, e in book.events.items() if isinstance(e, ClockEvent | ScriptEvent)}
+    absent = [n for n in needed if not (n in by_itself or n in book.rules or seen.of[n])]
     if absent:
         yield f"no line is {' or '.join(absent)}"
     yield from _clocks(book, [rule.pattern.on for rule in rules], trace, until)
@@ -148,13 +149,6 @@ def _clock_names(book: Rulebook, expression: x.Expression) -> Iterator[str]:
             yield name_of(node)
         elif isinstance(node, x.Name) and isinstance(book.events.get(node.name), ClockEvent):
             yield node.name
-
-
-def _on_lines(book: Rulebook, name: str) -> bool:
-    """Whether occurrences of the name are lines of a trace."""
-    return name not in book.rules and not isinstance(
-        book.events.get(name), ClockEvent | ScriptEvent
-    )
 
 
 def _needed(node: x.Expression) -> Iterator[str]:

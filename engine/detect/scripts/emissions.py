@@ -51,9 +51,8 @@ class Emissions:
     def __len__(self) -> int:
         return len(self.time)
 
-    def batch(self, name: str, event: str, ids: str = "") -> Batch | None:
+    def batch(self, name: str, event: str) -> Batch | None:
         """The emissions of one output as occurrences of an event type; None if there are none.
-        `ids`: the column set under which their ids stand.
 
         A structure gives its fields as columns, any other value the column `value`; key columns
         stand beside, where no field has their name.
@@ -77,7 +76,7 @@ class Emissions:
             self.time[chosen],
             np.arange(len(chosen)),
             table,
-            {ids: self._ids(name, keys, chosen)},
+            {"": self._ids(name, keys, chosen)},
             depth if depth.any() else None,
             chosen,
         )

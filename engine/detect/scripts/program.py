@@ -91,7 +91,7 @@ class Compiled:
         slots = {name: n for n, name in enumerate(names)}
         self.expressions = Expressions(self.context, slots)
         self._statements = Statements(self.expressions, program.outputs)
-        self._types = _event_types(program)
+        self._types = {name: each.type for each in program.inputs for name in each.events}
         self._defaults = [default(kind) for _, kind in self.variables]
         self._defaults += [None] * (len(names) - len(self.variables))
         self._reach = [self._of_place(part) for part in parts]
@@ -147,11 +147,6 @@ class Compiled:
             context = self.context
             return lambda value: to_object(value, types.get(context.event, Basic.TIME))
         return copied if holds_arrays(kind) else None
-
-
-def _event_types(program: tree.Program) -> dict[str, Type]:
-    """The type of each event's values."""
-    return {name: each.type for each in program.inputs for name in each.events}
 
 
 def reads_key(program: tree.Program) -> bool:
