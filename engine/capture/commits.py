@@ -52,23 +52,19 @@ def commits(
         mask, undecided = asked[sort]
         key = EventKey.of(event.name)
         if key.but_of and span.writers:
-            mask = mask & ~span.written_by((rulebook, key.but_of))[version - span.first]
+            mask = mask & ~span.written_by((rulebook, key.but_of), version)
         row, name = np.flatnonzero(mask), str(key.public)
         edge = -EDGE_MICROS if key.edge is Edge.BEGIN else EDGE_MICROS
-        depth = _by_version(span.depths, version[row])
+        depth = span.of_versions(span.depths, version[row])
         batch = Batch(
             key.shown,
-            _by_version(span.instants, version[row]) + edge,
+            span.of_versions(span.instants, version[row]) + edge,
             row,
             rows.select([*needs.carry[event.name]]),
             _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
             depth.astype(np.int32) if depth.any() else None,
         )
         yield event.name, batch, _rejected(event, rows, undecided)
-
-
-def _by_version(values: Mapping[int, int], versions: Int64) -> Int64:
-    return np.array([values.get(v, 0) for v in versions.tolist()], np.int64)
 
 
 def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[Rejected]:

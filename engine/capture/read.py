@@ -223,8 +223,6 @@ class _TableCapture:
         self._rows: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
         self._hashes: dict[tuple[str, ...], UInt64] = {}
         self._tables: dict[tuple[tuple[str, str], ...], pa.Table] = {}
-        depths = [span.depths.get(v, 0) for v in range(span.first, span.last + 1)]
-        self._depth = np.array(depths, np.int32) if span.depths else None
 
     def captured(self, request: EventRequest) -> Captured:
         """The occurrences of one event type, and the rejected rows: those on which its `where`
@@ -241,8 +239,8 @@ class _TableCapture:
             for undecided, why in self._reasons(request, raising)
         ]
         if key.but_of and self._span.writers:
-            own = self._span.written_by((self._book, key.but_of))
-            seen = np.flatnonzero(~own[changes.version[rows] - self._span.first])
+            own = self._span.written_by((self._book, key.but_of), changes.version[rows])
+            seen = np.flatnonzero(~own)
             rows, time = rows[seen], time[seen]
         ids = {
             digest: occurrence_ids(
@@ -256,8 +254,9 @@ class _TableCapture:
             for digest, columns in request.ids.items()
         }
         depth = None
-        if self._depth is not None:
-            depth = self._depth[changes.version[rows] - self._span.first]
+        if self._span.depths:
+            depth = self._span.of_versions(self._span.depths, changes.version[rows])
+            depth = depth.astype(np.int32)
         batch = Batch(key.shown, time, rows, self._table(request), ids, depth)
         return event.name, batch, self._refused(key.shown, refused)
 

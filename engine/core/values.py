@@ -105,10 +105,15 @@ class TableRange:
     writers: Mapping[int, Writer] = field(default_factory=dict)
     logged: Mapping[int, int] = field(default_factory=dict)
 
-    def written_by(self, writer: Writer) -> npt.NDArray[np.bool_]:
-        """Of the versions from `first` on, whether an action of a rule wrote them."""
-        found = [self.writers.get(v) == writer for v in range(self.first, self.last + 1)]
-        return np.array(found, np.bool_)
+    def written_by(self, writer: Writer, version: Int64) -> npt.NDArray[np.bool_]:
+        """Whether an action of a rule wrote each of these versions."""
+        own = {v: 1 for v, by in self.writers.items() if by == writer}
+        return self.of_versions(own, version) > 0
+
+    def of_versions(self, values: Mapping[int, int], version: Int64) -> Int64:
+        """The value of each of these versions; 0 if it has none."""
+        found = [values.get(v, 0) for v in range(self.first, self.last + 1)]
+        return np.array(found, np.int64)[version - self.first]
 
 
 class Moved(NamedTuple):
