@@ -255,8 +255,8 @@ class _TableCapture:
         }
         depth = None
         if self._span.depths:
-            depth = self._span.of_versions(self._span.depths, changes.version[rows])
-            depth = depth.astype(np.int32)
+            of_commits = self._span.of_versions(self._span.depths, changes.version[rows])
+            depth = of_commits.astype(np.int32)
         batch = Batch(key.shown, time, rows, self._table(request), ids, depth)
         return event.name, batch, self._refused(key.shown, refused)
 

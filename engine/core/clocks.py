@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Batch, Int64
+from tidegate.engine.core.values import FOREVER, Batch, Int64
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import clock_texts as texts
@@ -106,6 +106,22 @@ class RunningClock:
     def _readings(self) -> _Readings:
         regions = tuple(region(code) for code in self.holidays)
         return _Readings(self.expression, self.days, frozenset(self.excluded), regions)
+
+
+class NextOccurrence:
+    """The next occurrence of a clock, remembered until it has passed: most who ask, ask for the
+    same one."""
+
+    def __init__(self, clock: RunningClock) -> None:
+        self._clock = clock
+        self._asked, self._found = FOREVER, 0
+
+    def after(self, instant: int) -> int:
+        """The first one after an instant; `FOREVER` if there is none."""
+        if not self._asked <= instant < self._found:
+            found = self._clock.following(instant)
+            self._asked, self._found = instant, FOREVER if found is None else found
+        return self._found
 
 
 def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:

@@ -140,8 +140,8 @@ def _prepare_rule(
     samples = []
     for text, place in dict.fromkeys(sample_texts(rulebook, rule)):
         try:
-            reading, kind = analyst.sample(text, place)
-            samples.append(Sample(text, kind, reading.tables))
+            sample, kind = analyst.sample(text, place)
+            samples.append(Sample(text, kind, sample.tables))
         except InputError as error:
             problems += error.problems
     if problems:

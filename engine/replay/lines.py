@@ -77,9 +77,8 @@ class Lines:
             if isinstance(event, TableEvent) and event.change is Change.TRANSACTION
         ]
         self._keys = sorted(key_fields(book))
-        self._typed = {self._codes[n]: each for n, each in declared_signals(book).items()}
-        self._checked = {code for code, event in self._typed.items() if has_types(event)}
-        self._declared = {self._codes[n]: each for n, each in declared_fields(book).items()}
+        self._typed, self._declared = declared_signals(book), declared_fields(book)
+        self._checked = {self._codes[n]: e for n, e in self._typed.items() if has_types(e)}
         self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -136,9 +135,9 @@ class Lines:
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
         time = self._times(fields, lines)
-        for number in self._checked & set(code.tolist()):
+        for number in self._checked.keys() & set(code.tolist()):
             mine = np.flatnonzero(code == number).tolist()
-            event = self._typed[number]
+            event = self._checked[number]
             check_types(event, [fields[i] for i in mine], [lines[i] for i in mine], self._keys)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
@@ -166,7 +165,7 @@ class Lines:
                 continue
             operation = str(each.get("operation"))
             if operation in ROWLESS or each.get("changes_rows") is False:
-                name = list(self._codes)[number]
+                name = self.events[number]
                 what = operation if operation in ROWLESS else "such a commit"
                 message = f"{name} is on: transaction, and {what} changes no row"
                 raise LineError("not-an-occurrence", message, "declare it on: commit")
@@ -175,14 +174,13 @@ class Lines:
         seen = self.seen
         seen.lines += len(code)
         seen.later += 0 if self._until is None else int((time > self._until).sum())
-        names = list(self._codes)
         for event, count in enumerate(np.bincount(code).tolist()):
-            seen.of[names[event]] += count
+            seen.of[self.events[event]] += count
         for key, values in keys.items():
             if None in values:
                 lacking = code[[value is None for value in values]]
                 for event, count in enumerate(np.bincount(lacking).tolist()):
-                    seen.lacking[names[event], key] += count
+                    seen.lacking[self.events[event], key] += count
 
     def _note_kinds(
         self,
@@ -192,13 +190,12 @@ class Lines:
     ) -> None:
         """Notes one value of each kind. The values of a typed column are of one kind, so the first
         value of each event is enough."""
-        names = list(self._codes)
         firsts = np.unique(code, return_index=True)[1].tolist()
         for key, values in keys.items():
             alike = columns[key].type != ENCODED and not columns[key].null_count
             for place in firsts if alike else range(len(values)):
                 if values[place] is not None:
-                    known = self.seen.kinds.setdefault((names[code[place]], key), {})
+                    known = self.seen.kinds.setdefault((self.events[code[place]], key), {})
                     known.setdefault(kind_of(values[place]), values[place])
 
     def _note_fields(self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]) -> None:
@@ -206,11 +203,11 @@ class Lines:
         forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
         for number, *given in sorted(forms - self._forms, key=str):
             names = {*map(str, given)} - {"event", "time"}
-            self._note_form(list(self._codes)[int(number)], names, int(number))
+            self._note_form(self.events[int(number)], names)
         self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
 
-    def _note_form(self, event: str, given: set[str], number: int) -> None:
-        typed, declared = self._typed.get(number), self._declared.get(number, ())
+    def _note_form(self, event: str, given: set[str]) -> None:
+        typed, declared = self._typed.get(event), self._declared.get(event, ())
         extra = sorted(given - typed.fields.keys()) if typed is not None else []
         if len(self.seen.undeclared) < FIELDS_MAX:
             self.seen.undeclared.update((event, name) for name in extra)

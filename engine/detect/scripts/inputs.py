@@ -142,7 +142,8 @@ class Inputs:
         named = self._named[taken.read.name]
         if isinstance(named, int):
             return np.full(taken.count, named, np.int32)
-        return named.column(taken, time, faults).to_numpy().astype(np.int32)
+        found: npt.NDArray[np.int64] = named.column(taken, time, faults).to_numpy()
+        return found.astype(np.int32)
 
     def _keys(self, taken: InputRows, time: Int64, faults: Faults) -> list[pa.Array]:
         """The key columns; null where the input has no group."""

@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tidegate.engine.core.clocks import RunningClock
+from tidegate.engine.core.clocks import NextOccurrence, RunningClock
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.detect.scripts.builtins import to_object
 from tidegate.engine.detect.scripts.context import Context, Variables
@@ -198,42 +198,26 @@ def _instant(expression: tree.Expression, expressions: Expressions) -> Due:
 
 def _clock(marker: tree.Arrive, expressions: Expressions, zone: str) -> Due:
     parts = [None if part is None else expressions.operand(part) for part in marker.components]
-    clocks: dict[tuple[int | None, ...], _Clock] = {}
+    clocks: dict[tuple[int | None, ...], NextOccurrence | None] = {}
 
     def due(variables: Variables, now: int) -> int:
         reading = tuple(None if part is None else part(variables) for part in parts)
-        clock = clocks.get(reading)
-        if clock is None:
+        if reading not in clocks:
             if len(clocks) >= _CLOCKS_MAX:
                 clocks.clear()
-            clock = clocks[reading] = _Clock(reading, zone)
-        return clock.following(now)
+            clocks[reading] = _next(reading, zone)
+        found = clocks[reading]
+        return FOREVER if found is None else found.after(now)
 
     return due
 
 
-class _Clock:
-    """A clock that remembers the last instant that it has found: several instances mostly ask for
-    the same one."""
-
-    def __init__(self, reading: tuple[int | None, ...], zone: str) -> None:
-        year, month, day, hour, minute, second = reading
-        clock = x.Clock(hour, minute, second, month, day, year)
-        self._running = RunningClock("arrive", clock, zone) if _possible(reading) else None
-        self._asked, self._found = FOREVER, FOREVER
-
-    def following(self, after: int) -> int:
-        """The first instant later than another at which the clock reads so."""
-        if not self._asked <= after < self._found and self._running is not None:
-            found = self._running.following(after)
-            self._asked, self._found = after, FOREVER if found is None else found
-        return self._found
-
-
-def _possible(reading: tuple[int | None, ...]) -> bool:
-    """Whether a clock ever reads so."""
+def _next(reading: tuple[int | None, ...], zone: str) -> NextOccurrence | None:
+    """The next instant at which a clock reads so; None if it never does."""
     bounds = ((1, 9999), (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
-    return all(
-        value is None or low <= value <= high
-        for value, (low, high) in zip(reading, bounds, strict=True)
-    )
+    for value, (low, high) in zip(reading, bounds, strict=True):
+        if value is not None and not low <= value <= high:
+            return None
+    year, month, day, hour, minute, second = reading
+    clock = x.Clock(hour, minute, second, month, day, year)
+    return NextOccurrence(RunningClock("arrive", clock, zone))
