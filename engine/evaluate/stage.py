@@ -33,10 +33,8 @@ from tidegate.engine.core.values import (
 from tidegate.engine.evaluate.disabled_keys import without_silent
 from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
-from tidegate.engine.evaluate.samples import AsOf, Sampler
+from tidegate.engine.evaluate.samples import ATTEMPTS, AsOf, Sampler
 from tidegate.rules.model import Condition, Coupling, Rule
-
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)

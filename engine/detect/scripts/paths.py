@@ -74,6 +74,7 @@ class Paths:
                 if not self.match(path, symbol):
                     continue
                 after = self._gone.get(path) or self._go(path)
+                own = after.places
             else:
                 pair = self.places.pairs[path[0]]
                 both = paired(pair, self._step(path[1], symbol), self._step(path[2], symbol))
@@ -82,11 +83,11 @@ class Paths:
                     continue
                 new |= both.paths
                 after = self.places.after(pair) if both.matched else NOTHING
-                after = after._replace(places=both.places | after.places)
+                own = both.places | after.places
             self._looked(len(after.paths))
-            going.append((path, after.places))
+            going.append((path, own))
             new |= after.paths
-            reached |= after.places
+            reached |= own
             matched |= after.matched
         if len(going) > 1:
             self._went_on(going, symbol)

@@ -9,8 +9,9 @@ text (`eventscript.md` 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
 from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
@@ -39,15 +40,12 @@ NOTHING = Reached(NOWHERE, False, NO_PLACES)
 @dataclass(eq=False, slots=True)
 class Part:
     """A part of the regular expression, with the `parts` that it is made of. `number` is the number
-    of its place, or of the pair. `index` is its position in its parent. It also keeps what `Places`
-    has found out about it."""
+    of its place, or of the pair. `index` is its position in its parent."""
 
     number: int = -1
     parts: list[Part] = field(default_factory=list)
     parent: Part | None = None
     index: int = 0
-    entered: dict[bool, Reached] = field(default_factory=dict)
-    behind: dict[bool, Reached] = field(default_factory=dict)
 
 
 _ANY, _NOTHING = tree.Named(None), tree.Block(())
@@ -99,7 +97,9 @@ class Places:
         self.places: list[Marker | Action] = []
         self.pairs: list[Pair] = []
         self.root = self._part(regex)
-        self._orders: dict[frozenset[int], tuple[int, ...]] = {}
+        self.enter = cache(self._enter)
+        self.after = cache(self._after)
+        self.order = cache(self._order)
 
     # the tree ----------------------------------------------------------------------------------
 
@@ -136,14 +136,8 @@ class Places:
 
     # where it leads ----------------------------------------------------------------------------
 
-    def enter(self, part: Part, *, apart: bool = False) -> Reached:
+    def _enter(self, part: Part, *, apart: bool = False) -> Reached:
         """`enter` of section 3; `apart`: `&` and `-` read as `|`."""
-        found = part.entered.get(apart)
-        if found is None:
-            found = part.entered[apart] = self._enter(part, apart)
-        return found
-
-    def _enter(self, part: Part, apart: bool) -> Reached:
         match part:
             case Marker(number=number):
                 return Reached(frozenset((number,)), False, NO_PLACES)
@@ -173,16 +167,10 @@ class Places:
                 break
         return united(*parts)._replace(matched=matched) if parts else MATCHED
 
-    def after(self, part: Part, *, apart: bool = False) -> Reached:
+    def _after(self, part: Part, *, apart: bool = False) -> Reached:
         """The places at which the text goes on after a part has matched. The search ends at the
         operand of `&` or `-` around the part. `apart`: it goes on to the end of the text, and `&`
         and `-` are read as `|`."""
-        found = part.behind.get(apart)
-        if found is None:
-            found = part.behind[apart] = self._after(part, apart)
-        return found
-
-    def _after(self, part: Part, apart: bool) -> Reached:
         parent = part.parent
         if parent is None or (isinstance(parent, Pair) and not apart):
             return MATCHED
@@ -193,34 +181,26 @@ class Places:
             return go_on(self.enter(part, apart=apart), self.after(parent, apart=apart))
         return self.after(parent, apart=apart)
 
-    def order(self, places: frozenset[int]) -> tuple[int, ...]:
+    def _order(self, places: frozenset[int]) -> tuple[int, ...]:
         """Places that are reached at once, in the order in which they run.
 
         Only a block is led to: a marker is reached by an event alone. No block leads to itself, so
         there is always one that no other leads to.
         """
-        if len(places) < 2:
-            return tuple(places)
-        found = self._orders.get(places)
-        if found is None:
-            found = self._orders[places] = tuple(self._ordered(places))
-        return found
-
-    def _ordered(self, places: frozenset[int]) -> Iterator[int]:
         leads = {n: (self.leads(n) & places) - {n} for n in places}
         left = dict.fromkeys(places, 0)
         for reached in leads.values():
             for n in reached:
                 left[n] += 1
-        free = [n for n in places if not left[n]]
+        found, free = list[int](), [n for n in places if not left[n]]
         heapify(free)
         while free:
-            place = heappop(free)  # the first in the text
-            yield place
-            for n in leads[place]:
+            found.append(heappop(free))  # the first in the text
+            for n in leads[found[-1]]:
                 left[n] -= 1
                 if not left[n]:
                     heappush(free, n)
+        return tuple(found)
 
     def leads(self, place: int) -> frozenset[int]:
         """The blocks to which the text leads from behind a place without an event."""
