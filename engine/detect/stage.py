@@ -76,8 +76,10 @@ class BucketDetector:
         self.scripts = book.scripts
         self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), behind)
         self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
-        scripts = {name: {table_of(book, each)} for name, each in book.scripts.items()}
-        self._loads = Loads({**tables_of(self.detector.graph), **scripts})
+        tables = tables_of(self.detector.graph)
+        for name, script in book.scripts.items():
+            tables[name] = {PREFIX + script_of(book, script).digest}  # before they are cut
+        self._loads = Loads(tables)
 
     @property
     def detector(self) -> Detector:
@@ -186,11 +188,6 @@ def digest_of(book: model.Rulebook, script: model.Script) -> str:
     own = script_of(book, script).digest
     said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
-
-
-def table_of(book: model.Rulebook, script: model.Script) -> str:
-    """The name of the table with a script's instances, before it is cut."""
-    return PREFIX + script_of(book, script).digest
 
 
 def stop_at_fault(script: model.Script, found: Emissions) -> None:

@@ -20,13 +20,9 @@ Sizes = dict[str, int | None]
 """The bytes of each variable; None: only the limit of the whole instance bounds them."""
 
 
-def unbounded(program: tree.Program, sizes: Sizes) -> tuple[str, ...]:
-    """Why a transition may take any time, in the order of the text; empty if its time is bounded.
+def unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
+    """Why a transition may take any time, in the order of the text; nothing if its time is bounded.
     `sizes`: from `bytes_of`."""
-    return tuple(dict.fromkeys(_unbounded(program, sizes)))
-
-
-def _unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
     for node in nodes(program.regex):
         at = position(node.place)
         match node:

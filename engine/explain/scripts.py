@@ -42,7 +42,7 @@ class Scripts:
         found = [*doubts(book, script, explored), *([] if refused is None else [refused])]
         self.warnings += by_place(found)
         sizes = bytes_of(program)
-        why = unbounded(program, sizes)
+        why = tuple(dict.fromkeys(unbounded(program, sizes)))
         machine, said = _machine(script, explored)
         shown = _table(script, explored)
         self.scripts.append(

@@ -52,7 +52,7 @@ class Calculated:
             context.raw, context.now = raw, int(time[row])
             values.append(self._value([]))
             if context.found:
-                said = [fault._replace(time=context.now) for _, fault in context.found]
+                said = [fault._replace(at=context.now) for _, fault in context.found]
                 faults.setdefault(rows.first + row, []).extend(said)
                 context.found.clear()
         interpreted = column_of(values, self._expression.type)

@@ -12,20 +12,15 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import mix_rows, row_hash
 from tidegate.engine.core.values import Batch, Int64, UInt64
+from tidegate.engine.detect.scripts.context import Fault
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.rules.eventscript.types import Basic, Structure
 
 ERROR_NAME = "$error"
 ERROR_TYPE = Structure(
-    (
-        ("kind", Basic.STRING),
-        ("event", Basic.STRING),
-        ("message", Basic.STRING),
-        ("place", Basic.STRING),
-        ("at", Basic.TIME),
-    )
+    tuple((name, Basic.TIME if name == "at" else Basic.STRING) for name in Fault._fields)
 )
-"""What `$error` carries: the fields of `context.Fault`."""
+"""What `$error` carries."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -122,20 +122,13 @@ class Inputs:
         ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
         depth = joined([batch.depths for batch in chosen], np.empty(0, np.int32))
         key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
-        if order is None:
-            return Arrivals(time, symbol, None, taken, all_keys, key, ids, depth, faults)
-        moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
-        return Arrivals(
-            time[order],
-            symbol[order],
-            order,
-            taken,
-            all_keys[order],
-            [column.take(pa.array(order)) for column in key],
-            ids[order],
-            depth[order],
-            {moved[old]: said for old, said in faults.items()},
-        )
+        if order is not None:
+            time, symbol, all_keys = time[order], symbol[order], all_keys[order]
+            ids, depth = ids[order], depth[order]
+            key = [column.take(pa.array(order)) for column in key]
+            moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
+            faults = {moved[old]: said for old, said in faults.items()}
+        return Arrivals(time, symbol, order, taken, all_keys, key, ids, depth, faults)
 
     def _symbols(self, taken: InputRows, time: Int64, faults: Faults) -> npt.NDArray[np.int32]:
         """What each value is called, as a number of `symbols`."""
@@ -159,10 +152,8 @@ class Inputs:
     def _order(self, read: Sequence[tree.Input], batches: Sequence[Batch]) -> Int64 | None:
         """The order of the occurrences of several inputs; None where they have it already."""
         ranks = [self._rank(each, batch) for each, batch in zip(read, batches, strict=True)]
-        alone = len(batches) == 1 and self._sources[read[0].name].script is not None
-        if alone or (len(batches) == 1 and ranks[0] is None):
-            return None
-        if not batches:
+        emitted = [self._sources[each.name].script is not None for each in read]
+        if not batches or (len(batches) == 1 and (emitted[0] or ranks[0] is None)):
             return None
         time = np.concatenate([batch.time for batch in batches])
         of = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
