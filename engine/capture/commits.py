@@ -12,12 +12,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.capture.row_filters import Bools, Undecided, held
+from tidegate.engine.capture.row_filters import Bools, Undecided, held, rejected
 from tidegate.engine.core.columns.ids import occurrence_ids
-from tidegate.engine.core.event_names import Edge, EventKey, shown_name
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import COMMITS
 from tidegate.engine.core.ports import Feed
-from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
 
@@ -64,20 +63,9 @@ def commits(
             _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
             depth.astype(np.int32) if depth.any() else None,
         )
-        yield event.name, batch, _rejected(event, rows, undecided)
-
-
-def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[Rejected]:
-    return [
-        Rejected(
-            event=shown_name(event.name),
-            source=f"{event.table}@{row['version']}",
-            reason=f"`where: {event.where}` fails on this commit{why}",
-            row=row,
-        )
-        for those, why in undecided
-        for row in python_rows(rows.take(those))
-    ]
+        said = f"`where: {event.where}` fails on this commit"
+        refused = [(those, f"{said}{why}") for those, why in undecided]
+        yield event.name, batch, rejected(key.shown, table.name, rows, version, refused)
 
 
 def _ids(

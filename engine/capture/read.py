@@ -13,7 +13,7 @@ from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.event_time import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
-from tidegate.engine.capture.row_filters import Undecided, held, reasons
+from tidegate.engine.capture.row_filters import Undecided, held, reasons, rejected
 from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
@@ -22,7 +22,6 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.logs import READING, begin, go_on
-from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.types.fields import fitting
 from tidegate.engine.core.values import (
     ENGINE,
@@ -258,7 +257,9 @@ class _TableCapture:
             of_commits = self._span.of_versions(self._span.depths, changes.version[rows])
             depth = of_commits.astype(np.int32)
         batch = Batch(key.shown, time, rows, self._table(request), ids, depth)
-        return event.name, batch, self._refused(key.shown, refused)
+        rows_shown = changes.rows.select(self._request.read.columns)
+        table = self._span.table
+        return event.name, batch, rejected(key.shown, table, rows_shown, changes.version, refused)
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """The row numbers of the occurrences, and of the rows on which the predicate raises, in
@@ -318,19 +319,6 @@ class _TableCapture:
                 columns[OLD] = self._changes.struct(self._changes.before, fields)
             self._tables[sort] = pa.table(columns)
         return self._tables[sort]
-
-    def _refused(self, event: str, refused: Undecided) -> list[Rejected]:
-        shown = self._changes.rows.select(self._request.read.columns)
-        return [
-            Rejected(
-                event=event,
-                source=f"{self._span.table}@{self._changes.version[at]}",
-                reason=reason,
-                row=row,
-            )
-            for rows, reason in refused
-            for at, row in zip(rows, python_rows(shown.take(rows)), strict=True)
-        ]
 
 
 def _images(request: TableRequest, changes: Changes) -> pa.Table:

@@ -17,7 +17,7 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.state.held_back import check_held, released
-from tidegate.engine.detect.events.state.partitions import due_of
+from tidegate.engine.detect.events.state.partitions import due_of, earliest
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
@@ -135,8 +135,7 @@ class Pipeline:
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
-        first = min((link.next_due(tables, stopped) for link in self._links), default=FOREVER)
-        return first if first < FOREVER else None
+        return earliest(link.next_due(tables, stopped) for link in self._links)
 
     @property
     def without_table(self) -> list[str]:

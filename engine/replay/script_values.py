@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
@@ -15,10 +15,11 @@ from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emi
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.engine.detect.scripts.value_types import (
     LARGEST,
+    OBJECTS,
     SMALLEST,
+    TIMELESS,
     arrow_type,
     output_column,
-    timeless,
 )
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
@@ -27,6 +28,7 @@ from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
+_SHOWN = {**TIMELESS, Basic.OBJECT: OBJECTS}
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -112,11 +114,13 @@ def _of_json(value: Any, kind: Type, zone: str) -> Any:
 def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
     """Emissions as JSON lines."""
     types = {**script.program.outputs, ERROR_NAME: ERROR_TYPE}
-    values = {n: [_json(v, types[n], iso) for v in timeless(column).to_pylist()]
-              for n, column in found.values.items()}  # fmt: skip
-    kinds = script.program.key_types
-    keys = [[_json(v, kind, iso) for v in timeless(found.keys.column(n)).to_pylist()]
-            for n, kind in enumerate(kinds)]  # fmt: skip
+
+    def shown(column: pa.Array, kind: Type, basic: Mapping[Type, pa.DataType]) -> list[Any]:
+        return [_json(v, kind, iso) for v in column.cast(arrow_type(kind, basic)).to_pylist()]
+
+    values = {n: shown(column, types[n], _SHOWN) for n, column in found.values.items()}
+    kinds = zip(found.keys.columns, script.program.key_types, strict=True)
+    keys = [shown(column, kind, TIMELESS) for column, kind in kinds]
     instants = times.printed(found.time, iso=iso).to_pylist()
     lines = []
     for n, (output, row) in enumerate(zip(found.output.tolist(), found.row.tolist(), strict=True)):

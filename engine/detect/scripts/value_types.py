@@ -13,7 +13,7 @@ None is null, of any type.
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,8 @@ _ARROW: dict[Type, pa.DataType] = {
     Basic.DURATION: pa.int64(),
     Basic.OBJECT: pa.binary(),  # the value as an Arrow stream of one row
 }
+TIMELESS: Mapping[Type, pa.DataType] = {**_ARROW, Basic.TIME: pa.int64()}
+"""Instants as integers, which reach further than Python's dates."""
 _PLAIN = _ARROW.keys() - {Basic.OBJECT}
 _DEFAULTS: dict[Type, Any] = {
     Basic.BOOLEAN: False,
@@ -105,13 +107,13 @@ def size(value: Any) -> int:
 # Arrow ----------------------------------------------------------------------------------------
 
 
-def arrow_type(type_: Type, objects: pa.DataType = _ARROW[Basic.OBJECT]) -> pa.DataType:
-    """The type of a column that carries such values."""
+def arrow_type(type_: Type, basic: Mapping[Type, pa.DataType] = _ARROW) -> pa.DataType:
+    """The type of a column that carries such values. `basic`: the types of basic ones."""
     if isinstance(type_, Array):
-        return pa.list_(arrow_type(type_.of, objects))
+        return pa.list_(arrow_type(type_.of, basic))
     if isinstance(type_, Structure):
-        return pa.struct([(name, arrow_type(kind, objects)) for name, kind in type_.fields])
-    return objects if type_ == Basic.OBJECT else _ARROW[type_]
+        return pa.struct([(name, arrow_type(kind, basic)) for name, kind in type_.fields])
+    return basic[type_]
 
 
 def column_of(values: Sequence[Any], type_: Type) -> pa.Array:
@@ -121,24 +123,8 @@ def column_of(values: Sequence[Any], type_: Type) -> pa.Array:
 
 def values_of(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
     """The values of a column of `arrow_type`."""
-    found: list[Any] = timeless(column).to_pylist()
+    found: list[Any] = column.cast(arrow_type(type_, TIMELESS)).to_pylist()
     return found if _is_plain(type_) else [*map(_inward, found)]
-
-
-def timeless(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Instants as integers, which reach further than Python's dates."""
-    return column.cast(_without_times(column.type))
-
-
-def _without_times(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(kind.field(n).name, _without_times(kind.field(n).type))
-                          for n in range(kind.num_fields)])  # fmt: skip
-    return kind
 
 
 def _is_plain(type_: Type) -> bool:
@@ -199,7 +185,7 @@ OBJECTS = ObjectType()
 
 def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
     """Values that are emitted as a column; objects as `OBJECTS`."""
-    return column_of(values, type_).cast(arrow_type(type_, OBJECTS))
+    return column_of(values, type_).cast(arrow_type(type_, {**_ARROW, Basic.OBJECT: OBJECTS}))
 
 
 def object_text(value: Any) -> str | None:
