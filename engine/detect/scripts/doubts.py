@@ -7,13 +7,12 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.engine.detect.scripts.exploration import OTHER, Ambiguity, Explored, explore, place_of
+from tidegate.engine.detect.scripts.machine import WAYS_OUT
 from tidegate.rules import model
 from tidegate.rules.errors import InputError, Place, Problem, in_order
 
 SHOWN_MAX = 20
 """Ambiguities that are said of one script."""
-WAYS_OUT = "use fewer counted wildcards, as `.{9}`, or split the script in two"
-"""The two ways out of a machine that is too large (paper 7)."""
 
 
 def looked_through(book: model.Rulebook) -> model.Rulebook:

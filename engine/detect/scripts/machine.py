@@ -14,6 +14,9 @@ from tidegate.engine.detect.scripts.paths import Paths, Symbol, text_of
 from tidegate.engine.detect.scripts.places import PathSet, Places, Reached
 from tidegate.rules.errors import EngineError
 
+WAYS_OUT = "use fewer counted wildcards, as `.{9}`, or split the script in two"
+"""The two ways out of a machine that is too large (paper 7)."""
+
 
 @dataclass(eq=False, slots=True)
 class State:
@@ -89,8 +92,7 @@ class Machine:
                 raise EngineError(
                     "script-states",
                     f"the script has more than {self._most:,} states (setting script_states_max)",
-                    "use fewer counted wildcards, as `.{9}`, or split the script in two;"
-                    " or say `machine: hierarchical`",
+                    f"{WAYS_OUT}; or say `machine: hierarchical`",
                 )
         return state
 

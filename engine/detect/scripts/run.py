@@ -38,7 +38,6 @@ from tidegate.engine.detect.scripts.instances import (
 from tidegate.engine.detect.scripts.program import Compiled, Script, reads_key
 from tidegate.engine.detect.scripts.state import Store, replaced
 from tidegate.engine.detect.scripts.value_types import output_column, values_of
-from tidegate.rules.eventscript.types import Type
 
 Stepped = tuple[Emissions, dict[str, pa.Table]]
 """What is emitted, and the tables that are carried on, by name."""
@@ -127,7 +126,7 @@ class ScriptRunner:
         parts, nothing = self._store.own(carried.tables), self._inputs.read({})
         stored = [*map(self._store.keys, parts.values())]
         codes, keys = _together(nothing.key, stored, self._grouped)
-        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        tuples = self._tuples(keys)
         stepper = Stepper(self.compiled, tuples, nothing, last=last)
         read = zip(parts.values(), codes[1:], strict=True)
         found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
@@ -180,7 +179,7 @@ class ScriptRunner:
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
-        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        tuples = self._tuples(keys)
         given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
         done = None
         table = self._table_for(len(arrivals))
@@ -285,6 +284,14 @@ class ScriptRunner:
         code = np.array([*instances], np.int32)
         return [instances[each] for each in code[np.argsort(keys.ranks(code))].tolist()]
 
+    def _tuples(self, keys: Keys) -> list[tuple[Any, ...]]:
+        """The values of each key by code, if the script reads them."""
+        if not self._reads_key:
+            return [()] * (keys.count + 1)
+        kinds = self.script.program.key_types
+        columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
+        return [(), *zip(*columns, strict=True)]
+
     # columns -----------------------------------------------------------------------------------
 
     def _written(
@@ -353,11 +360,3 @@ def _identities(
     for place in np.flatnonzero(~arrived).tolist():
         ids[place] = causes[place]
     return ids, depth
-
-
-def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
-    """The values of each key by code, if the script reads them."""
-    if not read:
-        return [()] * (keys.count + 1)
-    columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
-    return [(), *zip(*columns, strict=True)]
