@@ -8,14 +8,13 @@ from dataclasses import replace
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import Damps, Explained, Rule, Warned
-from tidegate.engine.explain.phrases import length
 from tidegate.engine.explain.scripts import Scripts
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.durations import format_duration, length
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written

@@ -11,8 +11,7 @@ from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
-from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.expressions.durations import length
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
@@ -71,11 +70,6 @@ def action_text(places: Places, number: int) -> str | None:
 def position(place: Place) -> str:
     """Line and column: `5:10`."""
     return f"{place.line}:{place.column}"
-
-
-def length(micros: int) -> str:
-    """A length of time: `5 min`."""
-    return format_duration(Duration(0, micros))
 
 
 def kept(stores: Node | Bound) -> str:

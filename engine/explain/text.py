@@ -8,9 +8,10 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engine.core.text.layout import columns, counted
 from tidegate.engine.explain.model import Explained, Node, Rule, Script, ScriptInput, Warned
-from tidegate.engine.explain.phrases import kept, length
+from tidegate.engine.explain.phrases import kept
 from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.analysis.triggers import Trigger
+from tidegate.rules.expressions.durations import length
 
 _FOLDED = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 """Columns of the graph's table, in the order in which they are folded -> their least width."""
