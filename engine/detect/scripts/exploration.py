@@ -64,11 +64,7 @@ class Explored:
 
 
 class _TooLargeError(Exception):
-    """`setting`: what is reached."""
-
-    def __init__(self, setting: str) -> None:
-        super().__init__(setting)
-        self.setting = setting
+    """Its text: the setting that is reached."""
 
 
 def explore(program: tree.Program, states_max: int, paths_max: int, steps_max: int) -> Explored:
@@ -106,7 +102,7 @@ class _Explorer(Paths):
         except TooManyPathsError:
             found.too_large = "script_paths_max"
         except _TooLargeError as error:
-            found.too_large = error.setting
+            found.too_large = str(error)
         found.ambiguous = [*self._pairs.values()]
         found.steps = self._steps
         return found

@@ -139,12 +139,10 @@ def _fits(kind: pa.DataType, type_: Type) -> bool:
 def _fields(type_: Structure, table: pa.Table, count: int) -> list[Any]:
     if not type_.fields:
         return [()] * count
-    lists = []
-    for name, kind in type_.fields:
-        if name in table.column_names:
-            lists.append(_values(table.column(name), kind))
-        else:
-            lists.append([None] * count)
+    lists = [
+        _values(table.column(name), kind) if name in table.column_names else [None] * count
+        for name, kind in type_.fields
+    ]
     return [*zip(*lists, strict=True)]
 
 
