@@ -32,7 +32,6 @@ from tidegate.rules.errors import InputError, Problem
 TIMERS_MAX = 1_000_000
 """Of a script's timers that are due in a step that cannot be cut. Where more occurrences arrive: so
 many."""
-NO_LATENESS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -87,7 +86,7 @@ class Pipeline:
         book: model.Rulebook,
         activations: Mapping[str, int],
         taking: Taking,
-        lateness: Mapping[str, int] = NO_LATENESS,
+        lateness: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._links = [
             _Link(book, script, activations, taking, lateness)
