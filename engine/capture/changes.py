@@ -14,8 +14,6 @@ from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.ports import KIND, PRE_IMAGE, VERSION
 from tidegate.engine.core.values import ChangeKind, Int64, TableRange
 
-_NO_ROWS: Int64 = np.empty(0, np.int64)
-
 
 @dataclass(frozen=True, slots=True)
 class Changes:
@@ -79,7 +77,7 @@ def arrange(rows: pa.Table, span: TableRange, request: TableRequest) -> Changes:
     if span.snapshot:
         kind = np.full(len(kind), ChangeKind.SNAPSHOT, np.int64)
     instants = [span.instants[v] for v in range(span.first, span.last + 1)]
-    time = np.array(instants, np.int64)[version - span.first] if len(version) else _NO_ROWS
+    time = np.array(instants, np.int64)[version - span.first]
     sorted_already = bool(np.all(version[1:] >= version[:-1]))
     order = None if sorted_already else np.argsort(version, kind="stable")
     return Changes(rows, before, version, kind, time, order)

@@ -12,13 +12,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.capture.row_filters import Bools, Undecided, held
+from tidegate.engine.capture.row_filters import Bools, Undecided, held, rejected
 from tidegate.engine.core.columns.ids import occurrence_ids
-from tidegate.engine.core.event_names import Edge, EventKey, shown_name
+from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import COMMITS
 from tidegate.engine.core.ports import Feed
-from tidegate.engine.core.text.times import python_rows
-from tidegate.engine.core.values import Batch, ChangeKind, Int64, Needs, Rejected, TableRange
+from tidegate.engine.core.values import Batch, ChangeKind, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
 
 EDGE_MICROS = 1
@@ -52,43 +51,22 @@ def commits(
         mask, undecided = asked[sort]
         key = EventKey.of(event.name)
         if key.but_of and span.writers:
-            mask = mask & ~span.written_by((rulebook, key.but_of))[version - span.first]
-        row, name = np.flatnonzero(mask), str(key.public)
+            mask = mask & ~span.written_by((rulebook, key.but_of), version)
+        row = np.flatnonzero(mask)
         edge = -EDGE_MICROS if key.edge is Edge.BEGIN else EDGE_MICROS
-        depth = _by_version(span.depths, version[row])
+        depth = span.of_versions(span.depths, version[row])
+        kind = np.full(len(version), ChangeKind.INSERT, np.int64)
+        none = np.zeros((len(version), 2), np.uint64)  # the version is enough to identify a commit
+        table_id = span.cursor.table_id
+        ids = occurrence_ids(str(key.public), table_id, row, version, kind, none)
         batch = Batch(
             key.shown,
-            _by_version(span.instants, version[row]) + edge,
+            span.of_versions(span.instants, version[row]) + edge,
             row,
             rows.select([*needs.carry[event.name]]),
-            _ids(name, span.cursor.table_id, row, version, id_sets.get(event.name, {})),
+            dict.fromkeys(id_sets.get(event.name, {}), ids),
             depth.astype(np.int32) if depth.any() else None,
         )
-        yield event.name, batch, _rejected(event, rows, undecided)
-
-
-def _by_version(values: Mapping[int, int], versions: Int64) -> Int64:
-    return np.array([values.get(v, 0) for v in versions.tolist()], np.int64)
-
-
-def _rejected(event: TableEvent, rows: pa.Table, undecided: Undecided) -> list[Rejected]:
-    return [
-        Rejected(
-            event=shown_name(event.name),
-            source=f"{event.table}@{row['version']}",
-            reason=f"`where: {event.where}` fails on this commit{why}",
-            row=row,
-        )
-        for those, why in undecided
-        for row in python_rows(rows.take(those))
-    ]
-
-
-def _ids(
-    event: str, table_id: str, row: Int64, version: Int64, id_sets: Mapping[str, object]
-) -> dict[str, np.ndarray[tuple[int, ...], np.dtype[np.uint64]]]:
-    """The ids of commits. The version identifies a commit, so no parameter is hashed."""
-    none = np.zeros((len(version), 2), np.uint64)
-    kind = np.full(len(version), ChangeKind.INSERT, np.int64)
-    found = occurrence_ids(event, table_id, row, version, kind, none)
-    return dict.fromkeys(id_sets, found)
+        said = f"`where: {event.where}` fails on this commit"
+        refused = [(those, f"{said}{why}") for those, why in undecided]
+        yield event.name, batch, rejected(key.shown, table.name, rows, version, refused)

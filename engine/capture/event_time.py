@@ -9,8 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.core.values import Int64
-from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.expressions.durations import length
 from tidegate.rules.model import TableEvent
 
 
@@ -48,15 +47,11 @@ def timed(
         (missing, f"`time: {name}` is null"),
         (
             before,
-            f"late: `time: {name}` is more than {_text(event.lateness_micros)} before its commit",
+            f"late: `time: {name}` is more than {length(event.lateness_micros)} before its commit",
         ),
-        (after, f"`time: {name}` is more than {_text(event.ahead_micros)} after its commit"),
+        (after, f"`time: {name}` is more than {length(event.ahead_micros)} after its commit"),
     ]
     kept = np.flatnonzero(~(missing | before | after))
     kept = kept[np.argsort(time[kept], kind="stable")]
     refused = [(row[mark], reason) for mark, reason in reasons if mark.any()]
     return Timed(row[kept], time[kept], refused)
-
-
-def _text(micros: int) -> str:
-    return format_duration(Duration(0, micros))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +13,7 @@ from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.event_time import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
-from tidegate.engine.capture.row_filters import Undecided, held, reasons
+from tidegate.engine.capture.row_filters import Undecided, held, reasons, rejected
 from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
@@ -22,7 +22,6 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.logs import READING, begin, go_on
-from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.types.fields import fitting
 from tidegate.engine.core.values import (
     ENGINE,
@@ -47,6 +46,10 @@ _KINDS: Mapping[
     Change.UPDATE: np.array([False, False, True, False]),
     Change.CHANGE: np.array([True, True, True, True]),
 }
+
+
+Captured = tuple[str, Batch, list[Rejected]]
+"""An event type, its occurrences, and what is rejected."""
 
 
 class Capture:
@@ -76,15 +79,11 @@ class Capture:
         `unpaired-update`."""
         batches: dict[str, Batch] = {}
         rejected: list[Rejected] = []
-        rows = 0
+        rows = len(plan.signals)
         begin(READING, len(plan.ranges))
         for span in plan.ranges:
             go_on(READING)
-            told: set[str] = set()  # event types that told what is rejected
-            for name, batch, wrong in self._of_commits(span, feed):
-                rejected += wrong if shown_name(name) not in told else ()
-                told.add(shown_name(name))
-                batches |= {name: batch} if len(batch) else {}
+            rejected += _taken(self._of_commits(span, feed), batches)
             request = self._request(span.table, span.cursor.schema)
             if request is None or _is_empty(span):
                 continue
@@ -92,23 +91,11 @@ class Capture:
             found = feed.read(request.table, span, request.read)
             failpoint("read.after")
             rows += found.num_rows
-            changes = arrange(found, span, request)
-            table = _TableCapture(request, span, changes, feed, plan)
-            for event in request.events:
-                batch, wrong = table.batch(event)
-                rejected += wrong if shown_name(event.event.name) not in told else ()
-                told.add(shown_name(event.event.name))
-                if len(batch):
-                    batches[event.event.name] = batch
-        told = set()
-        for name, batch, wrong in self._signals(plan.signals, feed):
-            rejected += wrong if batch.event not in told else ()
-            told.add(batch.event)
-            known = batches.get(name)
-            if len(batch):
-                batches[name] = _together(known, batch) if known else batch
+            table = _TableCapture(request, span, arrange(found, span, request), feed, plan)
+            rejected += _taken(map(table.captured, request.events), batches)
+        rejected += _taken(self._signals(plan.signals, feed), batches)
         batches |= clocks.batches(plan)
-        return Bucket(plan, batches, tuple(rejected), rows + len(plan.signals))
+        return Bucket(plan, batches, tuple(rejected), rows)
 
     def _request(self, table: str, schema: str) -> TableRequest | None:
         if (table, schema) not in self._requests:
@@ -127,18 +114,14 @@ class Capture:
             )
         return self._requests[table, schema]
 
-    def _of_commits(
-        self, span: TableRange, feed: Feed
-    ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
+    def _of_commits(self, span: TableRange, feed: Feed) -> Iterator[Captured]:
         """The commits of a range, for each event type that a rule listens to."""
         events = self._commits.get(span.table)
         if events and not span.snapshot:
             table, book = self._rulebook.tables[span.table], self._rulebook.name
             yield from commits(table, events, span, self._needs, self._id_sets, feed, book)
 
-    def _signals(
-        self, signals: Sequence[Signal], feed: Feed
-    ) -> Iterator[tuple[str, Batch, list[Rejected]]]:
+    def _signals(self, signals: Sequence[Signal], feed: Feed) -> Iterator[Captured]:
         """The signals, for each event type that a rule listens to. Signals are rejected if their
         fields are not of the types declared now, or the `where` raises on them."""
         by_event: dict[str, list[Signal]] = {}
@@ -175,6 +158,20 @@ class Capture:
         )
 
 
+def _taken(found: Iterable[Captured], batches: dict[str, Batch]) -> list[Rejected]:
+    """Adds what is captured to `batches`. Returns what is rejected: once, if it would have been of
+    several event types that show one name."""
+    rejected: list[Rejected] = []
+    told: set[str] = set()
+    for name, batch, wrong in found:
+        rejected += wrong if batch.event not in told else ()
+        told.add(batch.event)
+        if len(batch):
+            known = batches.get(name)
+            batches[name] = _together(known, batch) if known else batch
+    return rejected
+
+
 def _rejected(signal: Signal, reason: str) -> Rejected:
     whose = "engine signal" if signal.namespace == ENGINE else "signal"
     return Rejected(signal.event, f"{whose} {signal.id}", reason, signal.fields)
@@ -183,14 +180,13 @@ def _rejected(signal: Signal, reason: str) -> Rejected:
 def _together(rows: Batch, raised: Batch) -> Batch:
     """Two batches of one signal as one, in order of time: `rows` from its table, and the signals
     that were `raised` one by one."""
-    depth = [np.zeros(len(b), np.int32) if b.depth is None else b.depth for b in (rows, raised)]
     whole = Batch(
         rows.event,
         np.concatenate([rows.time, raised.time]),
         np.concatenate([rows.row, raised.row + rows.table.num_rows]),
         pa.concat_tables([rows.table, raised.table.select(rows.table.column_names)]),
         {name: np.concatenate([ids, raised.ids[name]]) for name, ids in rows.ids.items()},
-        np.concatenate(depth),
+        np.concatenate([rows.depths, raised.depths]),
     )
     return whole.take(np.argsort(whole.time, kind="stable"))
 
@@ -226,26 +222,24 @@ class _TableCapture:
         self._rows: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
         self._hashes: dict[tuple[str, ...], UInt64] = {}
         self._tables: dict[tuple[tuple[str, str], ...], pa.Table] = {}
-        depths = [span.depths.get(v, 0) for v in range(span.first, span.last + 1)]
-        self._depth = np.array(depths, np.int32) if span.depths else None
 
-    def batch(self, request: EventRequest) -> tuple[Batch, list[Rejected]]:
+    def captured(self, request: EventRequest) -> Captured:
         """The occurrences of one event type, and the rejected rows: those on which its `where`
         raises, and those whose event time is missing, late or too far ahead."""
         event, changes = request.event, self._changes
         key = EventKey.of(event.name)
         rows, raising = self._occurrences(request)
-        time, wrong = changes.time[rows], []
+        time, refused = changes.time[rows], list[tuple[Int64, str]]()
         if event.time is not None:
             column = changes.column(event.time)
             rows, time, refused = timed(event, column, rows, time, self._seen_at)
-            wrong = [one for rejected, why in refused for one in self._reject(event, rejected, why)]
-        for undecided, why in self._reasons(request, raising):
-            said = f"`where: {event.where}` fails on this row{why}"
-            wrong += self._reject(event, undecided, said)
+        refused += [
+            (undecided, f"`where: {event.where}` fails on this row{why}")
+            for undecided, why in self._reasons(request, raising)
+        ]
         if key.but_of and self._span.writers:
-            own = self._span.written_by((self._book, key.but_of))
-            seen = np.flatnonzero(~own[changes.version[rows] - self._span.first])
+            own = self._span.written_by((self._book, key.but_of), changes.version[rows])
+            seen = np.flatnonzero(~own)
             rows, time = rows[seen], time[seen]
         ids = {
             digest: occurrence_ids(
@@ -259,10 +253,13 @@ class _TableCapture:
             for digest, columns in request.ids.items()
         }
         depth = None
-        if self._depth is not None:
-            depth = self._depth[changes.version[rows] - self._span.first]
+        if self._span.depths:
+            of_commits = self._span.of_versions(self._span.depths, changes.version[rows])
+            depth = of_commits.astype(np.int32)
         batch = Batch(key.shown, time, rows, self._table(request), ids, depth)
-        return batch, wrong
+        rows_shown = changes.rows.select(self._request.read.columns)
+        table = self._span.table
+        return event.name, batch, rejected(key.shown, table, rows_shown, changes.version, refused)
 
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """The row numbers of the occurrences, and of the rows on which the predicate raises, in
@@ -322,18 +319,6 @@ class _TableCapture:
                 columns[OLD] = self._changes.struct(self._changes.before, fields)
             self._tables[sort] = pa.table(columns)
         return self._tables[sort]
-
-    def _reject(self, event: TableEvent, rows: Int64, reason: str) -> list[Rejected]:
-        shown = python_rows(self._changes.rows.select(self._request.read.columns).take(rows))
-        return [
-            Rejected(
-                event=shown_name(event.name),
-                source=f"{self._span.table}@{self._changes.version[at]}",
-                reason=reason,
-                row=row,
-            )
-            for at, row in zip(rows, shown, strict=True)
-        ]
 
 
 def _images(request: TableRequest, changes: Changes) -> pa.Table:

@@ -110,7 +110,6 @@ class _Compiler:
         self._schema = arrow_schema(schema_json)
         self._paired = paired
         self._types = {images: filter_types(schema_json, images) for images in (False, True)}
-        self._filters: dict[tuple[str, bool], Filter | None] = {}
 
     def event(
         self,
@@ -131,12 +130,12 @@ class _Compiler:
         if event.where is None:
             return EventRequest(event, columns, ids)
         images = self._paired and event.change in (Change.UPDATE, Change.CHANGE)
-        found = self._filter(event.where, images)
-        if found is not None:
-            for name in found.columns:
-                self._need(name)
-            return EventRequest(event, columns, ids, filter=found)
-        return EventRequest(event, columns, ids, asked=self._ask(event.where, images))
+        found = compile_filter(event.where, self._types[images])
+        if found is None:
+            return EventRequest(event, columns, ids, asked=self._ask(event.where, images))
+        for name in found.columns:
+            self._need(name)
+        return EventRequest(event, columns, ids, filter=found)
 
     def _column(self, event: TableEvent, parameter: str) -> str:
         if parameter in (CHANGE_TYPE, OLD) or parameter.startswith(f"{OLD}."):
@@ -153,11 +152,6 @@ class _Compiler:
             self.columns.add(column.removeprefix(f"{OLD}."))
         elif column != CHANGE_TYPE:
             self.columns.add(column)
-
-    def _filter(self, text: str, images: bool) -> Filter | None:
-        if (text, images) not in self._filters:
-            self._filters[text, images] = compile_filter(text, self._types[images])
-        return self._filters[text, images]
 
     def _ask(self, text: str, images: bool) -> str:
         """The name of the column that will have Spark's answers to a predicate."""

@@ -13,7 +13,8 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.filters import Filter, compile_filter
 from tidegate.engine.core.ports import WHY, Feed
-from tidegate.engine.core.values import Int64
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.values import Int64, Rejected
 
 Bools = npt.NDArray[np.bool_]
 Undecided = list[tuple[Int64, str]]
@@ -46,6 +47,17 @@ def reasons(said: pa.Table, asked: str, rows: Int64) -> Undecided:
     for row, reason in zip(rows.tolist(), why, strict=True):
         found.setdefault(f": {reason}" if reason else "", []).append(row)
     return [(np.array(those), reason) for reason, those in found.items()]
+
+
+def rejected(
+    event: str, table: str, rows: pa.Table, version: Int64, refused: Undecided
+) -> list[Rejected]:
+    """The rows of a table that are `refused`, with the reason. version[n] is that of row n."""
+    return [
+        Rejected(event, f"{table}@{version[at]}", reason, row)
+        for some, reason in refused
+        for at, row in zip(some, python_rows(rows.take(some)), strict=True)
+    ]
 
 
 @lru_cache

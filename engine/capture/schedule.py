@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 
 import numpy as np
 
-from tidegate.engine.core.clocks import RunningClock, batch_of
+from tidegate.engine.core.clocks import NextOccurrence, RunningClock, batch_of
 from tidegate.engine.core.instants import ceil_watermark
-from tidegate.engine.core.values import Batch, Int64, Plan
+from tidegate.engine.core.values import FOREVER, Batch, Int64, Plan
 from tidegate.rules.model import Settings
 
 _DAY = 86_400_000_000
@@ -28,12 +28,12 @@ class Clocks:
         self._clocks = clocks
         self._limit = settings.timers_per_bucket_max
         self._grace = settings.misfire_grace_seconds * _SECOND
-        self._next: dict[str, tuple[int, int | None]] = {}
+        self._next = {clock.name: NextOccurrence(clock) for clock in clocks}
 
     def following(self, after: int) -> int | None:
         """The first occurrence of any clock later than an instant; None if there is none."""
-        found = (self._following(clock, after) for clock in self._clocks)
-        return min((instant for instant in found if instant is not None), default=None)
+        found = min((next_.after(after) for next_ in self._next.values()), default=FOREVER)
+        return found if found < FOREVER else None
 
     def passed_over(self, before: int, watermark: int, now: int) -> dict[str, int]:
         """By clock, the instant up to which a bucket from `before` to `watermark` passes over its
@@ -97,16 +97,7 @@ class Clocks:
         return clock.instants(first + 1, last)
 
     def _occurs(self, clock: RunningClock, after: int, last: int) -> bool:
-        following = self._following(clock, after)
-        return following is not None and following <= last
-
-    def _following(self, clock: RunningClock, after: int) -> int | None:
-        """The next occurrence of a clock, remembered until it has passed."""
-        looked, found = self._next.get(clock.name, (after + 1, None))
-        if not looked <= after or (found is not None and found <= after):
-            looked, found = after, clock.following(after)
-            self._next[clock.name] = looked, found
-        return found
+        return self._next[clock.name].after(after) <= last
 
     @staticmethod
     def _last(clock: RunningClock, before: int, until: int) -> int:

@@ -12,7 +12,7 @@ from zoneinfo import ZoneInfo
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Batch, Int64
+from tidegate.engine.core.values import FOREVER, Batch, Int64
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import clock_texts as texts
@@ -154,6 +154,22 @@ class RunningClock:
         of_minutes = np.add.outer(60 * np.array(hours, np.int64), minutes)
         found: Int64 = np.add.outer(60 * of_minutes, seconds).reshape(-1) * _SECOND
         return found
+
+
+class NextOccurrence:
+    """The next occurrence of a clock, remembered until it has passed: most who ask, ask for the
+    same one."""
+
+    def __init__(self, clock: RunningClock) -> None:
+        self._clock = clock
+        self._asked, self._found = FOREVER, 0
+
+    def after(self, instant: int) -> int:
+        """The first one after an instant; `FOREVER` if there is none."""
+        if not self._asked <= instant < self._found:
+            found = self._clock.following(instant)
+            self._asked, self._found = instant, FOREVER if found is None else found
+        return self._found
 
 
 def running_clocks(book: Rulebook) -> tuple[RunningClock, ...]:

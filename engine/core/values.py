@@ -8,7 +8,7 @@ are Arrow. All values are immutable by convention: nobody writes into an array i
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
@@ -105,10 +105,15 @@ class TableRange:
     writers: Mapping[int, Writer] = field(default_factory=dict)
     logged: Mapping[int, int] = field(default_factory=dict)
 
-    def written_by(self, writer: Writer) -> npt.NDArray[np.bool_]:
-        """Of the versions from `first` on, whether an action of a rule wrote them."""
-        found = [self.writers.get(v) == writer for v in range(self.first, self.last + 1)]
-        return np.array(found, np.bool_)
+    def written_by(self, writer: Writer, version: Int64) -> npt.NDArray[np.bool_]:
+        """Whether an action of a rule wrote each of these versions."""
+        own = {v: 1 for v, by in self.writers.items() if by == writer}
+        return self.of_versions(own, version) > 0
+
+    def of_versions(self, values: Mapping[int, int], version: Int64) -> Int64:
+        """The value of each of these versions; 0 if it has none."""
+        found = [values.get(v, 0) for v in range(self.first, self.last + 1)]
+        return np.array(found, np.int64)[version - self.first]
 
 
 class Moved(NamedTuple):
@@ -212,6 +217,11 @@ class Batch:
     def __len__(self) -> int:
         return len(self.time)
 
+    @property
+    def depths(self) -> npt.NDArray[np.int32]:
+        """The depth of each."""
+        return np.zeros(len(self), np.int32) if self.depth is None else self.depth
+
     def ids_by(self, columns: str) -> UInt64:
         """The ids by a column set. Carried occurrences may have ids by another set only, if the
         rule's text changed since: then those."""
@@ -290,6 +300,28 @@ class Detections:
 
     def __len__(self) -> int:
         return len(self.start)
+
+    def gathered(
+        self, values: Callable[[str, Batch], npt.NDArray[Any]], like: npt.NDArray[Any]
+    ) -> npt.NDArray[Any]:
+        """`like` with a value for each entry. `values(event, batch)`: the values of all occurrences
+        in a batch."""
+        for code in np.unique(self.event_code):
+            entries = np.flatnonzero(self.event_code == code)
+            found = values(self.events[code], self.batches[self.events[code]])
+            like[entries] = found[self.event_row[entries]]
+        return like
+
+    @property
+    def depths(self) -> npt.NDArray[np.int32]:
+        """The greatest depth among the constituents of each; 0 without any."""
+        found = np.zeros(len(self), np.int32)
+        if any(batch.depth is not None for batch in self.batches.values()):
+            own = np.zeros(len(self.event_row) + 1, np.int32)  # one more, for a last empty segment
+            self.gathered(lambda _, batch: batch.depths, own[:-1])
+            filled = np.diff(self.offsets) > 0
+            found[filled] = np.maximum.reduceat(own, self.offsets[:-1])[filled]
+        return found
 
 
 DUE, TIMERS = b"due", b"timers"

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.columns.ids import column_set, firing_ids, instant_ids
+from tidegate.engine.core.columns.ids import constituent_ids, firing_ids, ids_by
 from tidegate.engine.core.parameters import DETECTED, INSTANT, STARTED
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Batch, Detections, Needs
@@ -44,25 +44,14 @@ class Taking:
         """A rule's detections as occurrences at their ends: columns are the key, `started_at` and
         `detected_at`; the id is of rule, key, interval and constituents; the depth their greatest.
         """
-        ids = np.empty((len(found.event_row), 2), np.uint64)
-        depth = np.zeros(len(found.event_row) + 1, np.int32)  # one more, for the last empty segment
-        for code, event in enumerate(found.events):
-            at = np.flatnonzero(found.event_code == code)
-            row, batch = found.event_row[at], found.batches[event]
-            columns = column_set(self.needs.ids.get((found.rule, event), ()))
-            own = batch.ids_by(columns) if batch.ids else instant_ids(batch.event, batch.time)
-            ids[at] = own[row]
-            if batch.depth is not None:
-                depth[at] = batch.depth[row]
-        greatest = np.zeros(len(found), np.int32)
-        filled = np.diff(found.offsets) > 0
-        if len(found):
-            greatest[filled] = np.maximum.reduceat(depth, found.offsets[:-1])[filled]
+        rule = found.rule
+        columns = {event: self.needs.ids.get((rule, event), ()) for event in found.events}
+        ids = constituent_ids(found, columns)
+        ids = firing_ids("", rule, found.keys, found.start, found.end, found.offsets, ids)
         start, end = (pa.array(side).cast(INSTANT) for side in (found.start, found.end))
         names = [*found.keys.column_names, STARTED, DETECTED]
         table = pa.table([*found.keys.columns, start, end], names=names)
-        own = firing_ids("", found.rule, found.keys, found.start, found.end, found.offsets, ids)
-        return Batch(found.rule, found.end, np.arange(len(found)), table, {"": own}, greatest)
+        return Batch(rule, found.end, np.arange(len(found)), table, {"": ids}, found.depths)
 
     def shown(self, emitted: Batch) -> Batch:
         """What a script emits, as rules see it: with columns of the types that its event type is
@@ -84,9 +73,8 @@ class LiveTaking(Taking):
 
     def take(self, script: model.Script, read: tree.Input, batch: Batch) -> Batch:
         """Those of a clock, which have nothing but their instant, get ids of it."""
-        event = script.inputs[read.name].event
-        columns = self.needs.ids[script.name, event]
-        ids = batch.ids_by(column_set(columns)) if batch.ids else instant_ids(event, batch.time)
+        columns = self.needs.ids[script.name, script.inputs[read.name].event]
+        ids = ids_by(batch, columns)
         return replace(batch, table=batch.table.select([*columns]), ids={"": ids})
 
 

@@ -12,15 +12,16 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.state.held_back import check_held, released
-from tidegate.engine.detect.events.state.partitions import due_of
+from tidegate.engine.detect.events.state.partitions import due_of, earliest
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
-from tidegate.engine.detect.scripts.emissions import Emissions
+from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
 from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
@@ -31,7 +32,6 @@ from tidegate.rules.errors import InputError, Problem
 TIMERS_MAX = 1_000_000
 """Of a script's timers that are due in a step that cannot be cut. Where more occurrences arrive: so
 many."""
-NO_LATENESS: Mapping[str, int] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,20 +59,20 @@ class _ScriptFloodError(FloodError):
 class Flow:
     """The result of the scripts' step.
 
-    emissions     script -> its emissions, a list
+    emissions     of each script that has emitted something, in the order in which they run
     emitted       event type -> the emissions as scripts take them
     shown         event type -> the emissions as rules see them
     tables        what is carried on
     changed       the names of the tables that have changed
-    parked        script that has run away -> when
+    parked        script that has run away -> when, and why
     passed_over   parked script -> how many occurrences it did not see"""
 
-    emissions: dict[str, list[Emissions]] = field(default_factory=dict)
+    emissions: list[Emissions] = field(default_factory=list)
     emitted: dict[str, Batch] = field(default_factory=dict)
     shown: dict[str, Batch] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    parked: dict[str, int] = field(default_factory=dict)
+    parked: dict[str, Parked] = field(default_factory=dict)
     passed_over: dict[str, int] = field(default_factory=dict)
 
 
@@ -86,7 +86,7 @@ class Pipeline:
         book: model.Rulebook,
         activations: Mapping[str, int],
         taking: Taking,
-        lateness: Mapping[str, int] = NO_LATENESS,
+        lateness: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._links = [
             _Link(book, script, activations, taking, lateness)
@@ -134,8 +134,7 @@ class Pipeline:
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
-        first = min((link.next_due(tables, stopped) for link in self._links), default=FOREVER)
-        return first if first < FOREVER else None
+        return earliest(link.next_due(tables, stopped) for link in self._links)
 
     @property
     def without_table(self) -> list[str]:
@@ -199,7 +198,9 @@ class _Link:
         done.tables |= step.carried.tables
         done.changed |= step.carried.changed
         if step.parked:
-            done.parked[name] = step.reached
+            fault = step.emissions.values[ERROR_NAME][-1].as_py()
+            hint = "mend the script, or raise the limit"
+            done.parked[name] = Parked(name, fault["message"], hint, step.reached)
             done.passed_over[name] = self._seen_after(given, step.reached)
         self._hand_on(step.emissions, min(span.before + 1 - self._behind, watermark), done)
 
@@ -284,9 +285,8 @@ class _Link:
         `first`, the instant after the last step."""
         if not len(emissions):
             return
-        known = done.emissions.setdefault(self.script.name, [])
-        before = sum(map(len, known))
-        known.append(emissions)
+        before = sum(len(each) for each in done.emissions if each.script == self.script.name)
+        done.emissions.append(emissions)
         for output, event in self.script.outputs.items():
             batch = emissions.batch(output, event)
             if batch is None:

@@ -23,7 +23,6 @@ from tidegate.engine.core.values import (
     Detections,
     Load,
     Needs,
-    Plan,
     Rejected,
     Stepped,
 )
@@ -35,7 +34,7 @@ from tidegate.engine.detect.events.state.tables import key_columns
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import LiveTaking
-from tidegate.engine.detect.pipeline import Pipeline, Span
+from tidegate.engine.detect.pipeline import Flow, Pipeline, Span
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of
 from tidegate.engine.detect.scripts.state import PREFIX, Tables
@@ -49,18 +48,21 @@ _NOTHING = Load()
 
 @dataclass(frozen=True, slots=True)
 class BucketDetections:
-    """What a bucket's step found, the rules and scripts that a limit stopped on the way, and what
-    the scripts did."""
+    """What a bucket's step found. parked: the rules and scripts that a limit stopped on the way;
+    rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
+    see."""
 
     found: tuple[Detections, ...]
     carried: Carried
     parked: tuple[Parked, ...]
-    scripted: Scripted
+    rejected: Sequence[Rejected]
+    passed_over: Mapping[str, int]
 
 
 class BucketDetector:
     """What detects for one rulebook: its scripts, then the detector of all rules, which sees what
-    the scripts emit. Both carry their state in the same tables, told apart by name."""
+    the scripts emit. Both carry their state in the same tables, told apart by name. `needs`: what
+    the scripts read of each event type."""
 
     def __init__(
         self,
@@ -68,13 +70,16 @@ class BucketDetector:
         activations: Mapping[str, int],
         needs: Needs,
     ) -> None:
-        limits, behind = book.settings, lateness_micros(book)
+        behind = lateness_micros(book)
         rules = Detector(book, activations, lateness=behind)
-        self.rules = Partitioned(rules, limits.state_partitions)
-        self._scripts = Scripts(book, activations, needs)
+        self.rules = Partitioned(rules, book.settings.state_partitions)
+        self.scripts = book.scripts
+        self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), behind)
         self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
-        scripts = {name: {table_of(book, each)} for name, each in book.scripts.items()}
-        self._loads = Loads({**tables_of(self.detector.graph), **scripts})
+        tables = tables_of(self.detector.graph)
+        for name, script in book.scripts.items():
+            tables[name] = {PREFIX + script_of(book, script).digest}  # before they are cut
+        self._loads = Loads(tables)
 
     @property
     def detector(self) -> Detector:
@@ -87,27 +92,34 @@ class BucketDetector:
         carried: Carried,
         stopped: Collection[str],
         limits: Settings,
-    ) -> tuple[Stepped, Scripted]:
-        """One bucket: what the rules detect, with all that is carried on, and what scripts did."""
-        plan, own = bucket.plan, self._carried_by_rules(carried)
-        tables = _of_scripts(carried.tables)
-        scripted = self._scripts.step(tables, bucket.batches, plan, stopped, limits)
-        batches = {**bucket.batches, **scripted.batches} if scripted.batches else bucket.batches
-        made = self.rules.step(
-            own, batches, plan.watermark, parked=stopped, limit=limits.timers_per_bucket_max
-        )
-        if not scripted.tables and not scripted.changed:
-            return made, scripted
+    ) -> tuple[Stepped, Flow]:
+        """One bucket: what the rules detect, with all that is carried on, and what scripts did.
+        `stopped`: the scripts and rules that do not run.
+
+        Raises `FloodError` where more timers of scripts are due than may fire, `RuleLimitError`
+        where a rule reaches a limit, and `EngineError('script-fault')` for a fault under `on_error:
+        stop`.
+        """
+        plan, most = bucket.plan, limits.timers_per_bucket_max
+        own, tables = self._carried_by_rules(carried), _of_scripts(carried.tables)
+        span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
+        flow = self._pipeline.step(tables, bucket.batches, span)
+        for emitted in flow.emissions:
+            stop_at_fault(self.scripts[emitted.script], emitted)
+        batches = {**bucket.batches, **flow.shown}
+        made = self.rules.step(own, batches, plan.watermark, parked=stopped, limit=most)
+        if not flow.tables and not flow.changed:
+            return made, flow
         kept = made.carried
-        whole = Carried({**kept.tables, **scripted.tables}, kept.changed | scripted.changed)
+        whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed)
         self._left = whole, kept
-        return made._replace(carried=whole), scripted
+        return made._replace(carried=whole), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
         due = (
             self.rules.next_due(self._carried_by_rules(carried), stopped),
-            self._scripts.next_due(_of_scripts(carried.tables), stopped),
+            self._pipeline.next_due(_of_scripts(carried.tables), stopped),
         )
         return min((at for at in due if at is not None), default=None)
 
@@ -151,7 +163,7 @@ def detect(
     parked: dict[str, Parked] = {}
     while True:
         try:
-            (found, carried, reached), scripted = detector.step(
+            (found, carried, reached), flow = detector.step(
                 bucket, state.carried, before | parked.keys(), limits
             )
         except RuleLimitError as error:
@@ -162,22 +174,13 @@ def detect(
         else:
             if reached < plan.watermark and plan.watermark > plan.watermark_before:
                 raise FloodError(reached)
-            stopped = (*parked.values(), *scripted.parked)
-            return BucketDetections(found, carried, stopped, scripted)
-
-
-@dataclass(frozen=True, slots=True)
-class Scripted:
-    """What the scripts did in one bucket. batches: what they emit, by event type; tables: what they
-    carry on, and the names of those that `changed`; parked: scripts that have run away;
-    passed_over: by parked script, how many occurrences it did not see."""
-
-    batches: Mapping[str, Batch]
-    tables: Mapping[str, pa.Table]
-    changed: frozenset[str]
-    parked: list[Parked]
-    rejected: list[Rejected]
-    passed_over: Mapping[str, int]
+            rejected = [
+                row
+                for emitted in flow.emissions
+                for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
+            ]
+            stopped = (*parked.values(), *flow.parked.values())
+            return BucketDetections(found, carried, stopped, rejected, flow.passed_over)
 
 
 def digest_of(book: model.Rulebook, script: model.Script) -> str:
@@ -185,56 +188,6 @@ def digest_of(book: model.Rulebook, script: model.Script) -> str:
     own = script_of(book, script).digest
     said = (own, sorted(script.inputs.items()), lateness_micros(book).get(script.name))
     return hashlib.sha256(repr(said).encode()).hexdigest()[:32]
-
-
-def table_of(book: model.Rulebook, script: model.Script) -> str:
-    """The name of the table with a script's instances, before it is cut."""
-    return PREFIX + script_of(book, script).digest
-
-
-class Scripts:
-    """The enabled scripts of a rulebook, from their activations on. `needs`: what they read of each
-    event type."""
-
-    def __init__(
-        self,
-        book: model.Rulebook,
-        activations: Mapping[str, int],
-        needs: Needs,
-    ) -> None:
-        self._scripts = book.scripts
-        self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), lateness_micros(book))
-        self.next_due = self._pipeline.next_due
-
-    def step(
-        self,
-        tables: Tables,
-        batches: Mapping[str, Batch],
-        plan: Plan,
-        stopped: Collection[str],
-        limits: model.Settings,
-    ) -> Scripted:
-        """One bucket. tables: what scripts carry; batches: all occurrences of the bucket by event
-        type; stopped: the scripts and rules that do not run.
-
-        Raises `FloodError` as the detector does, `RuleLimitError` where a rule that a script takes
-        reaches a limit, and `EngineError('script-fault')` for a fault under `on_error: stop`.
-        """
-        most = limits.timers_per_bucket_max
-        span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
-        flow = self._pipeline.step(tables, batches, span)
-        rejected: list[Rejected] = []
-        for name, parts in flow.emissions.items():
-            for found in parts:
-                stop_at_fault(self._scripts[name], found)
-                rejected += kept_faults(self._scripts[name], found, limits)
-        parked = [
-            runaway(self._scripts[name], flow.emissions[name][-1], reached)
-            for name, reached in flow.parked.items()
-        ]
-        return Scripted(
-            flow.shown, flow.tables, frozenset(flow.changed), parked, rejected, flow.passed_over
-        )
 
 
 def stop_at_fault(script: model.Script, found: Emissions) -> None:
@@ -263,12 +216,6 @@ def kept_faults(script: model.Script, found: Emissions, limits: model.Settings) 
         reason = f"{count - most:,} more faults (setting script_errors_kept_max)"
         rows.append(Rejected(script.name, source, reason, {}))
     return rows
-
-
-def runaway(script: model.Script, found: Emissions, reached: int) -> Parked:
-    """Parks a script whose last emission says that a transition has run away."""
-    fault = found.values[ERROR_NAME][-1].as_py()
-    return Parked(script.name, fault["message"], "mend the script, or raise the limit", reached)
 
 
 def _faults(found: Emissions, most: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:

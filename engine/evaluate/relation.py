@@ -6,34 +6,16 @@ The parameters that an event type does not have are null.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.parameters import INSTANT, SAMPLE
 from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.evaluate.shape import Shape
-
-
-def gather(
-    detections: Detections,
-    values: Callable[[str, Batch], npt.NDArray[Any]],
-    like: npt.NDArray[Any],
-) -> npt.NDArray[Any]:
-    """Fill `like` with a value for each entry of the detections. `values(event, batch)` gives the
-    values of all occurrences in a batch."""
-    for code in np.unique(detections.event_code):
-        entries = np.flatnonzero(detections.event_code == code)
-        event = detections.events[code]
-        found = values(event, detections.batches[event])
-        like[entries] = found[detections.event_row[entries]]
-    return like
-
 
 _OF_TICKS = {SAMPLE: SAMPLE}
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection
@@ -62,7 +44,7 @@ def parameter_relation(
     """
     d, rows = detections, _rows(detections)
     firing = pa.array(rows.firing)
-    occurred = gather(d, lambda _, batch: batch.time, np.empty(len(d.event_row), np.int64))
+    occurred = d.gathered(lambda _, batch: batch.time, np.empty(len(d.event_row), np.int64))
     called = pa.array([d.batches[event].event for event in d.events], pa.string())
     columns: dict[str, pa.Array | pa.ChunkedArray] = {
         "firing_id": ids.take(firing),

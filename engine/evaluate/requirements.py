@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 
 import pyarrow as pa
 
@@ -47,21 +48,20 @@ _MISFIT, _UNRESOLVED = "sql-analysis", "UNRESOLVED_COLUMN"
 class PreparedRule:
     """A rule, the shape of its `event`, and the readings of its texts.
 
-    `wanted`: the schema of the relation at run time, with the parameters that `if`, `do` and `per`
-    read, and the tables' keys. `id_columns`: by event type, the parameters that occurrence ids are
-    made of (G6). `statements`: its actions in order, then those of `otherwise`. `samples`: the
-    queries that its ticks sample. `levels`: the two conditions of its hysteresis. `silent`: the
-    keys for which it is disabled.
+    `conditions`: by what is asked (`if`; `fire` and `rearm` of its hysteresis), the text and its
+    reading. `statements`: its actions in order, then those of `otherwise`. `wanted`: the schema of
+    the relation at run time, with the parameters that `if`, `do` and `per` read, and the tables'
+    keys. `id_columns`: by event type, the parameters that occurrence ids are made of (G6).
+    `samples`: the queries that its ticks sample. `silent`: the keys for which it is disabled.
     """
 
     rule: Rule
     shape: Shape
-    condition: Reading | None
+    conditions: Mapping[str, tuple[Condition, Reading]]
     statements: tuple[Statement, ...]
     wanted: pa.Schema
     id_columns: Mapping[str, tuple[str, ...]]
     samples: tuple[Sample, ...] = ()
-    levels: tuple[Reading, ...] = ()
     silent: pa.Table = field(default_factory=lambda: pa.table({}))
 
 
@@ -140,17 +140,20 @@ def _prepare_rule(
     samples = []
     for text, place in dict.fromkeys(sample_texts(rulebook, rule)):
         try:
-            reading, kind = analyst.sample(text, place)
-            samples.append(Sample(text, kind, reading.tables))
+            sample, kind = analyst.sample(text, place)
+            samples.append(Sample(text, kind, sample.tables))
         except InputError as error:
             problems += error.problems
     if problems:
         raise InputError(problems)
     shape = shape_of(rulebook, rule, tables, [sample.kind for sample in samples])
-    *levels, condition = (
-        _asked(rule, asked, shape, analyst, problems, proven=proven)
-        for asked in (*_levels(rule), rule.condition)
-    )
+    read_text = partial(_read_text, problems=problems, proven=proven)
+    conditions = {}
+    for asks, condition in _conditions(rule).items():
+        asking = replace(rule, condition=condition)
+        ask = partial(analyst.condition, asking, shape.schema, shape.per_firing)
+        if (reading := read_text(ask)) is not None:
+            conditions[asks] = condition, reading
     repeats = _repeats(rule, shape, problems)
     readings: list[Reading] = []
     statements: list[Statement] = []
@@ -160,13 +163,9 @@ def _prepare_rule(
             continue
         raised = rulebook.events[action.event] if isinstance(action, SignalAction) else None
         types = raised.fields if isinstance(raised, SignalEvent) else {}
-        try:
-            reading = _read(rule, action, shape, analyst, types, resolve=True)
-        except InputError as error:
-            problems += error.problems
-            if not (proven and _does_not_fit(error)):
-                continue
-            reading = _read(rule, action, shape, analyst, types, resolve=False)
+        reading = read_text(partial(_read, rule, action, shape, analyst, types))
+        if reading is None:
+            continue
         if isinstance(action, Sql):
             reads = reading.tables & rulebook.tables.keys()
             statements.append(
@@ -186,8 +185,8 @@ def _prepare_rule(
         raise InputError(problems)
     for problem in problems:
         log.warning("a text that fitted no longer does: %s", problem)
-    looked = (condition, *levels, *readings, Reading(repeats))
-    read = frozenset[str]().union(*(r.columns for r in looked if r is not None))
+    readings += [reading for _, reading in conditions.values()]
+    read = repeats.union(*(reading.columns for reading in readings))
     ids = {event: _id_columns(shape, rule.pattern, event, read) for event in shape.columns}
     held = {
         shape.columns[event].get(name, name)
@@ -195,12 +194,11 @@ def _prepare_rule(
         for name in (*names, *_key_parameters(rulebook, shape, event))
     }
     wanted = shape.narrowed({*held, SAMPLE})
-    if any(reading.transitions for reading in (condition, *readings) if reading is not None):
+    if any(reading.transitions for reading in readings):
         wanted = wanted.with_metadata(shape.schema.metadata)
-    found = tuple(level for level in levels if level is not None)
     silent = silent_keys(rule, shape.key)
     return PreparedRule(
-        rule, shape, condition, tuple(statements), wanted, ids, tuple(samples), found, silent
+        rule, shape, conditions, tuple(statements), wanted, ids, tuple(samples), silent
     )
 
 
@@ -216,32 +214,23 @@ def _without_row(pattern: Pattern, problem: Problem) -> Problem:
     return replace(problem, hint=hint)
 
 
-def _levels(rule: Rule) -> tuple[Condition, ...]:
-    """The conditions of a rule's hysteresis."""
+def _conditions(rule: Rule) -> Mapping[str, Condition]:
     levels = rule.levels
-    return () if levels is None else (levels.fire, levels.rearm)
+    asked = {"fire": levels.fire, "rearm": levels.rearm} if levels else {}
+    return asked if rule.condition is None else {"if": rule.condition, **asked}
 
 
-def _asked(
-    rule: Rule,
-    condition: Condition | None,
-    shape: Shape,
-    analyst: Analyst,
-    problems: list[Problem],
-    *,
-    proven: bool,
+def _read_text(
+    read: Callable[..., Reading], *, problems: list[Problem], proven: bool
 ) -> Reading | None:
-    """The reading of a condition over a rule's firings. What is wrong is added to `problems`."""
-    if condition is None:
-        return None
-    asking = replace(rule, condition=condition)
+    """The reading of a text. What is wrong is added to `problems`. A text that is allowed, but does
+    not fit the tables as they are, has a reading only if it is `proven`."""
     try:
-        return analyst.condition(asking, shape.schema, shape.per_firing)
+        return read(resolve=True)
     except InputError as error:
         problems += error.problems
-        if not (proven and _does_not_fit(error)):
-            return None
-        return analyst.condition(asking, shape.schema, shape.per_firing, resolve=False)
+        allowed = all(problem.code == _MISFIT for problem in error.problems)
+        return read(resolve=False) if proven and allowed else None
 
 
 def _repeats(rule: Rule, shape: Shape, problems: list[Problem]) -> frozenset[str]:
@@ -272,11 +261,6 @@ def _read(
     if not resolve:
         return Reading(frozenset(shape.schema.names))
     return analyst.fields(rule, action, shape.schema, shape.per_firing, types)
-
-
-def _does_not_fit(error: InputError) -> bool:
-    """Whether a text is allowed, but does not fit the tables as they are."""
-    return all(problem.code == _MISFIT for problem in error.problems)
 
 
 def parameter_names(rule: Rule) -> tuple[str, ...]:

@@ -14,13 +14,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.columns.ids import as_binary, as_hex, column_set, firing_ids, instant_ids
+from tidegate.engine.core.columns.ids import as_binary, as_hex, constituent_ids, firing_ids
 from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.core.ports import Conditions
 from tidegate.engine.core.text.logs import ASKING, begin
 from tidegate.engine.core.values import (
     Answers,
-    Batch,
     Detections,
     Failure,
     Firings,
@@ -29,16 +28,13 @@ from tidegate.engine.core.values import (
     Question,
     QuestionKey,
     Reading,
-    UInt64,
     Unasked,
 )
 from tidegate.engine.evaluate.disabled_keys import without_silent
-from tidegate.engine.evaluate.relation import gather, parameter_relation
+from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
-from tidegate.engine.evaluate.samples import AsOf, Sampler
+from tidegate.engine.evaluate.samples import ATTEMPTS, AsOf, Sampler
 from tidegate.rules.model import Condition, Coupling, Rule
-
-ATTEMPTS = 3
 
 
 @dataclass(frozen=True, slots=True)
@@ -181,19 +177,14 @@ def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Questio
 
 def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
     """The questions of a rule over its relation: its condition, and the two of its hysteresis."""
-    rule, found = prepared.rule, []
-    if rule.condition is not None and prepared.condition is not None:
-        found.append(_question(prepared, rule.condition, prepared.condition, relation))
-    if prepared.levels and rule.damping is not None and rule.damping.hysteresis is not None:
-        levels = rule.damping.hysteresis
-        asked = (("fire", levels.fire), ("rearm", levels.rearm))
-        for (name, condition), reading in zip(asked, prepared.levels, strict=True):
-            found.append(replace(_question(prepared, condition, reading, relation), asks=name))
-    return found
+    return [
+        _question(prepared, asks, condition, reading, relation)
+        for asks, (condition, reading) in prepared.conditions.items()
+    ]
 
 
 def _question(
-    prepared: PreparedRule, condition: Condition, reading: Reading, relation: pa.Table
+    prepared: PreparedRule, asks: str, condition: Condition, reading: Reading, relation: pa.Table
 ) -> Question:
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
     read = {"firing_id", *reading.columns}
@@ -205,7 +196,13 @@ def _question(
         ]
     )
     return Question(
-        prepared.rule.name, condition, group, reading.tables, seen, transitions=reading.transitions
+        prepared.rule.name,
+        condition,
+        group,
+        reading.tables,
+        seen,
+        transitions=reading.transitions,
+        asks=asks,
     )
 
 
@@ -220,7 +217,7 @@ def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
 def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) -> Firings:
     """The firings of one rule's detections. Their condition is `none` until it is asked."""
     d = detections
-    occurrences = _occurrence_ids(prepared, d)
+    occurrences = constituent_ids(d, prepared.id_columns)
     ids = firing_ids(rulebook, d.rule, d.keys, d.start, d.end, d.offsets, occurrences)
     key = prepared.shape.key
     table = pa.table(
@@ -229,7 +226,7 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
             *(d.keys[field.name].cast(field.type, safe=False) for field in key),  # exact in the id
             pa.array(d.start).cast(INSTANT),
             pa.array(d.end).cast(INSTANT),
-            pa.array(_depths(d)),
+            pa.array(1 + d.depths),
             pa.repeat(pa.scalar("none"), len(d)),
             pa.array(np.diff(d.offsets).astype(np.int32)),
         ],
@@ -245,26 +242,3 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
     )
     relation = parameter_relation(prepared.shape, d, as_hex(ids), prepared.wanted)
     return Firings(d.rule, table, relation)
-
-
-def _occurrence_ids(prepared: PreparedRule, d: Detections) -> UInt64:
-    digests = {event: column_set(prepared.id_columns.get(event, ())) for event in set(d.events)}
-
-    def ids_of(event: str, batch: Batch) -> UInt64:
-        if not batch.ids:  # a clock's, or ticks
-            return instant_ids(batch.event, batch.time)
-        return batch.ids_by(digests[event])
-
-    ids: UInt64 = gather(d, ids_of, np.empty((len(d.event_row), 2), np.uint64))
-    return ids
-
-
-def _depths(d: Detections) -> np.ndarray[tuple[int], np.dtype[np.int32]]:
-    """The depth of each detection: 1 + the largest depth among its constituents."""
-    depths = np.ones(len(d), np.int32)
-    if any(batch.depth is not None for batch in d.batches.values()):
-        zeros = np.zeros(len(d.event_row) + 1, np.int32)  # one more, for the last empty segment
-        gather(d, lambda _, b: np.zeros(len(b)) if b.depth is None else b.depth, zeros[:-1])
-        filled = np.diff(d.offsets) > 0
-        depths[filled] += np.maximum.reduceat(zeros, d.offsets[:-1])[filled]
-    return depths

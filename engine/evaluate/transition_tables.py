@@ -65,20 +65,12 @@ def _columns(
 ) -> list[tuple[str, str]]:
     """The table's columns that all event types have in the same column of the relation; with that
     column."""
-    found = []
+    found, by_event = [], list[dict[str | None, str]]()
+    for event in events:
+        items = [*places[event.name].items()][::-1]  # of several parameters the first counts
+        by_event.append({event.columns.get(p) if event.columns else p: c for p, c in items})
     for name in schema.names:
-        at = {
-            next(
-                (
-                    column
-                    for parameter, column in places[event.name].items()
-                    if (event.columns.get(parameter) if event.columns else parameter) == name
-                ),
-                None,
-            )
-            for event in events
-        }
-        (one, *more) = at
+        one, *more = {columns.get(name) for columns in by_event}
         if one is not None and not more:
             found.append((name, one))
     return found

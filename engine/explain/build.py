@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.graph import Nodes
-from tidegate.engine.explain.model import Damps, Explained, Rule, Stores, Warned
-from tidegate.engine.explain.phrases import length
+from tidegate.engine.explain.model import Damps, Explained, Rule, Warned
 from tidegate.engine.explain.scripts import Scripts
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.durations import format_duration
+from tidegate.rules.expressions.durations import format_duration, length
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written
@@ -87,13 +87,11 @@ def _rule(
     bounds: Mapping[Context, Bound],
     triggers: Triggers,
 ) -> Rule:
-    others = [context for context in Context if context is not rule.pattern.context]
-    found = {
-        rule.pattern.context: bounds[own_context(rule.pattern)],
-        **{c: bounds[c] for c in others},
-    }
-    apart = graph.tells_keys_apart(rule.name)
-    stores = {str(c): _stores(bound, forgets=not apart) for c, bound in found.items()}
+    own = rule.pattern.context
+    stores = {own: bounds[own_context(rule.pattern)]}
+    stores |= {context: bounds[context] for context in Context if context is not own}
+    if graph.tells_keys_apart(rule.name):
+        stores = {context: replace(b, forgets_micros=None) for context, b in stores.items()}
     return Rule(
         rule.name,
         format_expression(rule.pattern.on),
@@ -103,21 +101,10 @@ def _rule(
         rule.enabled,
         graph.roots[rule.name],
         rule.name in graph.searched,
-        stores,
+        {str(context): found for context, found in stores.items()},
         tuple(dict.fromkeys(_timers(rule.pattern.on, book))),
         tuple(sorted(triggers.written[rule.name])),
         tuple(damps(rule, book)),
-    )
-
-
-def _stores(found: Bound, *, forgets: bool) -> Stores:
-    return Stores(
-        found.instances_max,
-        found.occurrences_max,
-        found.span_micros,
-        found.forgets_micros if forgets else None,
-        found.why,
-        found.advice,
     )
 
 

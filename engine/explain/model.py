@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.analysis.triggers import Trigger
 
 
@@ -44,18 +45,6 @@ class Node:
 
 
 @dataclass(frozen=True, slots=True)
-class Stores:
-    """What a rule stores in one context, see `rules.algebra.bound.Bound`."""
-
-    instances_max: int | None
-    occurrences_max: int | None
-    span_micros: int | None
-    forgets_micros: int | None
-    why: str
-    advice: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
 class Damps:
     """One damping of a rule. said: it in words. instants_max: so many instants are remembered per
     key; None: the bound is for all keys together. forgets_micros: for so long; None: until
@@ -71,9 +60,9 @@ class Damps:
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. normalised: the expression that the detector runs. root: id of the node that
-    detects it. searched: whether one of its nodes is. stores: by context, its own first. timers:
-    what makes it act without an event. writes: the tables that its actions write. damping: what
-    drops firings."""
+    detects it. searched: whether one of its nodes is. stores: what it stores, by context, its own
+    first. timers: what makes it act without an event. writes: the tables that its actions write.
+    damping: what drops firings."""
 
     name: str
     expression: str
@@ -83,7 +72,7 @@ class Rule:
     enabled: bool
     root: str
     searched: bool
-    stores: Mapping[str, Stores]
+    stores: Mapping[str, Bound]
     timers: tuple[str, ...]
     writes: tuple[str, ...]
     damping: tuple[Damps, ...]

@@ -6,12 +6,12 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.detect.scripts.exploration import OTHER
 from tidegate.engine.detect.scripts.paths import Symbol
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
-from tidegate.engine.explain.model import Node, Stores
+from tidegate.engine.explain.model import Node
+from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
-from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.expressions.durations import length
 
 
 def marker_text(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
@@ -72,12 +72,7 @@ def position(place: Place) -> str:
     return f"{place.line}:{place.column}"
 
 
-def length(micros: int) -> str:
-    """A length of time: `5 min`."""
-    return format_duration(Duration(0, micros))
-
-
-def kept(stores: Node | Stores) -> str:
+def kept(stores: Node | Bound) -> str:
     """How much is stored per key: `3 instances, 5 occurrences`. For a node it also says for how
     long: the same expression within another time is another node."""
     if stores.instances_max == 0:

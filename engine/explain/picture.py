@@ -106,9 +106,7 @@ def _shape(box: Box) -> str:
 
 def _escaped(text: str) -> str:
     """A text with Mermaid's codes for special characters: `<` is `#60;`."""
-    for character, code in (("#", "35"), ("&", "38"), ('"', "34"), ("<", "60"), (">", "62")):
-        text = text.replace(character, f"\0{code};")
-    return text.replace("\0", "#")
+    return text.translate({ord(character): f"#{ord(character)};" for character in '#&"<>'})
 
 
 def script_pictures(explained: Explained) -> Iterator[Picture]:

@@ -3,6 +3,7 @@ its variables."""
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Iterable, Iterator
 
 from tidegate.engine.detect.scripts.exploration import Explored
@@ -14,27 +15,24 @@ from tidegate.rules.eventscript.regexes import walk
 from tidegate.rules.eventscript.tree import nodes
 from tidegate.rules.eventscript.types import Array, Basic, Type
 
+_CALCULATED = {"+": operator.add, "-": operator.sub, "*": operator.mul}
 Sizes = dict[str, int | None]
 """The bytes of each variable; None: only the limit of the whole instance bounds them."""
 
 
-def unbounded(program: tree.Program, sizes: Sizes) -> tuple[str, ...]:
-    """Why a transition may take any time, in the order of the text; empty if its time is bounded.
+def unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
+    """Why a transition may take any time, in the order of the text; nothing if its time is bounded.
     `sizes`: from `bytes_of`."""
-    return tuple(dict.fromkeys(_unbounded(program, sizes)))
-
-
-def _unbounded(program: tree.Program, sizes: Sizes) -> Iterator[str]:
     for node in nodes(program.regex):
         at = position(node.place)
         match node:
             case tree.While():
                 yield f"while at {at}"
-            case tree.Count(low=low, high=high) if not _constants(low, high):
+            case tree.Count(low=low, high=high) if None in (_value(low), _value(high)):
                 yield f"the count of the for at {at} is not constant"
             case tree.Each(array=array) if not _known(array, sizes):
                 yield f"the for at {at} goes over an array of any length"
-            case tree.New(count=count) if not _constants(count):
+            case tree.New(count=count) if _value(count) is None:
                 yield f"the array made at {at} has no constant length"
             case tree.Call(function=name) if name in program.functions:
                 yield f"{name} at {at} is Python, and takes its own time"
@@ -62,7 +60,8 @@ def _cost(node: tree.Statement, sizes: Sizes) -> int:
         case tree.If(then=then, other=other):
             return 1 + max(_cost(then, sizes), _cost(other, sizes) if other else 0)
         case tree.Count(low=low, high=high, body=body):
-            return 1 + max(0, _value(high) - _value(low) + 1) * _cost(body, sizes)
+            times = (_value(high) or 0) - (_value(low) or 0) + 1
+            return 1 + max(0, times) * _cost(body, sizes)
         case tree.Each(array=array, body=body):
             return 1 + _length(array, sizes) * _cost(body, sizes)
     return 1
@@ -117,32 +116,18 @@ def _known(array: tree.Expression, sizes: Sizes) -> bool:
     """Whether an array has a constant length."""
     if isinstance(array, tree.Variable):
         return sizes.get(array.name) is not None
-    return isinstance(array, tree.New) and _constants(array.count)
+    return isinstance(array, tree.New) and _value(array.count) is not None
 
 
-def _constants(*values: tree.Expression) -> bool:
-    return all(_is_constant(each) for each in values)
-
-
-def _is_constant(value: tree.Expression) -> bool:
+def _value(value: tree.Expression) -> int | None:
+    """The value of a constant expression; None for another."""
     match value:
-        case tree.Literal():
-            return value.type == Basic.LONG
-        case tree.Unary(op="-", operand=operand):
-            return _is_constant(operand)
-        case tree.Binary(op="+" | "-" | "*", left=left, right=right):
-            return _is_constant(left) and _is_constant(right)
-    return False
-
-
-def _value(value: tree.Expression) -> int:
-    """The value of a constant expression."""
-    match value:
-        case tree.Literal(value=number):
+        case tree.Literal(type=Basic.LONG, value=number):
             return int(number)
-        case tree.Unary(operand=operand):
-            return -_value(operand)
-        case tree.Binary(op=op, left=left, right=right):
+        case tree.Unary(op="-", operand=operand):
+            inner = _value(operand)
+            return None if inner is None else -inner
+        case tree.Binary(op=op, left=left, right=right) if op in _CALCULATED:
             one, two = _value(left), _value(right)
-            return one + two if op == "+" else one - two if op == "-" else one * two
-    raise TypeError(value)
+            return None if one is None or two is None else _CALCULATED[op](one, two)
+    return None

@@ -42,7 +42,7 @@ class Scripts:
         found = [*doubts(book, script, explored), *([] if refused is None else [refused])]
         self.warnings += by_place(found)
         sizes = bytes_of(program)
-        why = unbounded(program, sizes)
+        why = tuple(dict.fromkeys(unbounded(program, sizes)))
         machine, said = _machine(script, explored)
         shown = _table(script, explored)
         self.scripts.append(
@@ -93,11 +93,11 @@ class Scripts:
     def _outputs(self, script: Script) -> Iterator[model.ScriptOutput]:
         kinds = {**dict.fromkeys(script.outputs, "error"), **script.program.outputs}
         for name, event in script.outputs.items():
-            yield model.ScriptOutput(name, str(kinds[name]), event, tuple(self._takers(event)))
-
-    def _takers(self, event: str) -> Iterator[str]:
-        for of in users_of(event, self._book):
-            yield f"{'script' if isinstance(of, Script) else 'rule'} {of.name}"
+            takers = (
+                f"{'script' if isinstance(of, Script) else 'rule'} {of.name}"
+                for of in users_of(event, self._book)
+            )
+            yield model.ScriptOutput(name, str(kinds[name]), event, tuple(takers))
 
 
 def _bytes(sizes: Sizes, most: int) -> tuple[int, str]:

@@ -191,8 +191,11 @@ def layers(picture: Picture) -> Layers:
             after.setdefault(source, []).append(target)
     for sweep in range(_SWEEPS):
         forward = sweep % 2 == 0
+        neighbours = before if forward else after
         for column in columns if forward else reversed(columns):
-            _sort(column, before if forward else after, _places(columns))
+            places = _places(columns)
+            near = {id_: [places[n] for n in neighbours.get(id_, [id_])] for id_ in column}
+            column.sort(key=lambda id_: sum(near[id_]) / len(near[id_]))
     return Layers(tuple(map(tuple, columns)), routes)
 
 
@@ -239,13 +242,3 @@ def _places(columns: Sequence[Sequence[str]]) -> dict[str, float]:
     return {
         id_: (place + 0.5) / len(column) for column in columns for place, id_ in enumerate(column)
     }
-
-
-def _sort(
-    column: list[str], neighbours: Mapping[str, list[str]], places: Mapping[str, float]
-) -> None:
-    def wanted(id_: str) -> float:
-        near = [places[other] for other in neighbours.get(id_, ())]
-        return sum(near) / len(near) if near else places[id_]
-
-    column.sort(key=wanted)

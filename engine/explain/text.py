@@ -7,9 +7,11 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engine.core.text.layout import columns, counted
-from tidegate.engine.explain.model import Explained, Node, Rule, Script, ScriptInput, Stores, Warned
-from tidegate.engine.explain.phrases import kept, length
+from tidegate.engine.explain.model import Explained, Node, Rule, Script, ScriptInput, Warned
+from tidegate.engine.explain.phrases import kept
+from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.analysis.triggers import Trigger
+from tidegate.rules.expressions.durations import length
 
 _FOLDED = {5: 26, 3: 12, 4: 14, 2: 12, 1: 12}
 """Columns of the graph's table, in the order in which they are folded -> their least width."""
@@ -59,7 +61,7 @@ def _rule(rule: Rule) -> Iterator[str]:
         yield f"    {context:<12}  {_stores(stores)}"
 
 
-def _stores(stores: Stores) -> str:
+def _stores(stores: Bound) -> str:
     said = kept(stores)
     if stores.instances_max is None and stores.span_micros is None:
         return said

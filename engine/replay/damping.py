@@ -13,7 +13,6 @@ from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import MEMORY, kind_names
 from tidegate.engine.core.values import Batch, Detections, UInt64
 from tidegate.engine.evaluate.damping.judge import Candidates, judge
-from tidegate.engine.evaluate.relation import gather
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
 FORGOTTEN_FROM = 10_000
@@ -81,5 +80,5 @@ def _repeats(found: Detections, keys: UInt64, dedupe: Dedupe) -> UInt64:
         table = batch.table.select(there).take(pa.array(batch.row))
         return row_hash(table) if there else np.zeros((len(batch), 2), np.uint64)
 
-    rows = gather(found, hashes, np.zeros((len(found.event_row), 2), np.uint64))
+    rows = found.gathered(hashes, np.zeros((len(found.event_row), 2), np.uint64))
     return repeat_ids(keys, by, rows, found.offsets)

@@ -17,9 +17,8 @@ from tidegate.engine.replay.json_values import ENCODED, LINE, decode
 from tidegate.rules.model import Rulebook, SignalEvent
 
 _AT_ONCE = 20_000
-_NONE: Mapping[str, pa.StringArray] = {}
 """Detections whose text is made at once."""
-
+_NONE: Mapping[str, pa.StringArray] = {}
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 _HEAD = r'^\{"event": ?"[^"]*", ?"time": ?(?:"[^"]*"|[-+.\deE]+)'
 _VALUE = r'(?:"(?:[^"\\: ]|[^"\\:][^"\\]*[^"\\ ])?"|[-+.\deE]+|null|true|false)'
@@ -64,15 +63,14 @@ class Printer:
         for begin in range(0, len(order), _AT_ONCE):
             mine = owner[begin : begin + _AT_ONCE]
             parts = []
-            for number in range(len(ends)):
-                last = first[number] + int(np.count_nonzero(mine == number))
-                if last > first[number] and number < len(emitted):
-                    parts.append(emitted[number][1].slice(first[number], last - first[number]))
-                elif last > first[number]:
+            for number, count in zip(*np.unique(mine, return_counts=True), strict=True):
+                begun, first[number] = first[number], first[number] + int(count)
+                if number < len(emitted):
+                    parts.append(emitted[number][1].slice(begun, int(count)))
+                else:
                     detections = rules[number - len(emitted)]
                     dropped = damped.get(detections.rule)
-                    parts.append(self._lines(detections, first[number], last, dropped))
-                first[number] = last
+                    parts.append(self._lines(detections, begun, first[number], dropped))
             place = np.empty(len(mine), dtype=np.int64)
             place[np.argsort(mine, kind="stable")] = np.arange(len(mine))
             texts = pa.concat_arrays(parts)
@@ -100,7 +98,7 @@ class Printer:
         )
         return _joined(
             b'{"rule":' + json.dumps(found.rule, ensure_ascii=False).encode() + b',"key":',
-            key_texts(found.keys.slice(first, last - first)),
+            key_texts(found.keys.slice(first, last - first), last - first),
             b',"start":',
             times.printed(found.start[first:last], iso=self._iso),
             b',"end":',
@@ -152,10 +150,10 @@ def _marks(damped: pa.StringArray) -> pa.Array:
     return pc.fill_null(said, "]")
 
 
-def key_texts(keys: pa.Table) -> pa.Array | bytes:
-    """The JSON text of each row of keys."""
+def key_texts(keys: pa.Table, count: int) -> pa.Array:
+    """The JSON text of each of `count` rows of keys."""
     if not keys.num_columns:
-        return b"{}"
+        return pa.repeat(pa.scalar(b"{}", _BYTES), count)
     parts: list[pa.Array | bytes] = []
     for name, column in zip(keys.column_names, keys.columns, strict=True):
         parts += [b"," if parts else b"{", json.dumps(name).encode() + b":"]

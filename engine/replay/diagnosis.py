@@ -10,7 +10,7 @@ from tidegate.engine.core.clocks import clock_batches, name_of
 from tidegate.engine.core.event_names import with_edges
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
-from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.replay import times
 from tidegate.engine.replay.line_types import declared_signals
 from tidegate.engine.replay.lines import looks_like
 from tidegate.engine.replay.trace import Trace
@@ -92,8 +92,8 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     if seen.later == seen.lines:
         yield "all of them are later than --until"
         return
-    if unit := "" if trace.iso else looks_like((trace.last or 0) / _SECOND):
-        yield f"the times look like {unit}: a number is seconds since the epoch"
+    if said := _in_another_unit(trace):
+        yield said
     rules = [rule for rule in book.rules.values() if rule.enabled]
     scripts = [script for script in book.scripts.values() if script.enabled]
     if not rules and not scripts:
@@ -102,7 +102,8 @@ def _reasons(book: Rulebook, trace: Trace, until: int | None) -> Iterator[str]:
     needed = dict.fromkeys(name for rule in rules for name in _needed(rule.pattern.on))
     taken = [uses_of(script, ()) for script in scripts]
     needed |= dict.fromkeys(name for names in taken if len(names) == 1 for name in names)
-    absent = [n for n in needed if _on_lines(book, n) and not seen.of[n]]
+    by_itself = {n for n, e in book.events.items() if isinstance(e, ClockEvent | ScriptEvent)}
+    absent = [n for n in needed if not (n in by_itself or n in book.rules or seen.of[n])]
     if absent:
         yield f"no line is {' or '.join(absent)}"
     yield from _clocks(book, [rule.pattern.on for rule in rules], trace, until)
@@ -118,9 +119,7 @@ def _clocks(
     names = dict.fromkeys(name for one in expressions for name in _clock_names(book, one))
     reached = clock_batches(book, trace.first, end) if names else {}
     if missed := [name for name in names if name not in reached]:
-        upto = (
-            f"{micros_text(end)}Z" if trace.iso else f"{end / _SECOND:.6f}".rstrip("0").rstrip(".")
-        )
+        upto = times.printed_one(end, iso=trace.iso).strip('"')
         remedy = "--until TIME lets time go on" if until is None else "give a later --until"
         yield f"the clock never reached {' or '.join(missed)} (time ends at {upto}): {remedy}"
     elif until is not None and any(
@@ -134,29 +133,22 @@ def check_calendar(book: Rulebook, trace: Trace, file: str) -> None:
     rules = [rule for rule in book.rules.values() if rule.enabled]
     timed = any(True for rule in rules for _ in _clock_names(book, rule.pattern.on))
     if timed and trace.last is not None and trace.last > _CALENDAR_END:
-        unit = "" if trace.iso else looks_like(trace.last / _SECOND)
-        hint = f"the times look like {unit}: a number is seconds since the epoch" if unit else ""
         message = "the trace goes beyond the year 9999, where there are no clock events"
+        hint = _in_another_unit(trace)
         raise InputError([Problem("time", message, word_place(file), hint)])
+
+
+def _in_another_unit(trace: Trace) -> str:
+    unit = "" if trace.iso else looks_like((trace.last or 0) / _SECOND)
+    return f"the times look like {unit}: a number is seconds since the epoch" if unit else ""
 
 
 def _clock_names(book: Rulebook, expression: x.Expression) -> Iterator[str]:
     for node in expression.walk():
         if isinstance(node, x.Clock | x.Cron):
             yield name_of(node)
-        elif isinstance(node, x.Name) and _happens(book, node.name):
+        elif isinstance(node, x.Name) and isinstance(book.events.get(node.name), ClockEvent):
             yield node.name
-
-
-def _on_lines(book: Rulebook, name: str) -> bool:
-    """Whether occurrences of the name are lines of a trace."""
-    return name not in book.rules and not isinstance(
-        book.events.get(name), ClockEvent | ScriptEvent
-    )
-
-
-def _happens(book: Rulebook, name: str) -> bool:
-    return isinstance(book.events.get(name), ClockEvent)
 
 
 def _needed(node: x.Expression) -> Iterator[str]:

@@ -11,23 +11,23 @@ from typing import Any
 LEVELS_MAX = 200  # of arrays and objects in each other, the line itself being one
 
 _KEY = re.compile(rb'"\s*:')
-_MARKS = re.compile(rb'"(?:[^"\\]|\\.)*"|[\[{]|[\]}]')
 
 
-class NotStrictError(ValueError):
+class LineError(ValueError):
     """What is wrong with a line, and the remedy."""
 
-    def __init__(self, message: str, hint: str) -> None:
+    def __init__(self, code: str, message: str, hint: str = "") -> None:
         super().__init__(message)
+        self.code = code
         self.hint = hint
 
 
 def check(lines: Sequence[bytes], fields: Sequence[dict[str, Any]]) -> None:
-    """Checks lines that were read as `fields`. Raises NotStrictError for the first wrong one."""
+    """Checks lines that were read as `fields`. Raises LineError for the first wrong one."""
     whole = b"\n".join(lines)
     if whole.count(b"{") + whole.count(b"[") > LEVELS_MAX + len(lines) - 1:
-        for line in lines:
-            _check_levels(line)
+        for line, each in zip(lines, fields, strict=True):
+            _check_levels(line, each)
     flat = sum(map(len, fields))
     if whole.count(b":") == flat:  # no line has more keys than names
         return
@@ -50,15 +50,16 @@ def _names(value: Any) -> int:
     return sum(_names(inner) for inner in value if type(inner) is dict or type(inner) is list)
 
 
-def _check_levels(line: bytes) -> None:
-    if line.count(b"{") + line.count(b"[") <= LEVELS_MAX:
-        return
-    levels = 0
-    for mark in _MARKS.finditer(line):
-        levels += (mark[0] in b"[{") - (mark[0] in b"]}")
-        if levels > LEVELS_MAX:
-            message = f"nested deeper than {LEVELS_MAX} levels"
-            raise NotStrictError(message, "write what is nested so deep as a text")
+def _check_levels(line: bytes, fields: Any) -> None:
+    if line.count(b"{") + line.count(b"[") > LEVELS_MAX and _is_deeper(fields, LEVELS_MAX):
+        message = f"nested deeper than {LEVELS_MAX} levels"
+        raise LineError("not-strict", message, "write what is nested so deep as a text")
+
+
+def _is_deeper(value: Any, levels: int) -> bool:
+    """Whether a value is nested deeper than that."""
+    inner = value.values() if type(value) is dict else value if type(value) is list else None
+    return inner is not None and (not levels or any(_is_deeper(v, levels - 1) for v in inner))
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -66,6 +67,7 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     for name, value in pairs:
         if name in found:
             message = f"the line has {json.dumps(name)} twice"
-            raise NotStrictError(message, "each name stands once in an object: keep one")
+            hint = "each name stands once in an object: keep one"
+            raise LineError("not-strict", message, hint)
         found[name] = value
     return found

@@ -37,7 +37,7 @@ def column(values: Sequence[Any]) -> pa.Array:
         found = None
     if found is not None and found.type in _PLAIN:
         return found
-    return _encoded(values)
+    return encoded(values)
 
 
 def common(types: Iterable[pa.DataType]) -> pa.DataType:
@@ -52,12 +52,13 @@ def typed(table: pa.Table, types: Mapping[str, pa.DataType]) -> pa.Table:
         values = table.column(name)
         if values.type != type_:
             encoding = type_ == ENCODED
-            values = _encoded(values.to_pylist()) if encoding else values.cast(type_)
+            values = encoded(values.to_pylist()) if encoding else values.cast(type_)
             table = table.set_column(table.column_names.index(name), name, values)
     return table
 
 
-def _encoded(values: Sequence[Any]) -> pa.Array:
+def encoded(values: Iterable[Any]) -> pa.Array:
+    """JSON values as a column of bytes."""
     return pa.array(map(encode, values), ENCODED)
 
 

@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
+from tidegate.engine.replay.json_reader import LineError
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
 from tidegate.engine.replay.line_types import (
     check_types,
@@ -76,9 +77,8 @@ class Lines:
             if isinstance(event, TableEvent) and event.change is Change.TRANSACTION
         ]
         self._keys = sorted(key_fields(book))
-        self._typed = {self._codes[n]: each for n, each in declared_signals(book).items()}
-        self._checked = {code for code, event in self._typed.items() if has_types(event)}
-        self._declared = {self._codes[n]: each for n, each in declared_fields(book).items()}
+        self._typed, self._declared = declared_signals(book), declared_fields(book)
+        self._checked = {self._codes[n]: e for n, e in self._typed.items() if has_types(e)}
         self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -135,9 +135,9 @@ class Lines:
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
         time = self._times(fields, lines)
-        for number in self._checked & set(code.tolist()):
+        for number in self._checked.keys() & set(code.tolist()):
             mine = np.flatnonzero(code == number).tolist()
-            event = self._typed[number]
+            event = self._checked[number]
             check_types(event, [fields[i] for i in mine], [lines[i] for i in mine], self._keys)
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
@@ -165,23 +165,22 @@ class Lines:
                 continue
             operation = str(each.get("operation"))
             if operation in ROWLESS or each.get("changes_rows") is False:
-                name = list(self._codes)[number]
+                name = self.events[number]
                 what = operation if operation in ROWLESS else "such a commit"
                 message = f"{name} is on: transaction, and {what} changes no row"
-                raise _Wrong("not-an-occurrence", message, "declare it on: commit")
+                raise LineError("not-an-occurrence", message, "declare it on: commit")
 
     def _count(self, code: npt.NDArray[np.int32], time: Int64, keys: dict[str, list[Any]]) -> None:
         seen = self.seen
         seen.lines += len(code)
         seen.later += 0 if self._until is None else int((time > self._until).sum())
-        names = list(self._codes)
         for event, count in enumerate(np.bincount(code).tolist()):
-            seen.of[names[event]] += count
+            seen.of[self.events[event]] += count
         for key, values in keys.items():
             if None in values:
                 lacking = code[[value is None for value in values]]
                 for event, count in enumerate(np.bincount(lacking).tolist()):
-                    seen.lacking[names[event], key] += count
+                    seen.lacking[self.events[event], key] += count
 
     def _note_kinds(
         self,
@@ -191,13 +190,12 @@ class Lines:
     ) -> None:
         """Notes one value of each kind. The values of a typed column are of one kind, so the first
         value of each event is enough."""
-        names = list(self._codes)
         firsts = np.unique(code, return_index=True)[1].tolist()
         for key, values in keys.items():
             alike = columns[key].type != ENCODED and not columns[key].null_count
             for place in firsts if alike else range(len(values)):
                 if values[place] is not None:
-                    known = self.seen.kinds.setdefault((names[code[place]], key), {})
+                    known = self.seen.kinds.setdefault((self.events[code[place]], key), {})
                     known.setdefault(kind_of(values[place]), values[place])
 
     def _note_fields(self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]) -> None:
@@ -205,11 +203,11 @@ class Lines:
         forms = {(number, *each) for number, each in zip(code.tolist(), fields, strict=True)}
         for number, *given in sorted(forms - self._forms, key=str):
             names = {*map(str, given)} - {"event", "time"}
-            self._note_form(list(self._codes)[int(number)], names, int(number))
+            self._note_form(self.events[int(number)], names)
         self._forms = forms if len(self._forms) > FORMS_MAX else self._forms | forms
 
-    def _note_form(self, event: str, given: set[str], number: int) -> None:
-        typed, declared = self._typed.get(number), self._declared.get(number, ())
+    def _note_form(self, event: str, given: set[str]) -> None:
+        typed, declared = self._typed.get(event), self._declared.get(event, ())
         extra = sorted(given - typed.fields.keys()) if typed is not None else []
         if len(self.seen.undeclared) < FIELDS_MAX:
             self.seen.undeclared.update((event, name) for name in extra)
@@ -235,47 +233,43 @@ class Lines:
         for type_ in dict.fromkeys(map(type, values)):
             if type_ not in (int, float, str):
                 hint = 'give "time": seconds, or an ISO 8601 text'
-                raise _Wrong("no-time", "the line has no time", hint)
+                raise LineError("no-time", "the line has no time", hint)
             self._time_types = self._time_types or ((str,) if type_ is str else (int, float))
             if type_ not in self._time_types:
                 message = "a trace has either numbers or ISO 8601 times, not both"
-                raise _Wrong("mixed-times", message)
+                raise LineError("mixed-times", message)
         try:
             if self.iso:
                 return times.of_texts(values, self._book.timezone)
             return times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
             if self.iso:
-                raise _Wrong("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
+                raise LineError("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
             unit = looks_like(values[0])
             hint = f"these look like {unit}: a number is seconds since the epoch" if unit else ""
-            raise _Wrong("time", f"{values[0]!r} is no instant: {error}", hint) from error
+            raise LineError("time", f"{values[0]!r} is no instant: {error}", hint) from error
 
     def _wrong_event(self, fields: Any) -> ValueError:
         """What is wrong with the event of a line."""
         if not isinstance(fields, dict):
-            return _Wrong("not-an-object", "a line is one JSON object")
+            return LineError("not-an-object", "a line is one JSON object")
         if "event" not in fields:
             hint = f'give "event": {" or ".join(list(self._codes)[:3])}'
-            return _Wrong("no-event", "the line has no event", hint)
+            return LineError("no-event", "the line has no event", hint)
         event = fields["event"]
         if not isinstance(event, str):
-            return _Wrong("no-event", f"the event of the line is {json.dumps(event)}, not a text")
+            message = f"the event of the line is {json.dumps(event)}, not a text"
+            return LineError("no-event", message)
         if event in self._book.rules:
-            return _Wrong("not-an-occurrence", f"{event} is a rule; a trace holds event types only")
-        if isinstance(self._book.events.get(event), ScriptEvent):
-            return _Wrong("not-an-occurrence", f"{event} is what a script emits")
-        if event in self._book.events:
-            return _Wrong("not-an-occurrence", f"{event} is a clock event; it happens by itself")
-        hint = did_you_mean(event, self._codes)
-        return _Wrong("unknown-event", f"unknown event {event!r}", hint)
-
-
-class _Wrong(ValueError):
-    def __init__(self, code: str, message: str, hint: str = "") -> None:
-        super().__init__(message)
-        self.code = code
-        self.hint = hint
+            why = "is a rule; a trace holds event types only"
+        elif isinstance(self._book.events.get(event), ScriptEvent):
+            why = "is what a script emits"
+        elif event in self._book.events:
+            why = "is a clock event; it happens by itself"
+        else:
+            hint = did_you_mean(event, self._codes)
+            return LineError("unknown-event", f"unknown event {event!r}", hint)
+        return LineError("not-an-occurrence", f"{event} {why}")
 
 
 def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list[Problem]:
@@ -284,19 +278,17 @@ def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list
         return [replace(problem, place=place) for problem in error.problems]
     if isinstance(error, orjson.JSONDecodeError):
         place = replace(place, column=error.colno)
-    if isinstance(error, json_reader.NotStrictError):
-        error = _Wrong("not-strict", str(error), error.hint)
-    elif not isinstance(error, _Wrong):
+    if not isinstance(error, LineError):
         error = _no_json(line, error)
     return [Problem(error.code, str(error), place, error.hint)]
 
 
-def _no_json(line: bytes, error: ValueError) -> _Wrong:
+def _no_json(line: bytes, error: ValueError) -> LineError:
     """What is wrong with a line that is no JSON."""
     try:
         line.decode()
     except UnicodeDecodeError:
-        return _Wrong("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
+        return LineError("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
     said = str(error).split(": line 1 column")[0]
     hint = ""
     if line.startswith(b"[") or line.endswith((b",", b"]")):
@@ -305,7 +297,7 @@ def _no_json(line: bytes, error: ValueError) -> _Wrong:
         hint = "names and texts stand in double quotes"
     elif _NO_NUMBER.search(line):
         hint = 'JSON has no such numbers: write "NaN", "Infinity" or "-Infinity", as texts'
-    return _Wrong("bad-json", f"no JSON: {said}", hint)
+    return LineError("bad-json", f"no JSON: {said}", hint)
 
 
 def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:
@@ -315,7 +307,7 @@ def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) ->
             continue
         if isinstance(number := json.loads(line).get(name), int):
             message = f"{name}: {number} has more than 64 bits, too many for a key"
-            raise _Wrong("big-integer", message, "write it as text, in quotes")
+            raise LineError("big-integer", message, "write it as text, in quotes")
 
 
 def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:

@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.text import json_text
-from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.input_columns import VALUE
-from tidegate.engine.detect.scripts.value_types import LARGEST, SMALLEST, arrow_type, objects
+from tidegate.engine.detect.scripts.value_types import (
+    LARGEST,
+    OBJECTS,
+    SMALLEST,
+    TIMELESS,
+    arrow_type,
+    output_column,
+)
 from tidegate.engine.replay import json_values, times
 from tidegate.engine.replay.json_values import LINE
 from tidegate.rules import model
@@ -22,6 +28,7 @@ from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
+_SHOWN = {**TIMELESS, Basic.OBJECT: OBJECTS}
 _NO_NUMBERS = {"NaN": math.nan, "Infinity": math.inf, "-Infinity": -math.inf}
 
 
@@ -58,7 +65,8 @@ def _column(
     values: Sequence[Any], kind: Type, name: str, field: str, lines: Sequence[bytes], zone: str
 ) -> pa.Array:
     if kind == Basic.OBJECT:
-        return objects([None if value is None else _object(value) for value in values])
+        found = [None if value is None else _object(value) for value in values]
+        return output_column(found, kind)
     found = []
     for value, line in zip(values, lines, strict=True):
         try:
@@ -106,11 +114,13 @@ def _of_json(value: Any, kind: Type, zone: str) -> Any:
 def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
     """Emissions as JSON lines."""
     types = {**script.program.outputs, ERROR_NAME: ERROR_TYPE}
-    values = {n: [_json(v, types[n], iso) for v in _plain(column, types[n])]
-              for n, column in found.values.items()}  # fmt: skip
-    kinds = script.program.key_types
-    keys = [[_json(v, kind, iso) for v in _plain(found.keys.column(n), kind)]
-            for n, kind in enumerate(kinds)]  # fmt: skip
+
+    def shown(column: pa.Array, kind: Type, basic: Mapping[Type, pa.DataType]) -> list[Any]:
+        return [_json(v, kind, iso) for v in column.cast(arrow_type(kind, basic)).to_pylist()]
+
+    values = {n: shown(column, types[n], _SHOWN) for n, column in found.values.items()}
+    kinds = zip(found.keys.columns, script.program.key_types, strict=True)
+    keys = [shown(column, kind, TIMELESS) for column, kind in kinds]
     instants = times.printed(found.time, iso=iso).to_pylist()
     lines = []
     for n, (output, row) in enumerate(zip(found.output.tolist(), found.row.tolist(), strict=True)):
@@ -125,37 +135,6 @@ def lines_of(found: Emissions, script: model.Script, *, iso: bool) -> pa.Array:
         }
         lines.append(orjson.dumps(said) + b"\n")
     return pa.array(lines, pa.large_binary())
-
-
-def rows_of(table: pa.Table) -> list[dict[str, Any]]:
-    """The rows of a table as JSON values; times as ISO 8601."""
-    columns = [_rows(column) for column in table.columns]
-    if not columns:
-        return [{} for _ in range(table.num_rows)]
-    return [dict(zip(table.column_names, row, strict=True)) for row in zip(*columns, strict=True)]
-
-
-def _rows(column: pa.ChunkedArray) -> list[Any]:
-    if pa.types.is_timestamp(column.type):
-        micros = column.cast(pa.int64()).to_pylist()
-        return [None if at is None else micros_text(at) + "Z" for at in micros]
-    return [json_text.value(value, stored=True) for value in column.to_pylist()]
-
-
-def _plain(column: pa.Array | pa.ChunkedArray, kind: Type) -> list[Any]:
-    """Values; times as microseconds, which reach further than Python's dates."""
-    found: list[Any] = column.cast(_without_times(column.type, kind)).to_pylist()
-    return found
-
-
-def _without_times(column: pa.DataType, kind: Type) -> pa.DataType:
-    if isinstance(kind, Array):
-        return pa.list_(_without_times(column.value_type, kind.of))
-    if isinstance(kind, Structure):
-        parts = (column.field(name) for name, _ in kind.fields)
-        return pa.struct([(part.name, _without_times(part.type, of))
-                          for part, (_, of) in zip(parts, kind.fields, strict=True)])  # fmt: skip
-    return pa.int64() if kind == Basic.TIME else column
 
 
 def _json(value: Any, kind: Type, iso: bool) -> Any:

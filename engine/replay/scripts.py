@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any
 
 import numpy as np
 import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.parameters import DETECTED, STARTED
-from tidegate.engine.core.text.times import micros_text
-from tidegate.engine.core.values import Batch, Detections
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import micros_text, python_rows
+from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Flow, Pipeline
 from tidegate.engine.detect.scripts.doubts import check_machines
@@ -62,17 +62,11 @@ class Scripts:
             )
 
 
-def emissions(found: Flow) -> int:
-    """How many emissions there are."""
-    return sum(len(each) for parts in found.emissions.values() for each in parts)
-
-
-def texts(found: Flow, book: model.Rulebook, *, iso: bool) -> list[tuple[Any, pa.Array]]:
+def texts(found: Flow, book: model.Rulebook, *, iso: bool) -> list[tuple[Int64, pa.Array]]:
     """The instants and lines of each script's emissions, by the script's name."""
     return [
-        (each.time, script_values.lines_of(each, book.scripts[name], iso=iso))
-        for name in sorted(found.emissions)
-        for each in found.emissions[name]
+        (each.time, script_values.lines_of(each, book.scripts[each.script], iso=iso))
+        for each in sorted(found.emissions, key=lambda each: each.script)
     ]
 
 
@@ -96,8 +90,7 @@ class _LineTaking(Taking):
 
     def detected(self, found: Detections) -> Batch:
         """As lines: the key, `started_at` and `detected_at`."""
-        keys = key_texts(found.keys)
-        texts = [b"{}"] * len(found) if isinstance(keys, bytes) else keys.to_pylist()
+        texts = key_texts(found.keys, len(found)).to_pylist()
         lines = [
             orjson.dumps(
                 {**orjson.loads(key), STARTED: micros_text(a) + "Z", DETECTED: micros_text(b) + "Z"}
@@ -109,19 +102,14 @@ class _LineTaking(Taking):
 
     def shown(self, emitted: Batch) -> Batch:
         """As lines, with the keys of rules as columns."""
-        rows = script_values.rows_of(emitted.table)
+        rows = [json_text.value(row, stored=True) for row in python_rows(emitted.table)]
         lines = [
             orjson.dumps({"event": emitted.event, "time": t / 1_000_000, **row})
             for t, row in zip(emitted.time.tolist(), rows, strict=True)
         ]
         columns: dict[str, pa.Array] = {LINE: pa.array(lines, pa.binary())}
         for name, kind in self._keys.items():
-            column = json_values.column([row.get(name) for row in rows])
-            table = pa.table({name: column})
-            columns[name] = (
-                json_values.typed(table, {name: kind}).column(name).combine_chunks()
-                if kind == ENCODED
-                else column
-            )
+            make = json_values.encoded if kind == ENCODED else json_values.column
+            columns[name] = make([row.get(name) for row in rows])
         table = pa.table(columns)
         return Batch(emitted.event, emitted.time, emitted.row, table, emitted.ids, emitted.depth)

@@ -6,7 +6,7 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TextIO
@@ -19,14 +19,15 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
-from tidegate.engine.core.values import FOREVER, Batch, Carried
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.damping import Damper
 from tidegate.engine.replay.detection_lines import Printer
 from tidegate.engine.replay.diagnosis import check_calendar, doubtful, nothing_detected
 from tidegate.engine.replay.json_values import EVENT, TIME
-from tidegate.engine.replay.scripts import Scripts, emissions, texts
+from tidegate.engine.replay.scripts import Scripts, texts
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.checks.gaps import SIMULATED
@@ -99,7 +100,12 @@ def run(
     scripts = Scripts(book, activation, trace.key_types)
     printer, damper = Printer(book, trace.iso), Damper(book)
     carried = Carried()
-    begin, watermark, done, count = trace.first, trace.first, 0, 0
+    begin, done, count = trace.first, 0, 0
+
+    def write(found: Sequence[Detections], emitted: Flow) -> int:
+        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
+        return sum(map(len, found)) + sum(map(len, emitted.emissions))
+
     for window in buckets(trace, bucket):
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
@@ -107,8 +113,7 @@ def run(
         emitted = scripts.step(arrived, watermark)
         arrived |= emitted.shown
         found, carried, _ = detector.step(carried, arrived, watermark, last)
-        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
-        count += sum(map(len, found)) + emissions(emitted)
+        count += write(found, emitted)
         begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
@@ -122,8 +127,7 @@ def run(
         last = trace.last if until is None else until
         last = max([last, *(int(each.time[-1]) for each in emitted.shown.values())])
         found, carried, _ = detector.step(carried, clocks | emitted.shown, end, last)
-        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
-        count += sum(map(len, found)) + emissions(emitted)
+        count += write(found, emitted)
     for warning in scripts.warnings():
         tell(f"warning: {warning}")
     return count

@@ -41,16 +41,13 @@ def of_texts(values: Sequence[str], zone: str = "UTC") -> Int64:
     """ISO 8601; without offset the local time of a zone (S11: a repeated one taken first, a skipped
     one moved forward). Raises `ValueError`."""
     texts = pa.array(values, pa.string())
-    for reading in (_with_offset, lambda texts: _local(texts, zone)):
+    for with_offset in (True, False):
         try:
-            return np.array(reading(texts).cast(pa.int64()).to_numpy())
+            found = texts.cast(pa.timestamp("us", "UTC")) if with_offset else _local(texts, zone)
+            return np.array(found.cast(pa.int64()).to_numpy())
         except pa.ArrowInvalid:  # others among them, or a skipped one
             continue
     return np.array([of_text(value, zone) for value in values], dtype=np.int64)
-
-
-def _with_offset(texts: pa.Array) -> pa.Array:
-    return texts.cast(pa.timestamp("us", "UTC"))
 
 
 def _local(texts: pa.Array, zone: str) -> pa.Array:

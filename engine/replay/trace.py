@@ -6,7 +6,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import BinaryIO
 
 import numpy as np
 import pyarrow as pa
@@ -32,7 +31,7 @@ class Trace:
     earliest      the instant of the first occurrence
     count         the number of occurrences
     iso           whether the lines have ISO 8601 times
-    spool         the file with the tables, if one table is not enough
+    spool         the tables on disk, if one table is not enough
     seen          what the pass over the lines has counted
     """
 
@@ -62,7 +61,7 @@ def read(
     folder: Path,
     progress: Callable[[int], None] = lambda _: None,
 ) -> Trace:
-    """Read and check a whole trace; lines after `until` are skipped. A long one is kept in a file
+    """Read and check a whole trace; lines after `until` are skipped. A long one is kept in files
     in `folder`. Raises `InputError` with the lines that are wrong."""
     lines = Lines(path, book, until, progress)
     types: dict[str, set[pa.DataType]] = {name: set() for name in key_fields(book)}
@@ -118,65 +117,47 @@ def _in_order(table: pa.Table) -> pa.Table:
     return table.take(pa.array(np.argsort(time, kind="stable")))
 
 
-@dataclass(frozen=True, slots=True)
-class _Piece:
-    """Rows that follow one another: their first instant, where their bytes are."""
-
-    first: int
-    offset: int
-    size: int
-
-
 class Spool:
-    """Sorted runs of rows in one file of `folder`. Only the place of each piece is in memory."""
+    """Sorted runs of rows, each in a file of `folder`, in pieces. Only the first instants of the
+    pieces are in memory."""
 
     def __init__(self, folder: Path) -> None:
-        self._path = folder / "trace.arrow"
-        self._runs: list[tuple[pa.Schema, list[_Piece]]] = []
-        self._end = 0
+        self._folder = folder
+        self._runs: list[tuple[str, list[int]]] = []
 
     def __len__(self) -> int:
         return len(self._runs)
 
     def add(self, table: pa.Table) -> None:
         """Keep a run: a table in order of time, which is not empty."""
-        table = table.combine_chunks()
-        pieces = []
-        with self._path.open("ab") as file:
-            rows = -(-len(table) // PIECES)
-            for batch in table.to_batches(max_chunksize=rows):
-                raw = batch.serialize()
-                file.write(raw)
-                pieces.append(_Piece(int(batch.column(TIME)[0].as_py()), self._end, raw.size))
-                self._end += raw.size
-        self._runs.append((table.schema, pieces))
+        path, rows = str(self._folder / f"{len(self)}.arrow"), -(-len(table) // PIECES)
+        with pa.ipc.new_file(path, table.schema) as writer:
+            writer.write_table(table.combine_chunks(), max_chunksize=rows)
+        self._runs.append((path, times(table)[::rows].tolist()))
 
     def windows(self) -> Iterator[list[pa.Table]]:
         """Everything in order of time, about as much as a run at a time: parts of runs, each in
         order of time, and no instant in two windows."""
-        firsts = np.sort([piece.first for _, pieces in self._runs for piece in pieces])
-        edges = np.unique(firsts[::PIECES])[1:].tolist()
-        with self._path.open("rb") as file:
-            runs = [_Run(file, schema, pieces) for schema, pieces in self._runs]
-            for edge in [*edges, None]:
-                parts = [part for run in runs for part in run.before(edge)]
-                if parts:
-                    yield parts
+        edges = np.unique(np.sort([t for _, firsts in self._runs for t in firsts])[::PIECES])[1:]
+        runs = [_Run(pa.ipc.open_file(pa.OSFile(path)), firsts) for path, firsts in self._runs]
+        for edge in [*edges.tolist(), None]:
+            parts = [part for run in runs for part in run.before(edge)]
+            if parts:
+                yield parts
 
 
 class _Run:
-    """The reading of one run."""
+    """The reading of one run. `firsts`: the first instant of each of its pieces."""
 
-    def __init__(self, file: BinaryIO, schema: pa.Schema, pieces: list[_Piece]) -> None:
+    def __init__(self, file: pa.ipc.RecordBatchFileReader, firsts: list[int]) -> None:
         self._file = file
-        self._schema = schema
-        self._coming = pieces[::-1]
+        self._coming = [*enumerate(firsts)][::-1]
         self._left: pa.Table | None = None
 
     def before(self, edge: int | None) -> Iterator[pa.Table]:
         """The rows up to an instant that have not been read; None: all."""
-        while self._left or (self._coming and (edge is None or self._coming[-1].first < edge)):
-            table = self._left or self._read(self._coming.pop())
+        while self._left or (self._coming and (edge is None or self._coming[-1][1] < edge)):
+            table = self._left or self._next()
             count = len(table) if edge is None else int(np.searchsorted(times(table), edge))
             if count:
                 yield table.slice(0, count)
@@ -184,10 +165,9 @@ class _Run:
             if self._left:
                 return
 
-    def _read(self, piece: _Piece) -> pa.Table:
-        self._file.seek(piece.offset)
-        raw = pa.py_buffer(self._file.read(piece.size))
-        return pa.Table.from_batches([pa.ipc.read_record_batch(raw, self._schema)])
+    def _next(self) -> pa.Table:
+        number, _ = self._coming.pop()
+        return pa.Table.from_batches([self._file.get_batch(number)])
 
 
 def times(table: pa.Table) -> Int64:

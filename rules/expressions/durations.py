@@ -136,6 +136,11 @@ def format_duration(value: Duration) -> str:
     return "0 s"
 
 
+def length(micros: int) -> str:
+    """A length of time in microseconds as text: `5 min`."""
+    return format_duration(Duration(0, micros))
+
+
 def _counted(number: int, unit: str) -> str:
     plural = "s" if number != 1 and unit in ("year", "month", "week", "day") else ""
     return f"{number} {unit}{plural}"

@@ -179,7 +179,7 @@ def test_what_damps_a_rule_is_read_as_its_condition_is() -> None:
     of = rule("moved", damping=Damping(levels, Dedupe(("account",), 1)))
     found = prepared(of)
     assert found.needs.ids == {("r", "moved"): ("account", "amount", "kind")}
-    read = [reading.columns for reading in found.rules["r"].levels]
+    read = [reading.columns for _, reading in found.rules["r"].conditions.values()]
     assert read == [{"kind"}, {"amount"}]
 
 

@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tests.simulate.judge import AllHold, Analyst, AnyStore, fields_of
-from tests.simulate.quick import Still, detector, loaded, scripts
+from tests.simulate.quick import Still, detector, loaded, pipeline
 from tests.simulate.simulation import Killed
 from tests.support.acting import executors
 from tests.support.bench import Bench
@@ -316,7 +316,7 @@ class Matrix:
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
         patch.setattr(stage, "Detector", detector)
-        patch.setattr(stage, "Scripts", scripts)
+        patch.setattr(stage, "Pipeline", pipeline)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:
         """The cells of a point, one after the other, in one life."""

@@ -20,9 +20,9 @@ from tests.simulate.simulation import Simulation
 from tests.support.memorystore import MemoryStore
 from tidegate import rules
 from tidegate.engine.act.run import Targets
-from tidegate.engine.core.values import Needs
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.stage import Scripts
+from tidegate.engine.detect.inputs import Taking
+from tidegate.engine.detect.pipeline import Pipeline
 from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
@@ -118,15 +118,17 @@ def detector(book: Rulebook, activations: Mapping[str, int], **more: Any) -> Det
     return DETECTORS[key]
 
 
-SCRIPTS: dict[Any, Scripts] = {}
+PIPELINES: dict[Any, Pipeline] = {}
 
 
-def scripts(book: Rulebook, activations: Mapping[str, int], needs: Needs) -> Scripts:
+def pipeline(
+    book: Rulebook, activations: Mapping[str, int], taking: Taking, lateness: Mapping[str, int]
+) -> Pipeline:
     """Nor do scripts, but for the table of their states, which grows."""
     key = (book.text, *sorted(activations.items()))
-    if key not in SCRIPTS:
-        SCRIPTS[key] = Scripts(book, activations, needs)
-    return SCRIPTS[key]
+    if key not in PIPELINES:
+        PIPELINES[key] = Pipeline(book, activations, taking, lateness)
+    return PIPELINES[key]
 
 
 @dataclass

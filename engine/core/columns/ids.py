@@ -8,7 +8,7 @@ ids two are equal by chance with probability 2**-64.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
@@ -20,7 +20,15 @@ from tidegate.engine.core.columns.hashing import (
     row_hash,
     sum_by_offsets,
 )
-from tidegate.engine.core.values import ENGINE, ChangeKind, Int64, UInt64, hex_texts
+from tidegate.engine.core.values import (
+    ENGINE,
+    Batch,
+    ChangeKind,
+    Detections,
+    Int64,
+    UInt64,
+    hex_texts,
+)
 
 
 def column_set(columns: Iterable[str]) -> str:
@@ -54,6 +62,21 @@ def instant_ids(event: str, time: Int64) -> UInt64:
     """Ids uint64[n, 2] of n occurrences of a clock, or of n ticks. They have a time only."""
     none = np.zeros((len(time), 2), np.uint64)
     return mix_rows(none, _seed("instant", event), time)
+
+
+def ids_by(batch: Batch, columns: Iterable[str]) -> UInt64:
+    """Ids uint64[n, 2] of a batch's occurrences, of these parameters; of a clock's, and of ticks,
+    which have none, of their instants."""
+    return batch.ids_by(column_set(columns)) if batch.ids else instant_ids(batch.event, batch.time)
+
+
+def constituent_ids(found: Detections, columns: Mapping[str, Iterable[str]]) -> UInt64:
+    """Ids uint64[m, 2] of the constituents of detections. `columns`: by event type, the parameters
+    of which they are."""
+    return found.gathered(
+        lambda event, batch: ids_by(batch, columns.get(event, ())),
+        np.empty((len(found.event_row), 2), np.uint64),
+    )
 
 
 def firing_ids(

@@ -27,7 +27,7 @@ class Fault(NamedTuple):
     event: str
     message: str
     place: str
-    time: int
+    at: int
 
 
 @dataclass(slots=True)

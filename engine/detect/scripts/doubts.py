@@ -3,40 +3,41 @@ lets go on, and machines that are too large (`eventscript.md` 5)."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from tidegate.engine.detect.scripts.exploration import OTHER, Ambiguity, Explored, explore, place_of
+from tidegate.engine.detect.scripts.machine import WAYS_OUT
 from tidegate.rules import model
 from tidegate.rules.errors import InputError, Place, Problem, in_order
 
 SHOWN_MAX = 20
 """Ambiguities that are said of one script."""
-WAYS_OUT = "use fewer counted wildcards, as `.{9}`, or split the script in two"
-"""The two ways out of a machine that is too large (paper 7)."""
 
 
 def looked_through(book: model.Rulebook) -> model.Rulebook:
     """A rulebook with the warnings of its scripts' automata. Raises `InputError` where a `machine:
     dfa` is too large."""
-    warnings, problems = [*book.warnings], list[Problem]()
-    for name, explored in explored_of(book, book.scripts.values()).items():
-        script = book.scripts[name]
-        problem = too_many_states(book, script, explored)
-        problems += [] if problem is None else [problem]
-        warnings += doubts(book, script, explored)
-    if problems:
-        raise InputError(in_order(problems), in_order(warnings))
+    explored = explored_of(book, book.scripts.values())
+    warnings = [*book.warnings]
+    for name, each in explored.items():
+        warnings += doubts(book, book.scripts[name], each)
+    _refuse(book, explored, in_order(warnings))
     return replace(book, warnings=in_order(warnings))
 
 
 def check_machines(book: model.Rulebook) -> None:
     """Raises `InputError` where a `machine: dfa` is too large."""
     scripts = [script for script in book.scripts.values() if script.machine == "dfa"]
-    explored = explored_of(book, scripts)
-    found = (too_many_states(book, script, explored[script.name]) for script in scripts)
+    _refuse(book, explored_of(book, scripts))
+
+
+def _refuse(
+    book: model.Rulebook, explored: Mapping[str, Explored], warnings: Sequence[Problem] = ()
+) -> None:
+    found = (too_many_states(book, book.scripts[name], each) for name, each in explored.items())
     if problems := [problem for problem in found if problem is not None]:
-        raise InputError(in_order(problems))
+        raise InputError(in_order(problems), warnings)
 
 
 def explored_of(book: model.Rulebook, scripts: Collection[model.Script]) -> Mapping[str, Explored]:
@@ -69,9 +70,7 @@ def too_many_states(
 def doubts(book: model.Rulebook, script: model.Script, explored: Explored) -> Iterator[Problem]:
     """The warnings of one script."""
     yield from _ambiguous(script, explored)
-    size = _size(book, script, explored)
-    if size is not None:
-        yield size
+    yield from _size(book, script, explored)
 
 
 def _ambiguous(script: model.Script, explored: Explored) -> Iterator[Problem]:
@@ -110,10 +109,10 @@ def _event(found: Ambiguity) -> str:
     return "an event" if found.symbol == OTHER else found.symbol
 
 
-def _size(book: model.Rulebook, script: model.Script, explored: Explored) -> Problem | None:
+def _size(book: model.Rulebook, script: model.Script, explored: Explored) -> Iterator[Problem]:
     """What is doubtful about a machine's size."""
     if not explored.too_large or too_many_states(book, script, explored):
-        return None
+        return
     name, settings, seen = script.name, book.settings, len(explored.states)
     match explored.too_large:
         case "script_paths_max":
@@ -135,4 +134,4 @@ def _size(book: model.Rulebook, script: model.Script, explored: Explored) -> Pro
                 f" ambiguous was sought in the first {explored.seen:,} states"
             )
             hint = WAYS_OUT
-    return Problem("script-size", message, script.place, hint)
+    yield Problem("script-size", message, script.place, hint)

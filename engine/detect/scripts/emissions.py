@@ -12,20 +12,15 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import mix_rows, row_hash
 from tidegate.engine.core.values import Batch, Int64, UInt64
+from tidegate.engine.detect.scripts.context import Fault
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.rules.eventscript.types import Basic, Structure
 
 ERROR_NAME = "$error"
 ERROR_TYPE = Structure(
-    (
-        ("kind", Basic.STRING),
-        ("event", Basic.STRING),
-        ("message", Basic.STRING),
-        ("place", Basic.STRING),
-        ("at", Basic.TIME),
-    )
+    tuple((name, Basic.TIME if name == "at" else Basic.STRING) for name in Fault._fields)
 )
-"""What `$error` carries: the fields of `context.Fault`."""
+"""What `$error` carries."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,9 +46,8 @@ class Emissions:
     def __len__(self) -> int:
         return len(self.time)
 
-    def batch(self, name: str, event: str, ids: str = "") -> Batch | None:
+    def batch(self, name: str, event: str) -> Batch | None:
         """The emissions of one output as occurrences of an event type; None if there are none.
-        `ids`: the column set under which their ids stand.
 
         A structure gives its fields as columns, any other value the column `value`; key columns
         stand beside, where no field has their name.
@@ -77,7 +71,7 @@ class Emissions:
             self.time[chosen],
             np.arange(len(chosen)),
             table,
-            {ids: self._ids(name, keys, chosen)},
+            {"": self._ids(name, keys, chosen)},
             depth if depth.any() else None,
             chosen,
         )

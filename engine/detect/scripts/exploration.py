@@ -14,20 +14,17 @@ from typing import Any
 
 from tidegate.engine.detect.scripts.paths import Paths, Symbol, TooManyPathsError, markers
 from tidegate.engine.detect.scripts.places import (
-    NO_PLACES,
-    NOWHERE,
+    NOTHING,
     Action,
     Marker,
     Path,
     PathSet,
     Places,
     Reached,
-    paired,
 )
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
 
-NOTHING = Reached(NOWHERE, False, NO_PLACES)
 OTHER = ""
 """The symbol of all events that no marker names."""
 _Due = tuple[Any, ...]
@@ -67,11 +64,7 @@ class Explored:
 
 
 class _TooLargeError(Exception):
-    """`setting`: what is reached."""
-
-    def __init__(self, setting: str) -> None:
-        super().__init__(setting)
-        self.setting = setting
+    """Its text: the setting that is reached."""
 
 
 def explore(program: tree.Program, states_max: int, paths_max: int, steps_max: int) -> Explored:
@@ -79,16 +72,15 @@ def explore(program: tree.Program, states_max: int, paths_max: int, steps_max: i
     return _Explorer(program, states_max, paths_max, steps_max).explore()
 
 
-class _Explorer:
+class _Explorer(Paths):
     def __init__(
         self, program: tree.Program, states_max: int, paths_max: int, steps_max: int
     ) -> None:
-        self._places = Places(program.regex)
-        self._paths = Paths(self._places, paths_max)
+        super().__init__(Places(program.regex), paths_max)
         self._states_max = states_max
         self._steps, self._steps_max = 0, steps_max
-        self._together = Together(self._places)
-        known = self._paths.names()
+        self._together = Together(self.places)
+        known = self.names()
         events = dict.fromkeys(event for each in program.inputs for event in each.events)
         self._names = [event for event in events if event in known]
         if len(self._names) < len(events):
@@ -96,13 +88,12 @@ class _Explorer:
         self._numbers: dict[PathSet, int] = {}
         self._pairs: dict[tuple[Place, Place], Ambiguity] = {}
         self._noted: set[tuple[int, int, bool]] = set()
-        self._gone: dict[int, Reached] = {}
-        self._acts = frozenset(n for n, part in enumerate(self._places.places) if _acts(part))
+        self._acts = frozenset(n for n, part in enumerate(self.places.places) if _acts(part))
 
     def explore(self) -> Explored:
-        found = Explored(self._places, NOTHING)
+        found = Explored(self.places, NOTHING)
         try:
-            found.started = self._paths.enter()
+            found.started = self.enter()
             self._state(found, found.started.paths)
             for number, paths in enumerate(found.states):  # which grows meanwhile
                 for symbol in self._symbols(paths):
@@ -111,7 +102,7 @@ class _Explorer:
         except TooManyPathsError:
             found.too_large = "script_paths_max"
         except _TooLargeError as error:
-            found.too_large = error.setting
+            found.too_large = str(error)
         found.ambiguous = [*self._pairs.values()]
         found.steps = self._steps
         return found
@@ -120,16 +111,16 @@ class _Explorer:
         """What may come: each named event, and each set of timed markers that may be due
         together."""
         yield from self._names
-        yield from self._together.sets(self._paths.timed(paths))
+        yield from self._together.sets(self.timed(paths))
 
     def _move(self, found: Explored, number: int, paths: PathSet, symbol: Symbol) -> None:
-        self._count(1)
-        reached = self._paths.checked(self._look(paths, symbol))
+        self._looked(1)
+        reached = self.step(paths, symbol)
         if reached.paths or reached.matched:
             found.moves[number][symbol] = (self._state(found, reached.paths), reached)
 
     def _state(self, found: Explored, paths: PathSet) -> int:
-        self._count(len(paths))
+        self._looked(len(paths))
         number = self._numbers.setdefault(paths, len(found.states))
         if number == len(found.states):
             if number == self._states_max:
@@ -138,49 +129,17 @@ class _Explorer:
             found.moves.append({})
         return number
 
-    def _count(self, steps: int) -> None:
+    def _looked(self, steps: int) -> None:
         self._steps += steps
         if self._steps > self._steps_max:
             raise _TooLargeError("script_exploring_steps_max")
 
     # two paths at once -------------------------------------------------------------------------
 
-    def _look(self, paths: PathSet, symbol: Symbol) -> Reached:
-        """What paths give when an event comes, as `Paths.step`; notes where two of them go on, in
-        this set and in those of its pairs."""
-        going: list[tuple[Path, frozenset[int]]] = []
-        new, matched, places = set[object](), False, set[int]()
-        self._count(len(paths))
-        for path in paths:
-            if isinstance(path, int):
-                if not self._paths.match(path, symbol):
-                    continue
-                reached = self._gone.get(path) or self._go(path)
-            else:
-                pair = self._places.pairs[path[0]]
-                left, right = self._look(path[1], symbol), self._look(path[2], symbol)
-                both = paired(pair, left, right)
-                self._count(len(both.places))
-                if not both.paths and not both.matched:
-                    continue
-                new |= both.paths
-                reached = self._places.after(pair) if both.matched else NOTHING
-                reached = reached._replace(places=both.places | reached.places)
-            self._count(len(reached.paths))
-            going.append((path, reached.places))
-            new |= reached.paths
-            places |= reached.places
-            matched |= reached.matched
-        if len(going) > 1:
-            acting = ((self._lead(path), not self._acts.isdisjoint(own)) for path, own in going)
-            self._note(sorted(acting), symbol)
-        return Reached(frozenset(new), matched, frozenset(places))  # type: ignore[arg-type]
-
-    def _go(self, place: int) -> Reached:
-        """What a marker that is taken leads to."""
-        after = self._places.after(self._places.places[place])
-        found = self._gone[place] = after._replace(places=after.places | {place})
-        return found
+    def _went_on(self, going: list[tuple[Path, frozenset[int]]], symbol: Symbol) -> None:
+        """Notes where two paths of a set go on, of the sets of pairs too."""
+        acting = ((self._lead(path), not self._acts.isdisjoint(own)) for path, own in going)
+        self._note(sorted(acting), symbol)
 
     def _lead(self, path: Path) -> int:
         """The first marker of a path."""
@@ -195,7 +154,7 @@ class _Explorer:
             if said in self._noted:
                 continue
             self._noted.add(said)
-            key = place_of(self._places, first), place_of(self._places, second)
+            key = place_of(self.places, first), place_of(self.places, second)
             known = self._pairs.get(key)
             if known is None or (said[2] and not known.actions):
                 self._pairs[key] = Ambiguity(symbol, *said)

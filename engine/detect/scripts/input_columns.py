@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
+from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
-    column_of,
     object_text,
-    objects,
     values_of,
 )
 from tidegate.rules.errors import InputError, Problem, word_place
@@ -24,6 +23,32 @@ from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 VALUE = "value"
 """The column of a value that is no structure."""
+
+
+@dataclass(slots=True)
+class InputRows:
+    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
+    the first. `values`, once they have been read."""
+
+    read: tree.Input
+    number: int
+    column: str | None
+    table: pa.Table
+    count: int
+    first: int
+    values: list[Any] | None = None
+
+    def listed(self) -> list[Any]:
+        """The values. Raises `InputError`."""
+        if self.values is None:
+            self.values = input_values(self.read, self.column, self.table, self.count)
+        return self.values
+
+    def some(self, row: Int64) -> list[Any]:
+        """The values of some rows. Raises `InputError`."""
+        if self.values is not None or len(row) == self.count:
+            return [self.listed()[n] for n in row.tolist()]
+        return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 
 def input_values(read: tree.Input, chosen: str | None, table: pa.Table, count: int) -> list[Any]:
@@ -76,27 +101,6 @@ def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.
     raise pa.ArrowTypeError(f"a column of type {kind} is no {type_}")
 
 
-def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
-    """Values that are emitted as a column; objects as `OBJECTS`."""
-    if isinstance(type_, Structure):
-        there = pa.array([value is None for value in values])
-        fields = [
-            output_column([None if v is None else v[n] for v in values], kind)
-            for n, (_, kind) in enumerate(type_.fields)
-        ]
-        if not fields:
-            return column_of(values, type_)
-        return pa.StructArray.from_arrays(fields, [n for n, _ in type_.fields], mask=there)
-    if isinstance(type_, Array):
-        flat = output_column([each for value in values if value for each in value], type_.of)
-        ends = np.cumsum([0, *(len(value or ()) for value in values)])
-        offsets = [None if value is None else end for value, end in zip(values, ends, strict=False)]
-        return pa.ListArray.from_arrays(pa.array([*offsets, ends[-1]], pa.int32()), flat)
-    if type_ != Basic.OBJECT:
-        return column_of(values, type_)
-    return objects(values)
-
-
 def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None]:
     for name, kind in type_.fields:
         if name in table.column_names:
@@ -135,12 +139,10 @@ def _fits(kind: pa.DataType, type_: Type) -> bool:
 def _fields(type_: Structure, table: pa.Table, count: int) -> list[Any]:
     if not type_.fields:
         return [()] * count
-    lists = []
-    for name, kind in type_.fields:
-        if name in table.column_names:
-            lists.append(_values(table.column(name), kind))
-        else:
-            lists.append([None] * count)
+    lists = [
+        _values(table.column(name), kind) if name in table.column_names else [None] * count
+        for name, kind in type_.fields
+    ]
     return [*zip(*lists, strict=True)]
 
 

@@ -15,18 +15,16 @@ from typing import Any, TypeVar
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
-from tidegate.engine.detect.scripts.column_expressions import Calculated, case_number
+from tidegate.engine.detect.scripts.column_expressions import Calculated, Faults, calculated_case
 from tidegate.engine.detect.scripts.context import Context, Fault
-from tidegate.engine.detect.scripts.expressions import Expressions, Value
-from tidegate.engine.detect.scripts.input_columns import as_column, input_values, value_column
-from tidegate.engine.detect.scripts.value_types import arrow_type, column_of
+from tidegate.engine.detect.scripts.expressions import Expressions
+from tidegate.engine.detect.scripts.input_columns import InputRows, as_column
+from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Basic, Structure
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,32 +35,6 @@ class Source:
     value: str | None = None
     order_by: tuple[str, ...] = ()
     script: str | None = None
-
-
-@dataclass(slots=True)
-class InputRows:
-    """The occurrences of one input in one bucket: `count` rows of a table. `first`: the place of
-    the first. `values`, once they have been read."""
-
-    read: tree.Input
-    number: int
-    column: str | None
-    table: pa.Table
-    count: int
-    first: int
-    values: list[Any] | None = None
-
-    def listed(self) -> list[Any]:
-        """The values. Raises `InputError`."""
-        if self.values is None:
-            self.values = input_values(self.read, self.column, self.table, self.count)
-        return self.values
-
-    def some(self, row: Int64) -> list[Any]:
-        """The values of some rows. Raises `InputError`."""
-        if self.values is not None or len(row) == self.count:
-            return [self.listed()[n] for n in row.tolist()]
-        return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,153 +79,81 @@ class Inputs:
         sources: Mapping[str, Source],
         ranking: Ranking = order,
     ) -> None:
-        self._program = program
-        self._sources = sources
-        self._ranking = ranking
-        self._context = context
-        expressions = Expressions(context, {})
-        self._cases = {
-            each.name: [(expressions.operand(when), name) for when, name in each.case.branches]
-            for each in program.inputs
-            if each.case is not None
-        }
+        self._program, self._ranking = program, ranking
+        self._sources = {each.name: sources.get(each.name, Source()) for each in program.inputs}
         self.symbols = [(n, e) for n, each in enumerate(program.inputs) for e in each.events]
         """(number of the input, name) of each event."""
+        expressions = Expressions(context, {})
         self._groups = {
-            each.name: [expressions.value(part) for part in each.group] for each in program.inputs
+            read.name: [Calculated(read, part, expressions.value(part), context) for part in group]
+            for read, group in ((each, each.group) for each in program.inputs)
         }
-        self._numbers = [
-            {name: s for s, (of, name) in enumerate(self.symbols) if of == n}
-            for n in range(len(program.inputs))
-        ]
-        self._calculated = {
-            (each.name, expression): Calculated(each, expression)
-            for each in program.inputs
-            for expression in each.group
-        } | {
-            (each.name, None): Calculated(each, case_number(each.case, self._numbers[n]))
-            for n, each in enumerate(program.inputs)
-            if each.case is not None
-        }
+        self._named: dict[str, int | Calculated] = {}
+        for n, each in enumerate(program.inputs):
+            numbers = {name: s for s, (of, name) in enumerate(self.symbols) if of == n}
+            self._named[each.name] = (
+                numbers[each.name]
+                if each.case is None
+                else calculated_case(each, each.case, numbers, expressions)
+            )
 
     def read(self, batches: Mapping[str, Batch]) -> Arrivals:
         """The occurrences of some inputs, by the input's name."""
         read = [n for n, each in enumerate(self._program.inputs) if len(batches.get(each.name, ()))]
         inputs = [self._program.inputs[n] for n in read]
         chosen = [batches[each.name] for each in inputs]
-        faults: dict[int, list[Fault]] = {}
+        faults: Faults = {}
         taken: list[InputRows] = []
         symbols: list[npt.NDArray[np.int32]] = []
         keys: list[list[pa.Array]] = [[] for _ in self._program.key_types]
-        every = []
         first = 0
         for number, each, batch in zip(read, inputs, chosen, strict=True):
-            source = self._sources.get(each.name, Source())
-            own = InputRows(each, number, source.value, _rows(batch, batch.row), len(batch), first)
-            symbols.append(self._named(own, batch, faults))
-            for column, more in zip(keys, self._keys(own, batch, faults), strict=True):
+            value, table = self._sources[each.name].value, _rows(batch, batch.row)
+            taken.append(own := InputRows(each, number, value, table, len(batch), first))
+            symbols.append(self._symbols(own, batch.time, faults))
+            for column, more in zip(keys, self._keys(own, batch.time, faults), strict=True):
                 column.append(more)
-            taken.append(own)
-            every.append(np.full(len(batch), not each.group))
             first += len(batch)
         order = self._order(inputs, chosen)
         time = joined([batch.time for batch in chosen], np.empty(0, np.int64))
         symbol = joined(symbols, np.empty(0, np.int32))
-        all_keys = joined(every, np.empty(0, np.bool_))
+        every = np.array([not each.group for each in inputs], np.bool_)
+        all_keys = np.repeat(every, [len(batch) for batch in chosen])
         ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
-        depth = joined([*map(_depth, chosen)], np.empty(0, np.int32))
+        depth = joined([batch.depths for batch in chosen], np.empty(0, np.int32))
         key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
-        if order is None:
-            return Arrivals(time, symbol, None, taken, all_keys, key, ids, depth, faults)
-        moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
-        return Arrivals(
-            time[order],
-            symbol[order],
-            order,
-            taken,
-            all_keys[order],
-            [column.take(pa.array(order)) for column in key],
-            ids[order],
-            depth[order],
-            {moved[old]: said for old, said in faults.items()},
-        )
+        if order is not None:
+            time, symbol, all_keys = time[order], symbol[order], all_keys[order]
+            ids, depth = ids[order], depth[order]
+            key = [column.take(pa.array(order)) for column in key]
+            moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
+            faults = {moved[old]: said for old, said in faults.items()}
+        return Arrivals(time, symbol, order, taken, all_keys, key, ids, depth, faults)
 
-    def _named(
-        self, taken: InputRows, batch: Batch, faults: dict[int, list[Fault]]
-    ) -> npt.NDArray[np.int32]:
+    def _symbols(self, taken: InputRows, time: Int64, faults: Faults) -> npt.NDArray[np.int32]:
         """What each value is called, as a number of `symbols`."""
-        read, number = taken.read, self._numbers[taken.number]
-        if read.case is None:
-            return np.full(taken.count, number[read.name], np.int32)
-        known = self._calculated[read.name, None].column(taken.column, taken.table, batch.time)
-        found, rows = np.full(taken.count, -1, np.int32), np.arange(taken.count)
-        if known is not None:
-            column, done = known
-            found[done] = column.drop_null().to_numpy()
-            rows = rows[~done]
-        context, branches, otherwise = self._context, self._cases[read.name], read.case.otherwise
-        context.event = read.name
-        for row, value in zip(rows.tolist(), taken.some(rows), strict=True):
-            context.raw, context.now = value, int(batch.time[row])
-            name = next((name for when, name in branches if when([])), otherwise)
-            found[row] = -1 if name is None else number[name]
-            if context.found:
-                self._failed(taken.first + row, context.now, faults)
-        return found
+        named = self._named[taken.read.name]
+        if isinstance(named, int):
+            return np.full(taken.count, named, np.int32)
+        found: npt.NDArray[np.int64] = named.column(taken, time, faults).to_numpy()
+        return found.astype(np.int32)
 
-    def _keys(
-        self, taken: InputRows, batch: Batch, faults: dict[int, list[Fault]]
-    ) -> list[pa.Array]:
+    def _keys(self, taken: InputRows, time: Int64, faults: Faults) -> list[pa.Array]:
         """The key columns; null where the input has no group."""
-        kinds, read = self._program.key_types, taken.read
-        if not read.group:
+        kinds, group = self._program.key_types, self._groups[taken.read.name]
+        if not group:
             return [pa.nulls(taken.count, arrow_type(kind)) for kind in kinds]
-        columns = []
-        for expression, kind, value in zip(read.group, kinds, self._groups[read.name], strict=True):
-            column = _plain(taken, expression)
-            if column is None:
-                column = self._key(taken, batch, expression, value, faults)
-            columns.append(as_column(column, kind))
-        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
-
-    def _key(
-        self,
-        taken: InputRows,
-        batch: Batch,
-        expression: tree.Expression,
-        value: Value,
-        faults: dict[int, list[Fault]],
-    ) -> pa.Array:
-        """A key column that is calculated."""
-        read, context = taken.read, self._context
-        known = self._calculated[read.name, expression].column(
-            taken.column, taken.table, batch.time
+        columns = (
+            as_column(part.column(taken, time, faults), kind)
+            for part, kind in zip(group, kinds, strict=True)
         )
-        rows = np.arange(taken.count) if known is None else np.flatnonzero(~known[1])
-        context.event = read.name
-        keys = []
-        for row, raw in zip(rows.tolist(), taken.some(rows), strict=True):
-            context.raw, context.now = raw, int(batch.time[row])
-            keys.append(value([]))
-            if context.found:
-                self._failed(taken.first + row, context.now, faults)
-        interpreted = column_of(keys, expression.type)
-        if known is None:
-            return interpreted
-        return pc.replace_with_mask(known[0], pa.array(~known[1]), interpreted)
-
-    def _failed(self, number: int, time: int, faults: dict[int, list[Fault]]) -> None:
-        found = self._context.found
-        faults.setdefault(number, []).extend(fault._replace(time=time) for _, fault in found)
-        found.clear()
+        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
 
     def _order(self, read: Sequence[tree.Input], batches: Sequence[Batch]) -> Int64 | None:
         """The order of the occurrences of several inputs; None where they have it already."""
         ranks = [self._rank(each, batch) for each, batch in zip(read, batches, strict=True)]
-        alone = len(batches) == 1 and self._sources.get(read[0].name, Source()).script is not None
-        if alone or (len(batches) == 1 and ranks[0] is None):
-            return None
-        if not batches:
+        emitted = [self._sources[each.name].script is not None for each in read]
+        if not batches or (len(batches) == 1 and (emitted[0] or ranks[0] is None)):
             return None
         time = np.concatenate([batch.time for batch in batches])
         of = np.repeat(np.arange(len(batches)), [len(batch) for batch in batches])
@@ -269,13 +169,13 @@ class Inputs:
         first: dict[str, int] = {}
         found = []
         for number, each in enumerate(read):
-            script = self._sources.get(each.name, Source()).script
+            script = self._sources[each.name].script
             found.append(number if script is None else first.setdefault(script, number))
         return found
 
     def _rank(self, read: tree.Input, batch: Batch) -> Int64 | None:
         """The ranks of simultaneous occurrences of one input; None where they are in order."""
-        source, time = self._sources.get(read.name, Source()), batch.time
+        source, time = self._sources[read.name], batch.time
         if source.script is not None:
             return batch.place
         same = np.flatnonzero(time[1:] == time[:-1])
@@ -289,18 +189,6 @@ class Inputs:
         found = np.zeros(len(time), np.int64)
         found[tied] = self._ranking.refine(rank, table)
         return found
-
-
-def _plain(taken: InputRows, expression: tree.Expression) -> pa.ChunkedArray | None:
-    """The column that a group's expression is; None where it has to be calculated."""
-    if expression.type == Basic.OBJECT:
-        return None
-    match expression:
-        case tree.Raw() if not isinstance(taken.read.type, Structure):
-            return value_column(taken.read, taken.column, taken.table)
-        case tree.Field(structure=tree.Raw(), name=name) if name in taken.table.column_names:
-            return taken.table.column(name)
-    return None
 
 
 def _rows(batch: Batch, row: Int64) -> pa.Table:
@@ -318,7 +206,3 @@ Items = TypeVar("Items", bound=np.generic)
 def joined(parts: Sequence[npt.NDArray[Items]], none: npt.NDArray[Items]) -> npt.NDArray[Items]:
     """Arrays as one; a single one as it is. `none`: that of no parts."""
     return parts[0] if len(parts) == 1 else np.concatenate([none, *parts])
-
-
-def _depth(batch: Batch) -> np.ndarray:
-    return np.zeros(len(batch), np.int32) if batch.depth is None else batch.depth

@@ -146,8 +146,8 @@ class Stepper:
         variables = compiled.fresh()
         try:
             move = self._machine.start()
-        except TooManyPathsError:
-            self._run_away(key, now, cause, 0, self._too_many())
+        except TooManyPathsError as error:
+            self._run_away(key, now, cause, 0, str(error))
         instance = Instance(key, move.state, variables, now, cause)
         self._transit(instance, move, None, now, cause, 0)
         return instance
@@ -172,8 +172,8 @@ class Stepper:
         except KeyError:
             try:
                 move = self._machine.move(state, name)
-            except TooManyPathsError:
-                self._run_away(instance.key, now, number, 0, self._too_many())
+            except TooManyPathsError as error:
+                self._run_away(instance.key, now, number, 0, str(error))
         context.now, context.key = now, self._keys[instance.key]
         if move is None:
             context.fail("unexpected", f"{name} is not expected here")
@@ -205,8 +205,8 @@ class Stepper:
         cause, depth = mixed(instance.cause, at), instance.depth
         try:
             move = self._machine.move(instance.state, places)
-        except TooManyPathsError:
-            self._run_away(instance.key, at, cause, depth, self._too_many())
+        except TooManyPathsError as error:
+            self._run_away(instance.key, at, cause, depth, str(error))
         if move is None:
             return
         self.fired.append(at)
@@ -294,10 +294,6 @@ class Stepper:
         self._context.fail("runaway", said)
         self._emit(key, now, cause, depth)
         raise ParkedError
-
-    def _too_many(self) -> str:
-        most = self._compiled.script.limits.paths
-        return f"more than {most:,} paths (setting script_paths_max)"
 
 
 def set_due(instance: Instance) -> None:

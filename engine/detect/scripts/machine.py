@@ -14,6 +14,9 @@ from tidegate.engine.detect.scripts.paths import Paths, Symbol, text_of
 from tidegate.engine.detect.scripts.places import PathSet, Places, Reached
 from tidegate.rules.errors import EngineError
 
+WAYS_OUT = "use fewer counted wildcards, as `.{9}`, or split the script in two"
+"""The two ways out of a machine that is too large (paper 7)."""
+
 
 @dataclass(eq=False, slots=True)
 class State:
@@ -84,18 +87,14 @@ class Machine:
             self.states.append(state)
             self._known[paths] = state
         elif self._kind != "hierarchical":
-            self._overflow()
+            self.full = True
+            if self._kind == "dfa":
+                raise EngineError(
+                    "script-states",
+                    f"the script has more than {self._most:,} states (setting script_states_max)",
+                    f"{WAYS_OUT}; or say `machine: hierarchical`",
+                )
         return state
 
     def _move(self, found: Reached) -> Move:
         return Move(self.state(found.paths), self.places.order(found.places))
-
-    def _overflow(self) -> None:
-        self.full = True
-        if self._kind == "dfa":
-            raise EngineError(
-                "script-states",
-                f"the script has more than {self._most:,} states (setting script_states_max)",
-                "use fewer counted wildcards, as `.{9}`, or split the script in two;"
-                " or say `machine: hierarchical`",
-            )

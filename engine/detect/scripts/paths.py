@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from tidegate.engine.detect.scripts.places import (
+    NOTHING,
     NOWHERE,
     Marker,
+    Path,
     PathSet,
     Places,
     Reached,
@@ -32,6 +34,7 @@ class Paths:
     places: Places
     most: int
     _takes: tuple[str | None, ...] = ()
+    _gone: dict[int, Reached] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._takes = tuple(
@@ -58,29 +61,49 @@ class Paths:
     def checked(self, found: Reached) -> Reached:
         """What was found. Raises `TooManyPathsError`."""
         if len(found.paths) > self.most or _size(found.paths, self.most) > self.most:
-            raise TooManyPathsError
+            message = f"more than {self.most:,} paths (setting script_paths_max)"
+            raise TooManyPathsError(message)
         return found
 
     def _step(self, paths: PathSet, symbol: Symbol) -> Reached:
+        self._looked(len(paths))
+        going: list[tuple[Path, frozenset[int]]] = []
         new, reached, matched = set[object](), set[int](), False
         for path in paths:
             if isinstance(path, int):
                 if not self.match(path, symbol):
                     continue
-                reached.add(path)
-                after = self.places.after(self.places.places[path])
+                after = self._gone.get(path) or self._go(path)
+                own = after.places
             else:
                 pair = self.places.pairs[path[0]]
                 both = paired(pair, self._step(path[1], symbol), self._step(path[2], symbol))
-                new |= both.paths
-                reached |= both.places
-                if not both.matched:
+                self._looked(len(both.places))
+                if not both.paths and not both.matched:
                     continue
-                after = self.places.after(pair)
+                new |= both.paths
+                after = self.places.after(pair) if both.matched else NOTHING
+                own = both.places | after.places
+            self._looked(len(after.paths))
+            going.append((path, own))
             new |= after.paths
-            reached |= after.places
+            reached |= own
             matched |= after.matched
+        if len(going) > 1:
+            self._went_on(going, symbol)
         return Reached(frozenset(new), matched, frozenset(reached))  # type: ignore[arg-type]
+
+    def _go(self, marker: int) -> Reached:
+        """What a marker that is taken leads to."""
+        after = self.places.after(self.places.places[marker])
+        found = self._gone[marker] = after._replace(places=after.places | {marker})
+        return found
+
+    def _looked(self, steps: int) -> None:
+        """So many paths, or places of pairs, are looked at or led to."""
+
+    def _went_on(self, going: list[tuple[Path, frozenset[int]]], symbol: Symbol) -> None:
+        """Several paths of one set go on, each with the places that it reaches."""
 
     def match(self, marker: int, symbol: Symbol) -> bool:
         """Whether the marker of a place takes an event."""

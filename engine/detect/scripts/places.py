@@ -9,8 +9,10 @@ text (`eventscript.md` 3).
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable
 from dataclasses import dataclass, field
+from functools import cache
+from heapq import heapify, heappop, heappush
 from typing import NamedTuple
 
 from tidegate.rules.eventscript import tree
@@ -32,18 +34,18 @@ class Reached(NamedTuple):
 
 
 MATCHED = Reached(NOWHERE, True, NO_PLACES)
+NOTHING = Reached(NOWHERE, False, NO_PLACES)
 
 
 @dataclass(eq=False, slots=True)
 class Part:
-    """A part of the regular expression. `number` is the number of its place, or of the pair.
-    `index` is its position in its parent. It also keeps what `Places` has found out about it."""
+    """A part of the regular expression, with the `parts` that it is made of. `number` is the number
+    of its place, or of the pair. `index` is its position in its parent."""
 
     number: int = -1
+    parts: list[Part] = field(default_factory=list)
     parent: Part | None = None
     index: int = 0
-    entered: dict[bool, Reached] = field(default_factory=dict)
-    behind: dict[bool, Reached] = field(default_factory=dict)
 
 
 _ANY, _NOTHING = tree.Named(None), tree.Block(())
@@ -63,7 +65,6 @@ class Action(Part):
 class Chain(Part):
     """Parts in turn; behind the first `needed` it may stop before each."""
 
-    parts: list[Part] = field(default_factory=list)
     needed: int = 0
 
 
@@ -71,14 +72,11 @@ class Chain(Part):
 class Fork(Part):
     """Any one of its parts."""
 
-    parts: list[Part] = field(default_factory=list)
-
 
 @dataclass(eq=False, slots=True)
 class Loop(Part):
     """Its one part again and again; `skipped`: perhaps never."""
 
-    parts: list[Part] = field(default_factory=list)
     skipped: bool = False
 
 
@@ -86,7 +84,6 @@ class Loop(Part):
 class Pair(Part):
     """`R & S`, or `minus`: `R - S`."""
 
-    parts: list[Part] = field(default_factory=list)
     minus: bool = False
 
 
@@ -100,7 +97,9 @@ class Places:
         self.places: list[Marker | Action] = []
         self.pairs: list[Pair] = []
         self.root = self._part(regex)
-        self._orders: dict[frozenset[int], tuple[int, ...]] = {}
+        self.enter = cache(self._enter)
+        self.after = cache(self._after)
+        self.order = cache(self._order)
 
     # the tree ----------------------------------------------------------------------------------
 
@@ -137,14 +136,8 @@ class Places:
 
     # where it leads ----------------------------------------------------------------------------
 
-    def enter(self, part: Part, *, apart: bool = False) -> Reached:
+    def _enter(self, part: Part, *, apart: bool = False) -> Reached:
         """`enter` of section 3; `apart`: `&` and `-` read as `|`."""
-        found = part.entered.get(apart)
-        if found is None:
-            found = part.entered[apart] = self._enter(part, apart)
-        return found
-
-    def _enter(self, part: Part, apart: bool) -> Reached:
         match part:
             case Marker(number=number):
                 return Reached(frozenset((number,)), False, NO_PLACES)
@@ -174,16 +167,10 @@ class Places:
                 break
         return united(*parts)._replace(matched=matched) if parts else MATCHED
 
-    def after(self, part: Part, *, apart: bool = False) -> Reached:
+    def _after(self, part: Part, *, apart: bool = False) -> Reached:
         """The places at which the text goes on after a part has matched. The search ends at the
         operand of `&` or `-` around the part. `apart`: it goes on to the end of the text, and `&`
         and `-` are read as `|`."""
-        found = part.behind.get(apart)
-        if found is None:
-            found = part.behind[apart] = self._after(part, apart)
-        return found
-
-    def _after(self, part: Part, apart: bool) -> Reached:
         parent = part.parent
         if parent is None or (isinstance(parent, Pair) and not apart):
             return MATCHED
@@ -194,35 +181,26 @@ class Places:
             return go_on(self.enter(part, apart=apart), self.after(parent, apart=apart))
         return self.after(parent, apart=apart)
 
-    def order(self, places: frozenset[int]) -> tuple[int, ...]:
+    def _order(self, places: frozenset[int]) -> tuple[int, ...]:
         """Places that are reached at once, in the order in which they run.
 
         Only a block is led to: a marker is reached by an event alone. No block leads to itself, so
         there is always one that no other leads to.
         """
-        if len(places) < 2:
-            return tuple(places)
-        found = self._orders.get(places)
-        if found is None:
-            found = self._orders[places] = tuple(self._ordered(places))
-        return found
-
-    def _ordered(self, places: frozenset[int]) -> Iterator[int]:
         leads = {n: (self.leads(n) & places) - {n} for n in places}
         left = dict.fromkeys(places, 0)
         for reached in leads.values():
             for n in reached:
                 left[n] += 1
-        free = [-n for n in places if not left[n]]  # negative: the first in the text is the last
-        free.sort()
+        found, free = list[int](), [n for n in places if not left[n]]
+        heapify(free)
         while free:
-            place = -free.pop()
-            yield place
-            for n in leads[place]:
+            found.append(heappop(free))  # the first in the text
+            for n in leads[found[-1]]:
                 left[n] -= 1
                 if not left[n]:
-                    free.append(-n)
-            free.sort()
+                    heappush(free, n)
+        return tuple(found)
 
     def leads(self, place: int) -> frozenset[int]:
         """The blocks to which the text leads from behind a place without an event."""
@@ -236,7 +214,7 @@ def paired(pair: Pair, left: Reached, right: Reached) -> Reached:
     else:
         alive, matched = bool(left.paths and right.paths), left.matched and right.matched
     if not alive and not matched:
-        return Reached(NOWHERE, False, NO_PLACES)
+        return NOTHING
     paths = frozenset([(pair.number, left.paths, right.paths)]) if alive else NOWHERE
     return Reached(paths, matched, left.places | right.places)
 
@@ -254,7 +232,7 @@ def go_on(first: Reached, second: Reached) -> Reached:
     return united(first, second)._replace(matched=second.matched)
 
 
-def _adopt(parent: Chain | Fork | Loop | Pair, parts: Iterator[Part] | list[Part]) -> Part:
+def _adopt(parent: Part, parts: Iterable[Part]) -> Part:
     parent.parts = [*parts]
     for index, part in enumerate(parent.parts):
         part.parent, part.index = parent, index

@@ -8,14 +8,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from tidegate.engine.core.clocks import RunningClock
+from tidegate.engine.core.clocks import NextOccurrence, RunningClock
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.detect.scripts.builtins import to_object
 from tidegate.engine.detect.scripts.context import Context, Variables
 from tidegate.engine.detect.scripts.expressions import Expressions
 from tidegate.engine.detect.scripts.machine import Machine, Move
 from tidegate.engine.detect.scripts.places import Action, Marker, Places
-from tidegate.engine.detect.scripts.statements import Statements, loop_names
+from tidegate.engine.detect.scripts.statements import Statements
 from tidegate.engine.detect.scripts.value_types import copied, default, grows, holds_arrays
 from tidegate.rules.errors import Place
 from tidegate.rules.eventscript import tree
@@ -85,13 +85,13 @@ class Compiled:
         self.context = Context(limits.steps, limits.state_bytes, script.functions)
         self.variables: tuple[tuple[str, Type], ...] = tuple(program.variables.items())
         parts = self.places.places
-        blocks = [part.block for part in parts if isinstance(part, Action)]
+        loops = (n for n in nodes(program.regex) if isinstance(n, tree.Count | tree.Each))
         names = [name for name, _ in self.variables]
-        names += dict.fromkeys(" " + name for block in blocks for name in loop_names(block))
+        names += dict.fromkeys(" " + loop.name for loop in loops)
         slots = {name: n for n, name in enumerate(names)}
         self.expressions = Expressions(self.context, slots)
         self._statements = Statements(self.expressions, program.outputs)
-        self._types = _event_types(program)
+        self._types = {name: each.type for each in program.inputs for name in each.events}
         self._defaults = [default(kind) for _, kind in self.variables]
         self._defaults += [None] * (len(names) - len(self.variables))
         self._reach = [self._of_place(part) for part in parts]
@@ -149,11 +149,6 @@ class Compiled:
         return copied if holds_arrays(kind) else None
 
 
-def _event_types(program: tree.Program) -> dict[str, Type]:
-    """The type of each event's values."""
-    return {name: each.type for each in program.inputs for name in each.events}
-
-
 def reads_key(program: tree.Program) -> bool:
     """Whether a script reads the values of its key."""
     return any(isinstance(node, tree.Key) for node in nodes(program.regex))
@@ -203,42 +198,26 @@ def _instant(expression: tree.Expression, expressions: Expressions) -> Due:
 
 def _clock(marker: tree.Arrive, expressions: Expressions, zone: str) -> Due:
     parts = [None if part is None else expressions.operand(part) for part in marker.components]
-    clocks: dict[tuple[int | None, ...], _Clock] = {}
+    clocks: dict[tuple[int | None, ...], NextOccurrence | None] = {}
 
     def due(variables: Variables, now: int) -> int:
         reading = tuple(None if part is None else part(variables) for part in parts)
-        clock = clocks.get(reading)
-        if clock is None:
+        if reading not in clocks:
             if len(clocks) >= _CLOCKS_MAX:
                 clocks.clear()
-            clock = clocks[reading] = _Clock(reading, zone)
-        return clock.following(now)
+            clocks[reading] = _next(reading, zone)
+        found = clocks[reading]
+        return FOREVER if found is None else found.after(now)
 
     return due
 
 
-class _Clock:
-    """A clock that remembers the last instant that it has found: several instances mostly ask for
-    the same one."""
-
-    def __init__(self, reading: tuple[int | None, ...], zone: str) -> None:
-        year, month, day, hour, minute, second = reading
-        clock = x.Clock(hour, minute, second, month, day, year)
-        self._running = RunningClock("arrive", clock, zone) if _possible(reading) else None
-        self._asked, self._found = FOREVER, FOREVER
-
-    def following(self, after: int) -> int:
-        """The first instant later than another at which the clock reads so."""
-        if not self._asked <= after < self._found and self._running is not None:
-            found = self._running.following(after)
-            self._asked, self._found = after, FOREVER if found is None else found
-        return self._found
-
-
-def _possible(reading: tuple[int | None, ...]) -> bool:
-    """Whether a clock ever reads so."""
+def _next(reading: tuple[int | None, ...], zone: str) -> NextOccurrence | None:
+    """The next instant at which a clock reads so; None if it never does."""
     bounds = ((1, 9999), (1, 12), (1, 31), (0, 23), (0, 59), (0, 59))
-    return all(
-        value is None or low <= value <= high
-        for value, (low, high) in zip(reading, bounds, strict=True)
-    )
+    for value, (low, high) in zip(reading, bounds, strict=True):
+        if value is not None and not low <= value <= high:
+            return None
+    year, month, day, hour, minute, second = reading
+    clock = x.Clock(hour, minute, second, month, day, year)
+    return NextOccurrence(RunningClock("arrive", clock, zone))

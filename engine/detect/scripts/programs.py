@@ -56,16 +56,12 @@ def script_of(
 
 def sources_of(book: model.Rulebook, script: model.Script) -> dict[str, Source]:
     """How the inputs of a script read their occurrences."""
-    return {
-        name: Source(each.value, each.order_by, _emitter(book, each.event))
-        for name, each in script.inputs.items()
-    }
-
-
-def _emitter(book: model.Rulebook, event: str) -> str | None:
-    """The script that emits an event type, if one does."""
-    kind = book.events.get(event)
-    return kind.script if isinstance(kind, model.ScriptEvent) else None
+    found = {}
+    for name, each in script.inputs.items():
+        event = book.events.get(each.event)
+        emitter = event.script if isinstance(event, model.ScriptEvent) else None
+        found[name] = Source(each.value, each.order_by, emitter)
+    return found
 
 
 def functions_of(script: str, declared: Collection[str], allowed: Collection[str]) -> Functions:

@@ -22,7 +22,6 @@ from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError
 from tidegate.engine.detect.scripts.context import ERROR
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.detect.scripts.input_columns import output_column
 from tidegate.engine.detect.scripts.inputs import Arrivals, Inputs, Source
 from tidegate.engine.detect.scripts.instances import (
     ELAPSE,
@@ -38,8 +37,7 @@ from tidegate.engine.detect.scripts.instances import (
 )
 from tidegate.engine.detect.scripts.program import Compiled, Script, reads_key
 from tidegate.engine.detect.scripts.state import Store, replaced
-from tidegate.engine.detect.scripts.value_types import arrow_type, values_of
-from tidegate.rules.eventscript.types import Type
+from tidegate.engine.detect.scripts.value_types import output_column, values_of
 
 Stepped = tuple[Emissions, dict[str, pa.Table]]
 """What is emitted, and the tables that are carried on, by name."""
@@ -125,12 +123,11 @@ class ScriptRunner:
 
     def _finish(self, carried: Carried, last: int | None) -> Emissions:
         """`last`: the instant at which a transition runs away."""
-        parts = self._store.own(carried.tables)
-        program = self.script.program
-        none = [pa.array([], arrow_type(kind)) for kind in program.key_types]
-        codes, keys = _together(none, [*map(self._store.keys, parts.values())], self._grouped)
-        tuples = _tuples(keys, program.key_types, self._reads_key)
-        stepper = Stepper(self.compiled, tuples, _NO_ARRIVALS, last=last)
+        parts, nothing = self._store.own(carried.tables), self._inputs.read({})
+        stored = [*map(self._store.keys, parts.values())]
+        codes, keys = _together(nothing.key, stored, self._grouped)
+        tuples = self._tuples(keys)
+        stepper = Stepper(self.compiled, tuples, nothing, last=last)
         read = zip(parts.values(), codes[1:], strict=True)
         found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
         instances = self._by_key(found, keys)
@@ -143,7 +140,7 @@ class ScriptRunner:
                 for instance, pause in zip(instances, pauses, strict=True):
                     if last is not None and pause >= last:
                         stepper.fire(instance, last, phase)
-        return self._emissions(stepper.emissions, keys, _NO_ARRIVALS)
+        return self._emissions(stepper.emissions, keys, nothing)
 
     def next_due(self, carried: Carried) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -182,7 +179,7 @@ class ScriptRunner:
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
             arriving = np.where(arrivals.every, EVERY, codes[0])
-        tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
+        tuples = self._tuples(keys)
         given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
         done = None
         table = self._table_for(len(arrivals))
@@ -221,13 +218,11 @@ class ScriptRunner:
         except FullError:
             self._table, self._compilable = None, False
             return None
-        if not len(done.key):
-            return done.emissions, {}
         columns = given.keys.values(done.key)
-        tables = self._store.parts(
+        written = self._store.parts(
             columns, done.columns, done.previous, done.due, done.timers, wanted
         )
-        return done.emissions, {self._store.name(n): table for n, table in tables.items()}
+        return done.emissions, written
 
     def _interpret(
         self, given: Given, stepper: Stepper, watermark: int, wanted: int, parked: bool
@@ -289,19 +284,24 @@ class ScriptRunner:
         code = np.array([*instances], np.int32)
         return [instances[each] for each in code[np.argsort(keys.ranks(code))].tolist()]
 
+    def _tuples(self, keys: Keys) -> list[tuple[Any, ...]]:
+        """The values of each key by code, if the script reads them."""
+        if not self._reads_key:
+            return [()] * (keys.count + 1)
+        kinds = self.script.program.key_types
+        columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
+        return [(), *zip(*columns, strict=True)]
+
     # columns -----------------------------------------------------------------------------------
 
     def _written(
         self, instances: Sequence[Instance], keys: Keys, arrivals: Arrivals, count: int
     ) -> dict[str, pa.Table]:
-        if not instances:
-            return {}
         cause, depth = _identities(
             [each.cause for each in instances], [each.depth for each in instances], arrivals
         )
         columns = keys.values(np.array([each.key for each in instances], np.int32))
-        tables = self._store.write(instances, columns, cause, depth, count)
-        return {self._store.name(partition): table for partition, table in tables.items()}
+        return self._store.write(instances, columns, cause, depth, count)
 
     def _emissions(self, found: Emitted, keys: Keys, arrivals: Arrivals) -> Emissions:
         """By time, at one instant by key; those of one key in their order."""
@@ -338,19 +338,6 @@ class ScriptRunner:
         )
 
 
-_NO_ARRIVALS = Arrivals(
-    np.empty(0, np.int64),
-    np.empty(0, np.int32),
-    None,
-    (),
-    np.empty(0, np.bool_),
-    [],
-    np.empty((0, 2), np.uint64),
-    np.empty(0, np.int32),
-    {},
-)
-
-
 def _together(
     arriving: Sequence[pa.Array], stored: Sequence[Sequence[pa.ChunkedArray]], grouped: bool
 ) -> tuple[list[npt.NDArray[np.int32]], Keys]:
@@ -373,11 +360,3 @@ def _identities(
     for place in np.flatnonzero(~arrived).tolist():
         ids[place] = causes[place]
     return ids, depth
-
-
-def _tuples(keys: Keys, kinds: Sequence[Type], read: bool) -> list[tuple[Any, ...]]:
-    """The values of each key by code, if the script reads them."""
-    if not read:
-        return [()] * (keys.count + 1)
-    columns = [values_of(c, kind) for c, kind in zip(keys.columns, kinds, strict=True)]
-    return [(), *zip(*columns, strict=True)]

@@ -16,6 +16,7 @@ from when on some instance may be dropped for its age. Nothing in it depends on 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -121,8 +122,8 @@ class Store:
         causes: np.ndarray,
         depths: np.ndarray,
         count: int,
-    ) -> dict[int, pa.Table]:
-        """The tables of some instances by partition. keys: the key columns, a row for each;
+    ) -> dict[str, pa.Table]:
+        """The tables of some instances by name. keys: the key columns, a row for each;
         causes: uint64[n, 2]."""
         previous = np.array([each.previous for each in instances], np.int64)
         lists = pa.list_(pa.int64())
@@ -150,21 +151,23 @@ class Store:
         due: Int64,
         timers: Int64,
         count: int,
-    ) -> dict[int, pa.Table]:
-        """Instances by the column as tables by partition. `timers`: how many each has."""
+    ) -> dict[str, pa.Table]:
+        """Instances by the column as tables by name. `timers`: how many each has."""
+        if not len(previous):
+            return {}
         table = pa.table({**{f"k{n}": column for n, column in enumerate(keys)}, **columns})
         if count == 1:
-            return {0: self._marked(table, previous, due, timers, count)}
+            return {self.name(0): self._marked(table, previous, due, timers, count)}
         of = partitions([pa.chunked_array([column]) for column in keys], count)
         order = np.argsort(of, kind="stable")
         present, first = np.unique(of[order], return_index=True)
         sorted_table = table.take(pa.array(order))
         found = {}
-        for partition, begin, end in zip(
-            present.tolist(), first.tolist(), [*first[1:].tolist(), len(of)], strict=True
-        ):
+        bounds = pairwise([*first.tolist(), len(of)])
+        for partition, (begin, end) in zip(present.tolist(), bounds, strict=True):
             rows, part = order[begin:end], sorted_table.slice(begin, end - begin)
-            found[partition] = self._marked(part, previous[rows], due[rows], timers[rows], count)
+            marked = self._marked(part, previous[rows], due[rows], timers[rows], count)
+            found[self.name(partition)] = marked
         return found
 
     def name(self, partition: int) -> str:

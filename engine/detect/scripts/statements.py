@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from tidegate.engine.detect.scripts.context import Context, Variables
@@ -69,10 +69,8 @@ class Statements:
                 return self._emit(node)
             case tree.If(condition, then, other):
                 return self._if(condition, then, other)
-            case tree.Count():
-                return self._count(node)
-            case tree.Each():
-                return self._each(node)
+            case tree.Count() | tree.Each():
+                return self._for(node)
             case tree.While():
                 return self._while(node)
         raise TypeError(node)
@@ -169,36 +167,32 @@ class Statements:
 
         return chosen
 
-    def _count(self, node: tree.Count) -> Run:
-        low, high = self._expressions.operand(node.low), self._expressions.operand(node.high)
-        slot = self._expressions.slot(tree.Local(node.low.type, node.name))
-        body = self.block(node.body)
+    def _for(self, node: tree.Count | tree.Each) -> Run:
+        operand = self._expressions.operand
+        if isinstance(node, tree.Count):
+            kind, low, high = node.low.type, operand(node.low), operand(node.high)
 
-        def count(variables: Variables) -> None:
-            first, last = low(variables), high(variables)
+            def elements(variables: Variables) -> Any:
+                return range(low(variables), high(variables) + 1)
+
+        else:
+            kind, array = array_of(node.array).of, operand(node.array)
+            own: Callable[[Any], Any] = copied if holds_arrays(kind) else list.copy
+
+            def elements(variables: Variables) -> Any:
+                return own(array(variables))
+
+        slot, body = self._expressions.slot(tree.Local(kind, node.name)), self.block(node.body)
+
+        def loop(variables: Variables) -> None:
+            found = elements(variables)
             before = variables[slot]
-            for number in range(first, last + 1):
-                variables[slot] = number
-                body(variables)
-            variables[slot] = before
-
-        return count
-
-    def _each(self, node: tree.Each) -> Run:
-        array, body = self._expressions.operand(node.array), self.block(node.body)
-        kind = array_of(node.array).of
-        slot = self._expressions.slot(tree.Local(kind, node.name))
-        nested = holds_arrays(kind)
-
-        def each(variables: Variables) -> None:
-            found = array(variables)
-            before = variables[slot]
-            for element in copied(found) if nested else found.copy():
+            for element in found:
                 variables[slot] = element
                 body(variables)
             variables[slot] = before
 
-        return each
+        return loop
 
     def _while(self, node: tree.While) -> Run:
         holds, body = self._expressions.operand(node.condition), self.block(node.body)
@@ -223,19 +217,3 @@ def _member(target: tree.Field, inner: _Change) -> _Change:
         return tuple(found)
 
     return change
-
-
-def loop_names(node: tree.Statement | None) -> Iterator[str]:
-    """The names of all `for`s in a statement."""
-    match node:
-        case tree.Block(statements=inner):
-            for statement in inner:
-                yield from loop_names(statement)
-        case tree.Count(name=name, body=body) | tree.Each(name=name, body=body):
-            yield name
-            yield from loop_names(body)
-        case tree.While(body=body):
-            yield from loop_names(body)
-        case tree.If(then=then, other=other):
-            yield from loop_names(then)
-            yield from loop_names(other)

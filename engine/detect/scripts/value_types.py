@@ -13,7 +13,7 @@ None is null, of any type.
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -33,6 +33,9 @@ _ARROW: dict[Type, pa.DataType] = {
     Basic.DURATION: pa.int64(),
     Basic.OBJECT: pa.binary(),  # the value as an Arrow stream of one row
 }
+TIMELESS: Mapping[Type, pa.DataType] = {**_ARROW, Basic.TIME: pa.int64()}
+"""Instants as integers, which reach further than Python's dates."""
+_PLAIN = _ARROW.keys() - {Basic.OBJECT}
 _DEFAULTS: dict[Type, Any] = {
     Basic.BOOLEAN: False,
     Basic.LONG: 0,
@@ -104,80 +107,47 @@ def size(value: Any) -> int:
 # Arrow ----------------------------------------------------------------------------------------
 
 
-def arrow_type(type_: Type) -> pa.DataType:
-    """The type of a column that carries such values."""
+def arrow_type(type_: Type, basic: Mapping[Type, pa.DataType] = _ARROW) -> pa.DataType:
+    """The type of a column that carries such values. `basic`: the types of basic ones."""
     if isinstance(type_, Array):
-        return pa.list_(arrow_type(type_.of))
+        return pa.list_(arrow_type(type_.of, basic))
     if isinstance(type_, Structure):
-        return pa.struct([(name, arrow_type(kind)) for name, kind in type_.fields])
-    return _ARROW[type_]
+        return pa.struct([(name, arrow_type(kind, basic)) for name, kind in type_.fields])
+    return basic[type_]
 
 
 def column_of(values: Sequence[Any], type_: Type) -> pa.Array:
     """Values as a column of `arrow_type`."""
-    outward = _outward(type_)
-    return pa.array(values if outward is None else [*map(outward, values)], arrow_type(type_))
+    return pa.array(values if _is_plain(type_) else [*map(_outward, values)], arrow_type(type_))
 
 
 def values_of(column: pa.Array | pa.ChunkedArray, type_: Type) -> list[Any]:
     """The values of a column of `arrow_type`."""
-    inward = _inward(type_)
-    found: list[Any] = _timeless(column).to_pylist()
-    return found if inward is None else [*map(inward, found)]
+    found: list[Any] = column.cast(arrow_type(type_, TIMELESS)).to_pylist()
+    return found if _is_plain(type_) else [*map(_inward, found)]
 
 
-def _timeless(column: pa.Array | pa.ChunkedArray) -> pa.Array | pa.ChunkedArray:
-    """Instants as integers, which reach further than Python's dates."""
-    return column.cast(_without_times(column.type))
+def _is_plain(type_: Type) -> bool:
+    """Whether Arrow has and takes the values of a type as they are."""
+    return _is_plain(type_.of) if isinstance(type_, Array) else type_ in _PLAIN
 
 
-def _without_times(kind: pa.DataType) -> pa.DataType:
-    if pa.types.is_timestamp(kind):
-        return pa.int64()
-    if pa.types.is_list(kind):
-        return pa.list_(_without_times(kind.value_type))
-    if pa.types.is_struct(kind):
-        return pa.struct([(kind.field(n).name, _without_times(kind.field(n).type))
-                          for n in range(kind.num_fields)])  # fmt: skip
-    return kind
+def _outward(value: Any) -> Any:
+    """A value of the script as one that Arrow takes."""
+    if isinstance(value, pa.Scalar):
+        return _bytes_of(value)
+    if isinstance(value, tuple):
+        return tuple(map(_outward, value))
+    return [*map(_outward, value)] if isinstance(value, list) else value
 
 
-Change = Callable[[Any], Any]
-
-
-def _through(change: Change) -> Change:
-    return lambda value: None if value is None else change(value)
-
-
-def _outward(type_: Type) -> Change | None:
-    """From a value of the script to one that Arrow takes; None where it is the same."""
-    if type_ == Basic.OBJECT:
-        return _through(_bytes_of)
-    if isinstance(type_, Array):
-        inner = _outward(type_.of)
-        return None if inner is None else _through(lambda value: [inner(each) for each in value])
-    if isinstance(type_, Structure):
-        names = [name for name, _ in type_.fields]
-        each = [_outward(kind) or _same for _, kind in type_.fields]
-        return _through(lambda value: {n: f(v) for n, f, v in zip(names, each, value, strict=True)})
-    return None
-
-
-def _inward(type_: Type) -> Change | None:
+def _inward(value: Any) -> Any:
     """The other way."""
-    if type_ == Basic.OBJECT:
-        return _through(_scalar_of)
-    if isinstance(type_, Array):
-        inner = _inward(type_.of)
-        return None if inner is None else _through(lambda value: [inner(each) for each in value])
-    if isinstance(type_, Structure):
-        each = [(name, _inward(kind) or _same) for name, kind in type_.fields]
-        return _through(lambda value: tuple(f(value[name]) for name, f in each))
-    return None
-
-
-def _same(value: Any) -> Any:
-    return value
+    if isinstance(value, bytes):
+        return _scalar_of(value)
+    if isinstance(value, dict):
+        return tuple(map(_inward, value.values()))
+    return [*map(_inward, value)] if isinstance(value, list) else value
 
 
 class ObjectScalar(pa.ExtensionScalar):  # type: ignore[misc]
@@ -213,9 +183,9 @@ class ObjectType(pa.ExtensionType):  # type: ignore[misc]
 OBJECTS = ObjectType()
 
 
-def objects(values: Sequence[pa.Scalar | None]) -> pa.Array:
-    """Objects as a column."""
-    return pa.ExtensionArray.from_storage(OBJECTS, column_of(values, Basic.OBJECT))
+def output_column(values: Sequence[Any], type_: Type) -> pa.Array:
+    """Values that are emitted as a column; objects as `OBJECTS`."""
+    return column_of(values, type_).cast(arrow_type(type_, {**_ARROW, Basic.OBJECT: OBJECTS}))
 
 
 def object_text(value: Any) -> str | None:

@@ -83,12 +83,9 @@ class Damper:
         if rule.damping is None or rule.damping.dedupe is None:
             return
         if rule.name not in self._kept:
-            self._kept[rule.name] = self._stored(rule.name, 0)
+            self._kept[rule.name] = self.store.count(rule.name, DEDUPE, 0)
         self._kept[rule.name] += fresh
         self._fresh[rule.name] = fresh
-
-    def _stored(self, rule: str, instant: int) -> int:
-        return self.store.count(rule, DEDUPE, instant)
 
     def overfull(
         self, limit: int, instant: int, parked: Collection[str]
@@ -99,7 +96,8 @@ class Damper:
         for rule, count in self._kept.items():
             if count <= limit or rule in parked:
                 continue
-            self._kept[rule] = count = self._stored(rule, instant) + self._fresh.get(rule, 0)
+            count = self.store.count(rule, DEDUPE, instant) + self._fresh.get(rule, 0)
+            self._kept[rule] = count
             if count > limit:
                 reason = f"its dedupe remembers {count:,} firings, at most {limit:,} ({SETTING})"
                 found[rule] = reason, f"make its within: shorter, or raise {SETTING}"

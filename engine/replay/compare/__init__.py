@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
-from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
@@ -80,20 +80,21 @@ def _column(
     last: int,
 ) -> Column:
     book = replace(book, rules={**book.rules, rule.name: in_context(rule, context)})
+    activations = dict.fromkeys(book.rules, min(trace.first or 0, trace.earliest))
     try:
         if context is Context.UNRESTRICTED:
-            _count(book, rule.name, trace)
-        found = _detected(book, rule.name, trace, arrived, until, last)
+            _count(Detector(book, activations, json_values), book, rule.name, trace)
+        detector = Detector(book, activations, json_values, used=True)
+        made, _, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
     except EngineError as error:
         return Column(context, error=error.message)
+    found = next((detections for detections in made if detections.rule == rule.name), None)
     return Column(context, tuple(found_in(context, rule, book, trace.iso, found)) if found else ())
 
 
-def _count(book: Rulebook, rule: str, trace: Trace) -> None:
+def _count(detector: Detector, book: Rulebook, rule: str, trace: Trace) -> None:
     """Raises `EngineError('too-many-detections')`; finds out without making all of them."""
-    first = trace.first or 0
-    detector = Detector(book, dict.fromkeys(book.rules, min(first, trace.earliest)), json_values)
-    carried, count = Carried(), 0
+    carried, count, first = Carried(), 0, trace.first or 0
     for window in buckets(trace, _INSTANTS):
         watermark = int(times(window)[-1])
         arrived = batches(trace, window) | clock_batches(book, first, watermark)
@@ -103,20 +104,6 @@ def _count(book: Rulebook, rule: str, trace: Trace) -> None:
         if count > DETECTIONS_MAX:
             message = f"more than {DETECTIONS_MAX:,} detections, which are not shown"
             raise EngineError("too-many-detections", message, "compare fewer lines")
-
-
-def _detected(
-    book: Rulebook,
-    rule: str,
-    trace: Trace,
-    arrived: dict[str, Batch],
-    until: int | None,
-    last: int,
-) -> Detections | None:
-    activations = dict.fromkeys(book.rules, min(trace.first or 0, trace.earliest))
-    detector = Detector(book, activations, json_values, used=True)
-    found, _, _ = detector.step(Carried(), arrived, FOREVER if until is None else until, last)
-    return next((detections for detections in found if detections.rule == rule), None)
 
 
 def _chosen(book: Rulebook, name: str | None) -> Rule:

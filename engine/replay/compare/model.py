@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.engine.core.event_names import is_tick
 from tidegate.engine.core.values import Batch, Detections
@@ -86,7 +87,7 @@ def found_in(
     named = [
         [] if is_tick(n) else _named(rule.pattern, keyed, whole.batches[n]) for n in whole.events
     ]
-    keys = _texts(key_texts(whole.keys), len(whole))
+    keys = _texts(whole.keys, len(whole))
     own = {node.name for node in rule.pattern.on.walk() if isinstance(node, x.Name)}
     used = [*_used_up(context, own, whole, keys, named)]
     flat = np.array([place for places in used for place in places], dtype=np.int64).reshape(-1, 2)
@@ -172,7 +173,7 @@ def _named(
     fields = keyed.get(batch.event)
     if fields and LINE in batch.table.column_names:
         columns = batch.table.select(fields).take(batch.row).rename_columns(pattern.key_names)
-        keys = _texts(key_texts(columns), len(batch))
+        keys = _texts(columns, len(batch))
     count: dict[tuple[int, str], int] = defaultdict(int)
     found = []
     for time, key in zip(batch.time.tolist(), keys, strict=True):
@@ -187,5 +188,5 @@ def _lines(book: Rulebook, iso: bool, found: Detections) -> list[str]:
     return out.getvalue().decode().splitlines()
 
 
-def _texts(keys: object, count: int) -> list[str]:
-    return ["{}"] * count if isinstance(keys, bytes) else [k.decode() for k in keys.to_pylist()]  # type: ignore[attr-defined]
+def _texts(keys: pa.Table, count: int) -> list[str]:
+    return [key.decode() for key in key_texts(keys, count).to_pylist()]

@@ -73,7 +73,10 @@ def print_table(compared: Comparison) -> None:
     """A row for each instant and key at which some context detects, a column for each context."""
     labels = Labels(compared)
     console = Console(width=screen_width())
-    when = {at: _when(at, labels) for at in compared.instants()}
+    when = {
+        (at, key): "\n".join(filter(None, [labels.time(at), key_label(key)]))
+        for at, key in compared.instants()
+    }
     first = max((cell_len(line) for text in when.values() for line in text.split("\n")), default=2)
     fits = first + len(Context) * (_WIDTH + 1) <= console.width
     title = Text(f"{compared.rule.name}: {' '.join(compared.rule.pattern.text.split())}")
@@ -103,10 +106,6 @@ def print_table(compared: Comparison) -> None:
     print("● detected   ✗ then consumed" + (f"   {labels.note}" if labels.note else ""))
     for context, (detected, used) in MEANINGS.items():
         print(f"{context:>12}: {detected}; {used}")
-
-
-def _when(at: tuple[int, str], labels: Labels) -> str:
-    return "\n".join(filter(None, [labels.time(at[0]), key_label(at[1])]))
 
 
 def _cell(found: ComparedDetection, labels: Labels) -> Text:

@@ -14,10 +14,9 @@ from tidegate.engine.detect.scripts.compiled.automaton import Table
 from tidegate.engine.detect.scripts.compiled.words import Texts, column, to_words
 from tidegate.engine.detect.scripts.context import ERROR, Fault
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.detect.scripts.input_columns import output_column
 from tidegate.engine.detect.scripts.instances import Cause, Emitted
 from tidegate.engine.detect.scripts.program import Script
-from tidegate.engine.detect.scripts.value_types import column_of
+from tidegate.engine.detect.scripts.value_types import column_of, output_column
 from tidegate.rules.eventscript.types import Basic
 
 TOLD = -1
