@@ -19,10 +19,7 @@ SHORT_PERIOD = "a short period"
 SIMULATED = frozenset({SHORT_PERIOD})
 """What simulated time has and `run` has not: periods below a second (S11)."""
 
-KEYS = (  # of rules
-    "granularity",
-    "expire_key_after",
-)
+KEYS = ("granularity", "expire_key_after")  # of rules
 
 
 def refuse_unbuilt(book: Draft, limits: Settings, features: frozenset[str], report: Report) -> None:

@@ -24,7 +24,7 @@ from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
 from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
 from tidegate.rules.yaml.files import read_file
-from tidegate.rules.yaml.kinds import BAD, Record, Report
+from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar, check_size
 
 SUFFIX = ".es"
@@ -72,10 +72,9 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
             program,
             _inputs(book, name, program, report),
             outputs[name],
-            machine=record.get("machine", "auto"),
-            on_error=record.get("on_error", "log"),
-            expire_key_after_micros=record.get("expire_key_after"),
-            enabled=record.get("enabled", True),
+            **record.given(
+                "machine", "on_error", "enabled", expire_key_after_micros="expire_key_after"
+            ),
         )
         _check_keys(book.scripts[name], file, record, report)
 
@@ -126,7 +125,7 @@ def _text(path: str, record: Record) -> str:
 def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, str]:
     """Declare an event type for each output; for `$error` only if the rulebook names it."""
     record = book.records("scripts")[name]
-    named = {of: event for of, event in record.get("out", {}).items() if event is not BAD}
+    named = record.readable("out")
     for of in named.keys() - program.outputs.keys() - {ERROR}:
         hint = report.did_you_mean(of, [*program.outputs, ERROR])
         message = f"the script {name!r} has no output {of!r}"
@@ -154,7 +153,7 @@ def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mappin
 
 def _inputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, ScriptInput]:
     record = book.records("scripts")[name]
-    given = {of: each for of, each in record.get("in", {}).items() if each is not BAD}
+    given = record.readable("in")
     inputs = {each.name: each for each in program.inputs}
     for of in given.keys() - inputs.keys():
         hint = report.did_you_mean(of, inputs)

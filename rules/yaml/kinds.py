@@ -93,6 +93,16 @@ class Record:
     def get(self, key: str, default: Any = None) -> Any:
         return self.values.get(key, default)
 
+    def given(self, *keys: str, **renamed: str) -> dict[str, Any]:
+        """The values of those of these keys that could be read: arguments of a model, which has the
+        defaults of the others. `renamed`: the model's name of a key, if it is another."""
+        names = dict(zip(keys, keys, strict=True)) | renamed
+        return {name: self.values[key] for name, key in names.items() if key in self.values}
+
+    def readable(self, key: str) -> dict[str, Any]:
+        """The entries that could be read of a mapping from free names."""
+        return {n: value for n, value in self.get(key, {}).items() if value is not BAD}
+
     def has(self, key: str) -> bool:
         """Whether the key is written, readable or not."""
         return key in self.node.entries
