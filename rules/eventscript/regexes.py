@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partialmethod
 
 from lark import Token, Tree
 
@@ -75,14 +76,9 @@ class Regexes:
         (item,) = self._below(tree)
         return t.Repeat(item, low, high)
 
-    def _star(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 0, None)
-
-    def _plus(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 1, None)
-
-    def _optional(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 0, 1)
+    _star = partialmethod(_repeat, low=0, high=None)
+    _plus = partialmethod(_repeat, low=1, high=None)
+    _optional = partialmethod(_repeat, low=0, high=1)
 
     def _counted(self, tree: Parsed) -> t.Regex:
         count = tree.children[1]

@@ -11,6 +11,13 @@ ALIGNED = "the keys of one mapping stand below each other, what belongs to a key
 _KEY = re.compile(r"\s*(?:-\s+)*([\w.-]+|\"[^\"]*\"|'[^']*')\s*:(?:\s+(.*))?$")
 _IN_FLOW = re.compile(r"([\w.-]+):\s+")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
+_SAID = {
+    "invalid Unicode character escape code": "write the character itself",
+    "unknown escape character": "in single quotes a backslash stands for itself",
+    "expected ':'": "write name: value; a text over several lines is indented further than its key",
+    "expected '-'": "each item of a list begins with a dash; the keys of a mapping have none",
+}
+"""What to do about a problem, by a piece of the parser's message."""
 
 
 def tag_hint(tag: str, value: str) -> str:
@@ -35,14 +42,8 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
         return _second_colon(lines, line, column)
     if "end of stream" in problem and begun is not None:
         return f"the quote that opens in line {begun + 1} is not closed"
-    if "invalid Unicode character escape code" in problem:
-        return "write the character itself"
-    if "unknown escape character" in problem:
-        return "in single quotes a backslash stands for itself"
-    if "expected ':'" in problem:
-        return "write name: value; a text over several lines is indented further than its key"
-    if "expected '-'" in problem:
-        return "each item of a list begins with a dash; the keys of a mapping have none"
+    if said := next((hint for piece, hint in _SAID.items() if piece in problem), None):
+        return said
     if "block scalar" in problem or "comment or line break" in problem or at in "`@%":
         return _quoted(text) or "quote the text"
     if "expected key" in problem or "<block end>" in problem:
