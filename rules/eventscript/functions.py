@@ -71,7 +71,8 @@ def signature(name: str, operands: Sequence[Type], declared: Function | None) ->
     if name == "isNull" and len(operands) == 1:
         return operands, _B.BOOLEAN
     if name == "length" and len(operands) == 1:
-        return (operands, _B.LONG) if _has_length(operands[0]) else None
+        long = operands[0] == _B.STRING or isinstance(operands[0], Array)
+        return (operands, _B.LONG) if long else None
     if len(operands) < 2 or name not in ("concat", "min", "max"):
         return None
     together: Type | None = operands[0]
@@ -89,10 +90,6 @@ def _takes(wanted: Sequence[Type], operands: Sequence[Type]) -> bool:
         not holds_duration(gives) if takes == _B.OBJECT else join(takes, gives) == takes
         for takes, gives in pairs
     )
-
-
-def _has_length(of: Type) -> bool:
-    return of == _B.STRING or isinstance(of, Array)
 
 
 def join(one: Type, two: Type) -> Type | None:

@@ -64,7 +64,7 @@ class Regexes:
         return t.Without(left, right)
 
     def _marked(self, node: t.Regex, of: Parsed, what: str) -> None:
-        if not has_marker(node):
+        if not any(isinstance(each, t.Named | t.Elapse | t.Arrive) for each in walk(node)):
             hint = "a block runs behind an event: A() { .. }"
             self.mistakes.add("no-event", f"{what} waits for no event", of, hint)
 
@@ -205,11 +205,6 @@ def _is(part: Parsed, kind: str) -> bool:
 def _count(digits: str) -> int:
     """A whole number. Of a longer one 12 digits are enough to see that it is too large."""
     return int((digits.lstrip("0") or "0")[:12])
-
-
-def has_marker(node: t.Regex) -> bool:
-    """Whether anything in it waits for an event."""
-    return any(isinstance(each, t.Named | t.Elapse | t.Arrive) for each in walk(node))
 
 
 def below(node: t.Regex) -> tuple[t.Regex, ...]:

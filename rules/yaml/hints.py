@@ -24,7 +24,7 @@ def tag_hint(tag: str, value: str) -> str:
     """The remedy for a text that begins with an exclamation mark, which YAML takes for a tag."""
     if tag.startswith("!!") or not tag.startswith("!"):
         return "leave the tag out"
-    text = _in_quotes(f"{tag} {value}".strip())
+    text = in_quotes(f"{tag} {value}".strip())
     return f"leave the tag out; a text that begins with ! is quoted: {text}"
 
 
@@ -83,7 +83,7 @@ def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str
         begin = key.end()
         end = _flow_end(text, begin)
         if text[begin : begin + 1] not in "{[\"'" and begin <= column <= end:
-            return f"inside {{ }} quote it: {key[1]}: {_in_quotes(text[begin:end].strip())}"
+            return f"inside {{ }} quote it: {key[1]}: {in_quotes(text[begin:end].strip())}"
     for number in range(line, -1, -1):
         if lines[number].count("'") % 2 or lines[number].count('"') % 2:
             return f"a quote in line {number + 1} is not closed"
@@ -96,7 +96,7 @@ def _before_comment(text: str) -> str:
     keys = [*_IN_FLOW.finditer(text[: cut.start()])] if cut else []
     if not keys or text[keys[-1].end()] in "\"'":
         return ""
-    return f"{keys[-1][1]}: {_in_quotes(text[keys[-1].end() :].rstrip(' }]'))}"
+    return f"{keys[-1][1]}: {in_quotes(text[keys[-1].end() :].rstrip(' }]'))}"
 
 
 def _flow_end(text: str, begin: int) -> int:
@@ -150,10 +150,11 @@ def _quoted(text: str) -> str:
         return ""
     if re.fullmatch(r"\{.*\}+|\[.*\]+", key[2].strip()):
         return "a bracket is closed that is not open"
-    return f"quote the text: {key[1]}: {_in_quotes(key[2].strip())}"
+    return f"quote the text: {key[1]}: {in_quotes(key[2].strip())}"
 
 
-def _in_quotes(text: str) -> str:
+def in_quotes(text: str) -> str:
+    """A text as a scalar in quotes."""
     if '"' in text or "\\" in text:
         return "'" + text.replace("'", "''") + "'"
     return f'"{text}"'
