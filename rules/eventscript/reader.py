@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import reduce
 from typing import NamedTuple
 
@@ -233,32 +235,25 @@ class _Reads:
             if isinstance(node.target, t.Variable):
                 return known | {node.target.name}
             self.expression(node.target, known)
-        elif isinstance(node, t.Emit):
-            self.expression(node.value, known)
-        elif isinstance(node, t.If):
-            self.expression(node.condition, known)
-            then = self.statement(node.then, known)
-            return then & self.statement(node.other, known) if node.other else known
-        elif isinstance(node, t.Count | t.Each | t.While):
+        else:
             for part in _operands(node):
                 self.expression(part, known)
+        if isinstance(node, t.If):
+            then = self.statement(node.then, known)
+            return then & self.statement(node.other, known) if node.other else known
+        if isinstance(node, t.Count | t.Each | t.While):
             self.statement(node.body, known)
         return known
 
-    def expression(self, node: t.Expression | None, known: _Names) -> None:
+    def expression(self, node: t.Expression, known: _Names) -> None:
         for part in nodes(node):
             if isinstance(part, t.Variable) and part.name not in known:
                 self.early.setdefault(part.name, part.place)
 
 
-def _operands(node: t.Node) -> list[t.Expression | None]:
-    """The expressions in the head of a marker or a loop."""
-    if isinstance(node, t.Elapse):
-        return [node.amount]
-    if isinstance(node, t.Arrive):
-        return [node.instant, *node.components]
-    if isinstance(node, t.Count):
-        return [node.low, node.high]
-    if isinstance(node, t.Each):
-        return [node.array]
-    return [node.condition] if isinstance(node, t.While) else []
+def _operands(node: t.Node) -> Iterator[t.Expression]:
+    """The expressions of a marker or a statement, without those of the statements in it."""
+    for each in fields(node):
+        value = getattr(node, each.name)
+        found = value if isinstance(value, tuple) else (value,)
+        yield from (part for part in found if isinstance(part, t.Expression))

@@ -92,7 +92,7 @@ def _table(book: Draft, name: str, record: Record, file: str | None, report: Rep
             path = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
     return Table(
         name,
-        book.key_place("tables", name),
+        book.top.key_place("tables", name),
         path=path,
         start=_start(record, book.timezone, report),
         **record.given("key", "on_restore", "on_unpaired", catalog="table"),
@@ -116,7 +116,7 @@ def _start(record: Record, timezone: str, report: Report) -> Start:
 
 
 def _event(book: Draft, name: str, record: Record, report: Report) -> EventType | None:
-    place = book.key_place("events", name)
+    place = book.top.key_place("events", name)
     if record.has("signal"):
         types = record.readable("signal")
         return SignalEvent(name, place, types, *_where(record), record.get("from_table"))
@@ -177,7 +177,7 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
     text = scalar.text.strip()
     return Rule(
         name,
-        book.key_place("rules", name),
+        book.top.key_place("rules", name),
         Pattern(node, text, context, selection, key_names, per, **record.given("ignore_own")),
         condition=_condition(record),
         condition_coupling=condition_mode,

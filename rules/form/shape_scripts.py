@@ -58,7 +58,7 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
     for name, record in book.records("scripts").items():
         if name in book.names("rules"):
             message = f"a rule is called {name!r}, too"
-            report.add("name", message, book.key_place("scripts", name), "rename one of them")
+            report.add("name", message, book.top.key_place("scripts", name), "rename one of them")
         program = _program(book, record, file, markers_max, report)
         if program is not None:
             programs[name] = program
@@ -68,7 +68,7 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
         record = book.records("scripts")[name]
         book.scripts[name] = Script(
             name,
-            book.key_place("scripts", name),
+            book.top.key_place("scripts", name),
             program,
             _inputs(book, name, program, report),
             outputs[name],
@@ -135,7 +135,7 @@ def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mappin
     key_fields = {column: fields for column, kind in keys.items() for fields in [payload(kind)]}
     for of in [*program.outputs, *([ERROR] if ERROR in named else [])]:
         event = named.get(of, of)
-        place = record.key_place("out", of) if of in named else book.key_place("scripts", name)
+        place = record.key_place("out", of) if of in named else book.top.key_place("scripts", name)
         taken = event in book.names("events", "rules") or event in book.made
         if taken:
             message = f"the output {of!r} of the script {name!r} has a name that is taken: {event}"
@@ -163,13 +163,14 @@ def _inputs(book: Draft, name: str, program: Program, report: Report) -> Mapping
     for of, declared in inputs.items():
         said = given.get(of)
         event = said.get("event", of) if said else of
-        if said and said.has("event") and event not in _known(book):
+        known = book.names("events", "rules") | book.made
+        if said and said.has("event") and event not in known:
             if book.readable("events", "rules"):
-                hint = report.did_you_mean(event, _known(book))
+                hint = report.did_you_mean(event, known)
                 place = said.place("event")
                 report.add("unknown-event", f"unknown event {event!r}", place, hint)
             continue
-        if event not in _known(book):
+        if event not in known:
             book.events[event] = SignalEvent(event, declared.place, payload(declared.type))
             book.made.add(event)
         columns = declared_columns(book.events.get(event))
@@ -236,10 +237,6 @@ def _order(event: str, said: Record, columns: Columns | None, report: Report) ->
             place = said.place("order_by")
             report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)
     return order
-
-
-def _known(book: Draft) -> frozenset[str]:
-    return book.names("events", "rules") | book.made
 
 
 def _value(
