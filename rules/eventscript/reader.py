@@ -1,4 +1,4 @@
-"""`eventscript.read`: from a text to a checked program, and its warnings."""
+"""From the text of a script to a checked program, and its warnings."""
 
 from __future__ import annotations
 
@@ -25,11 +25,20 @@ FOLLOWERS_MAX = 1_000_000
 _Names = frozenset[str]
 
 
-def read_script(
-    text: str, place: Place, locate: Locate | None, markers_max: int
+def read(
+    text: str,
+    place: Place | None = None,
+    locate: Locate | None = None,
+    markers_max: int = 100_000,
 ) -> tuple[Program, tuple[Problem, ...]]:
-    """See `eventscript.read`."""
-    mistakes = Mistakes(text, locate or places(text, place))
+    """Read one event script. Returns the program and its warnings.
+
+    `place`: where the first character of the text stands. `locate` maps an offset in `text` to its
+    place, and is used instead of `place` if given. `markers_max`: how many markers and blocks there
+    may be, counts expanded. Raises `InputError` with every mistake, sorted by place; if the grammar
+    refuses the text, with the first one.
+    """
+    mistakes = Mistakes(text, locate or places(text, place or Place()))
     tree = parse(text, mistakes)
     *heads, regex = (each for each in tree.children if isinstance(each, Tree))
     found = declarations(heads, mistakes)

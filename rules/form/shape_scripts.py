@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from tidegate.rules import eventscript
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.key_types import (
     ERROR_FIELDS,
@@ -16,8 +15,10 @@ from tidegate.rules.analysis.key_types import (
     fits,
     is_decimal,
     payload,
+    sql_of,
 )
 from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 from tidegate.rules.form import texts
@@ -86,7 +87,7 @@ def _program(
     try:
         if "text" in record.values:
             text, node = record.get("text")
-            read = eventscript.read(text, locate=node.locator(), markers_max=markers_max)
+            read = reader.read(text, locate=node.locator(), markers_max=markers_max)
         elif "file" in record.values:
             path = written = record.get("file")
             if not os.path.isabs(path):
@@ -97,7 +98,7 @@ def _program(
             if written not in book.files:
                 book.files[written] = _text(path, record)
             text = book.files[written]
-            read = eventscript.read(text, Place(path), markers_max=markers_max)
+            read = reader.read(text, Place(path), markers_max=markers_max)
         else:
             return None
     except InputError as error:
@@ -131,18 +132,16 @@ def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mappin
         message = f"the script {name!r} has no output {of!r}"
         report.add("unknown-output", message, record.key_place("out", of), hint)
     found: dict[str, str] = {}
-    keys = dict(zip(program.key_names, program.key_types, strict=True))
-    key_fields = {column: fields for column, kind in keys.items() for fields in [payload(kind)]}
+    keys = zip(program.key_names, map(sql_of, program.key_types), strict=True)
+    columns = dict(keys)
     for of in [*program.outputs, *([ERROR] if ERROR in named else [])]:
         event = named.get(of, of)
         place = record.key_place("out", of) if of in named else book.top.key_place("scripts", name)
-        taken = event in book.names("events", "rules") or event in book.made
-        if taken:
+        if event in book.names("events", "rules") or event in book.made:
             message = f"the output {of!r} of the script {name!r} has a name that is taken: {event}"
             report.add("name", message, place, f"name the event: out: {{{of}: {name}_{of}}}")
             continue
         own = ERROR_FIELDS if of == ERROR else payload(program.outputs[of])
-        columns = {column: kinds["value"] for column, kinds in key_fields.items()}
         book.events[event] = ScriptEvent(
             event, place, name, of, {**columns, **own}, program.key_names
         )
