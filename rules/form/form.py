@@ -261,9 +261,8 @@ RULEBOOK = k.record(
 def read_setting(name: str, text: str, report: Report) -> object:
     """One `--set name=text`, read as the key `name` of `settings:` would be."""
     place = word_place(f"--set {name}", f"settings.{name}")
-    keys = {f.name for f in fields(Settings)}
-    if name not in keys:
-        hint = did_you_mean(name, keys)
+    if name not in SETTINGS.names:
+        hint = did_you_mean(name, SETTINGS.names)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)
 

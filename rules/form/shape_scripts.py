@@ -20,7 +20,7 @@ from tidegate.rules.analysis.key_types import (
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
-from tidegate.rules.eventscript.types import Basic, Structure, Type
+from tidegate.rules.eventscript.types import Basic, Structure
 from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
 from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
@@ -243,52 +243,37 @@ def _value(
 ) -> str | None:
     """The column of an input of one value. None: the input is a structure, or it takes the only
     column of a table, which only the table knows."""
-    named: str | None = said.get("value") if said else None
-    place = said.place("value") if said and named else declared.place
+    column: str | None = said.get("value") if said else None
+    place = said.place("value") if said and column else declared.place
     if isinstance(declared.type, Structure):
-        if named is not None:
+        if column is not None:
             hint = "its fields are the columns of their names"
             message = f"the input {declared.name!r} is a structure"
             report.add("value", message, place, hint)
-        if columns is not None:
-            for name, kind in declared.type.fields:
-                _check(declared, event, name, kind, columns, place, report)
-        return None
-    if columns is None:
-        return named
-    column = named
-    if column is None:
-        column = "value" if "value" in columns else None
-        column = next(iter(columns)) if column is None and len(columns) == 1 else column
-    if column is None:
-        message = f"which column of {event!r} the input {declared.name!r} takes is not said"
-        hint = f"write in: {{{declared.name}: {{event: {event}, value: COLUMN}}}}"
-        hint = hint if columns else f"{event!r} carries nothing: declare in {{}} {declared.name}"
-        report.add("value", message, place, hint)
-        return None
-    _check(declared, event, column, declared.type, columns, place, report)
+        column, wanted = None, dict(declared.type.fields)
+    elif columns is None:
+        return column
+    else:
+        usual = (name for name in columns if name == "value" or len(columns) == 1)
+        column = column or next(usual, None)
+        if column is None:
+            message = f"which column of {event!r} the input {declared.name!r} takes is not said"
+            hint = f"{event!r} carries nothing: declare in {{}} {declared.name}"
+            if columns:
+                hint = f"write in: {{{declared.name}: {{event: {event}, value: COLUMN}}}}"
+            report.add("value", message, place, hint)
+            return None
+        wanted = {column: declared.type}
+    for name, kind in wanted.items() if columns is not None else ():
+        if name not in columns:
+            hint = report.did_you_mean(name, columns)
+            report.add("unknown-column", f"{event!r} has no column {name!r}", place, hint)
+            continue
+        of = columns[name]
+        if of is not None and not fits(kind, of):
+            message = f"the input {declared.name!r} takes {kind}, and {name} of {event!r} is {of}"
+            report.add("type", message, place, "declare another type, or another column")
+        elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
+            message = f"{name} of {event!r} is {of}: as a double it may lose digits"
+            report.warn("decimal", message, place, "declare the input object to keep it exact")
     return column
-
-
-def _check(
-    declared: Input,
-    event: str,
-    column: str,
-    kind: Type,
-    columns: Columns,
-    place: Place,
-    report: Report,
-) -> None:
-    """Refuse a column that the event does not have, or whose type the script's type does not
-    take."""
-    if column not in columns:
-        hint = report.did_you_mean(column, columns)
-        report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)
-        return
-    of = columns[column]
-    if of is not None and not fits(kind, of):
-        message = f"the input {declared.name!r} takes {kind}, and {column} of {event!r} is {of}"
-        report.add("type", message, place, "declare another type, or another column")
-    elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
-        message = f"{column} of {event!r} is {of}: as a double it may lose digits"
-        report.warn("decimal", message, place, "declare the input object to keep it exact")
