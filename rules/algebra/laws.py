@@ -85,10 +85,5 @@ LAWS: tuple[Law, ...] = (
         _NONE,
     ),
     Law("within-absorbed", "x or (x within {s})", "x", _REWRITE),
-    Law(
-        "within-in-absent",
-        "(x within {s}) - (y within {s})",
-        "(x within {s}) - y",
-        _IMPLIED,
-    ),
+    Law("within-in-absent", "(x within {s}) - (y within {s})", "(x within {s}) - y", _IMPLIED),
 )

@@ -6,6 +6,8 @@ simulation can, passes the features that it accepts.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Settings
@@ -20,14 +22,22 @@ _KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
 """Features that are keys of rules."""
 
 
-def refuse_unbuilt(book: Draft, limits: Settings, features: frozenset[str], report: Report) -> None:
-    """Add a problem for every use of a feature that is neither built nor in `features`."""
-    for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
-        _periods(node, scalar, limits, report)
+def refuse_unbuilt(
+    book: Draft, limits: Settings, features: frozenset[str], report: Report, *, warned: bool = False
+) -> None:
+    """Add a problem for every use of a feature that is neither built nor in `features`. `warned`: a
+    use of one of `features` brings a warning that `run` refuses it."""
+    accepted = Report()
+    for _, node, scalar in book.expressions():
+        _periods(node, scalar, limits, accepted if SHORT_PERIOD in features else report)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
-            if record.has(key) and feature not in features:
-                report.add("unbuilt", f"{feature!r} is not built yet", record.place(key))
+            if record.has(key):
+                to = accepted if feature in features else report
+                to.add("unbuilt", f"{feature!r} is not built yet", record.place(key))
+    for problem in accepted.problems if warned else ():
+        message = f"{problem.message} in `run`"
+        report.warnings.append(replace(problem, code="not-live", message=message))
 
 
 def all_features() -> frozenset[str]:

@@ -39,7 +39,7 @@ class BlockNames:
         for names, node in ((self.locals, Local), (self.variables, Variable)):
             if name in names:
                 kind = names[name]
-                return kind and node(kind, str(name))
+                return None if kind is None else node(kind, str(name))
         hint = did_you_mean(name, [*self.variables, *self.locals])
         mistakes.add("unknown-variable", f"nothing assigns the variable {str(name)!r}", name, hint)
         return None

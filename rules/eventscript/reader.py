@@ -15,10 +15,11 @@ from tidegate.rules.eventscript.declarations import Declarations, declarations
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.inference import infer
 from tidegate.rules.eventscript.names import BlockNames
-from tidegate.rules.eventscript.parser import Locate, Mistakes, Parsed, parse
+from tidegate.rules.eventscript.parser import Mistakes, Parsed, parse
 from tidegate.rules.eventscript.regexes import Regexes, below, walk
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.tree import Program, nodes
+from tidegate.rules.expressions.parser import Locate
 
 FOLLOWERS_MAX = 1_000_000
 """Pairs of markers and blocks that follow each other: a script that runs keeps them in memory."""

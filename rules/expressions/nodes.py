@@ -57,7 +57,7 @@ _Operands = Callable[["Expression"], tuple["Expression", ...]]
 
 
 @cache
-def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
+def _operand_names(kind: type[Any]) -> tuple[str, ...]:
     """The fields of a node that hold expressions: one a field, or in one field a tuple of them."""
     return tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
 

@@ -251,9 +251,7 @@ def _value(
             message = f"the input {declared.name!r} is a structure"
             report.add("value", message, place, hint)
         column, wanted = None, dict(declared.type.fields)
-    elif columns is None:
-        return column
-    else:
+    elif columns is not None:
         usual = (name for name in columns if name == "value" or len(columns) == 1)
         column = column or next(usual, None)
         if column is None:
@@ -264,7 +262,9 @@ def _value(
             report.add("value", message, place, hint)
             return None
         wanted = {column: declared.type}
-    for name, kind in wanted.items() if columns is not None else ():
+    if columns is None:
+        return column
+    for name, kind in wanted.items():
         if name not in columns:
             hint = report.did_you_mean(name, columns)
             report.add("unknown-column", f"{event!r} has no column {name!r}", place, hint)
