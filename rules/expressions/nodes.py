@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, fields, replace
-from functools import cache
 from operator import attrgetter, is_
 from typing import Any
 
@@ -54,12 +53,14 @@ class Expression:
 
 
 _Operands = Callable[["Expression"], tuple["Expression", ...]]
+_NAMES: dict[type[Expression], tuple[str, ...]] = {}
 
 
-@cache
-def _operand_names(kind: type[Any]) -> tuple[str, ...]:
+def _operand_names(kind: type[Expression]) -> tuple[str, ...]:
     """The fields of a node that hold expressions: one a field, or in one field a tuple of them."""
-    return tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    if kind not in _NAMES:
+        _NAMES[kind] = tuple(f.name for f in fields(kind) if "Expression" in str(f.type))
+    return _NAMES[kind]
 
 
 class _Readers(dict[type[Expression], _Operands]):
