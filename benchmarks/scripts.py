@@ -16,7 +16,7 @@ from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.scripts import run as runs
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.run import ScriptRunner
-from tidegate.rules import eventscript
+from tidegate.rules.eventscript import reader
 
 EVENTS = 1_000_000
 BUCKET = 1_000
@@ -65,7 +65,7 @@ GROUPS = {"1": 1, "100": 100, "10k": 10_000, "1m": 1_000_000}
 
 
 def runner(text: str) -> ScriptRunner:
-    return ScriptRunner(Script("bench", eventscript.read(text)[0]), 0)
+    return ScriptRunner(Script("bench", reader.read(text)[0]), 0)
 
 
 def batch(count: int, groups: int | None = None) -> Batch:

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.cascades import cascade_warnings
 from tidegate.rules.checks.cross_checks import check
 from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
@@ -17,7 +16,7 @@ from tidegate.rules.form.data_rules import with_added
 from tidegate.rules.form.form import RULEBOOK
 from tidegate.rules.form.shape import shape, shape_settings
 from tidegate.rules.form.shape_scripts import as_rulebook, is_script
-from tidegate.rules.model import Rulebook, Settings
+from tidegate.rules.model import Rulebook
 from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import read_yaml
@@ -32,17 +31,7 @@ def validated(
 ) -> Rulebook:
     """The rulebook in a file. Features that can only be simulated are accepted: what `run` refuses
     is among the warnings. Raises `InputError` as `rules.load` does."""
-    return load_rulebook(file, settings, None, SIMULATED, _only_simulated, functions=functions)
-
-
-def _only_simulated(book: Draft, limits: Settings, report: Report) -> None:
-    """Warn of what `run` refuses."""
-    found = Report()
-    refuse_unbuilt(book, limits, frozenset(), found)
-    refused = set(report.problems)
-    for problem in (each for each in found.problems if each not in refused):
-        message = f"{problem.message} in `run`"
-        report.warnings.append(replace(problem, code="not-live", message=message))
+    return load_rulebook(file, settings, None, SIMULATED, functions=functions, warned=True)
 
 
 def load_rulebook(
@@ -50,13 +39,13 @@ def load_rulebook(
     settings: Mapping[str, str],
     file: str | None,
     features: frozenset[str],
-    doubt: Callable[[Draft, Settings, Report], None] | None = None,
     *,
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
     functions: Collection[str] | None = None,
+    warned: bool = False,
 ) -> Rulebook:
-    """See `rules.load`. `doubt`: adds further warnings."""
+    """See `rules.load`. `warned`: what `run` refuses is among the warnings."""
     if isinstance(source, str) and (file is not None or is_text(source)):
         text = source
     else:
@@ -81,11 +70,9 @@ def load_rulebook(
     book = shape(top, file, limits.script_markers_max, files or {}, report)
     check(book, report)
     check_statements(book, report, functions)
-    refuse_unbuilt(book, limits, features, report)
+    refuse_unbuilt(book, limits, features, report, warned=warned)
     _leave_out(refused, report)
     warn(book, report)
-    if doubt is not None:
-        doubt(book, limits, report)
     if report.problems:
         raise InputError(in_order(report.problems), said_once(report.warnings))
     loaded = Rulebook(

@@ -337,7 +337,6 @@ class Rule:
     precedence: Precedence = Precedence()
     enabled: bool = True
     disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
-    options: Mapping[str, Any] = field(default_factory=dict)  # granularity, ..: not built
 
     @property
     def asks_later(self) -> bool:

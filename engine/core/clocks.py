@@ -138,7 +138,7 @@ class RunningClock:
 
     @cached_property
     def _cron(self) -> texts.CronFields:
-        return texts.cron(self.expression.text)
+        return texts.cron(self.expression.text)  # type: ignore[union-attr]
 
     @cached_property
     def _of_day(self) -> Int64:

@@ -200,7 +200,8 @@ def _said(node: Stored) -> str:
     if amount.maximum is not None:
         held = "" if node.occurrences.maximum is not None else " with all that its window holds"
         return f"{text} keeps {amount.maximum}{held}" + (" and a count" if node.counter else "")
-    since = "" if amount.endless else f" of the last {_length(amount.span_micros or 0)}"
+    length = format_duration(x.Duration(0, amount.span_micros or 0))
+    since = "" if amount.endless else f" of the last {length}"
     kept, why = _each(node)
     return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")
 
@@ -250,7 +251,3 @@ def _beside_counters(form: _Form) -> tuple[str, ...]:
     counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
     bounded = counters and form.restricted.exists
     return (*counters, "choose context: restricted, which keeps few") if bounded else counters
-
-
-def _length(micros: int) -> str:
-    return format_duration(x.Duration(0, micros))

@@ -54,5 +54,4 @@ def _chosen(node: x.Expression, rules: Collection[str], *, seen: bool) -> Iterat
 
 def _apart(opener: x.Expression, rules: Collection[str]) -> bool:
     """Whether no two windows start together."""
-    names = {node.name for node in opener.walk() if isinstance(node, x.Name)}
-    return plain(opener) and not any(name in rules for name in names)
+    return plain(opener) and x.names_in(opener).isdisjoint(rules)

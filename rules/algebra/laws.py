@@ -12,11 +12,8 @@ definitions of the operators and is checked in `tests/laws`; order and names are
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
-
-from tidegate.rules.expressions import nodes as x
 
 
 class Use(Enum):
@@ -38,13 +35,6 @@ class Law:
     right: str
     use: Use
     instances: bool = True
-
-
-def fill(expression: x.Expression, variables: Mapping[str, x.Expression]) -> x.Expression:
-    """The expression with its variables replaced."""
-    if isinstance(expression, x.Name):
-        return variables.get(expression.name, expression)
-    return x.with_operands(expression, [fill(e, variables) for e in expression.operands()])
 
 
 _REWRITE, _ORDER, _IMPLIED, _NONE = Use
@@ -95,10 +85,5 @@ LAWS: tuple[Law, ...] = (
         _NONE,
     ),
     Law("within-absorbed", "x or (x within {s})", "x", _REWRITE),
-    Law(
-        "within-in-absent",
-        "(x within {s}) - (y within {s})",
-        "(x within {s}) - y",
-        _IMPLIED,
-    ),
+    Law("within-in-absent", "(x within {s}) - (y within {s})", "(x within {s}) - y", _IMPLIED),
 )

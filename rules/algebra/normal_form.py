@@ -10,7 +10,7 @@ from functools import cache
 from types import UnionType
 
 from tidegate.rules.algebra.emptiness import fires_never
-from tidegate.rules.algebra.laws import LAWS, Use, fill
+from tidegate.rules.algebra.laws import LAWS, Use
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
@@ -173,16 +173,16 @@ def _matches_all(pattern: x.Expression) -> bool:
 
 
 def _filled(right: x.Expression, matches: Iterable[Found]) -> Iterator[x.Expression]:
-    for found in matches:
-        variables = {k: v for k, v in found.items() if isinstance(v, x.Expression)}
-        lasting = _lasting(right, found)
-        if lasting is not None:
-            yield fill(lasting, variables)
+    filled = (_fill(right, found) for found in matches)
+    return (made for made in filled if made is not None)
 
 
-def _lasting(node: x.Expression, found: Found) -> x.Expression | None:
-    """A right side with its durations filled in; None if `least` compares a month with days."""
-    operands = [_lasting(operand, found) for operand in node.operands()]
+def _fill(node: x.Expression, found: Found) -> x.Expression | None:
+    """A right side with its variables filled in; None if `least` compares a month with days."""
+    if isinstance(node, x.Name):
+        value = found.get(node.name)
+        return value if isinstance(value, x.Expression) else node
+    operands = [_fill(operand, found) for operand in node.operands()]
     known = [operand for operand in operands if operand is not None]
     if len(known) < len(operands):
         return None

@@ -22,6 +22,9 @@ from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Rule
 
 _POINTS = (x.Name, x.Clock, x.Cron, x.Edge)
+# Nodes that keep what is older than a `within` around them allows: they count, or keep what opened
+# a window or started a timer.
+_DROPS_NOTHING = (x.Aperiodic, x.Periodic, x.Plus, x.Every, x.Nth)
 
 
 @dataclass(frozen=True, slots=True)
@@ -103,8 +106,7 @@ def used_rules(rules: Mapping[str, Rule]) -> dict[str, Used]:
 def stored(node: x.Expression, used: Mapping[str, Used] | None = None) -> Stored:
     """What the nodes of an expression store. `used`: the rules that it may use as events."""
     plain, used = unlabelled(node), used or {}
-    closed = chosen_closers(plain, Context.RESTRICTED, used)
-    return _Recursion(used, closed).of(plain, _Place(None, plain))
+    return _Recursion(used, chosen_closers(plain, Context.RESTRICTED, used)).of(plain, None, plain)
 
 
 def chosen_among(part: Stored) -> Stored:
@@ -131,20 +133,6 @@ def store(
     """What an operator stores. `operands`: its operands but `[d]`, which is no node."""
     kept = _kept(node, operands, horizon_micros)
     return _node(node, operands, kept, horizon_micros, reach)
-
-
-def drops_nothing(node: x.Expression) -> bool:
-    """Whether a node keeps what is older than a `within` around it allows: it counts, or keeps what
-    opened a window or started a timer."""
-    return isinstance(node, x.Aperiodic | x.Periodic | x.Plus | x.Every | x.Nth)
-
-
-@dataclass(frozen=True, slots=True)
-class _Place:
-    """Where a node stands: its horizon, and the expression around which a `within` sets one."""
-
-    horizon: int | None
-    reach: x.Expression
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,14 +178,14 @@ class _Recursion:
     used: Mapping[str, Used]
     chosen_closers: Collection[x.Expression]
 
-    def of(self, node: x.Expression, place: _Place) -> Stored:
-        operands = [self.of(operand, where) for operand, where in _operands(node, place)]
+    def of(self, node: x.Expression, horizon: int | None, reach: x.Expression) -> Stored:
+        """`reach`: the expression around which a `within` sets the node's horizon."""
+        operands = [self.of(*operand) for operand in _operands(node, horizon, reach)]
         if self.chosen_closers and node in self.chosen_closers:
             operands[-1] = chosen_among(operands[-1])
         if isinstance(node, _POINTS):
-            return _node(node, (), self._point(node), place.horizon, place.reach)
-        horizon = None if drops_nothing(node) else place.horizon
-        return store(node, operands, horizon, place.reach)
+            return _node(node, (), self._point(node), horizon, reach)
+        return store(node, operands, None if isinstance(node, _DROPS_NOTHING) else horizon, reach)
 
     def _point(self, node: x.Expression) -> _Kept:
         """An event. Only a rule's detections have pending starts."""
@@ -205,19 +193,19 @@ class _Recursion:
         return _Kept(pending=used.pending, size=used.size) if used else _Kept(size=ONE)
 
 
-def _operands(node: x.Expression, place: _Place) -> Iterator[tuple[x.Expression, _Place]]:
-    """The operands that are nodes, and where they stand. A `within` does not reach what is counted,
-    what opens or closes a window of `A` or `P`, and the base of `+ [d]`."""
+def _operands(
+    node: x.Expression, horizon: int | None, reach: x.Expression
+) -> Iterator[tuple[x.Expression, int | None, x.Expression]]:
+    """The operands that are nodes, with their horizon and reach. A `within` does not reach what is
+    counted, what opens or closes a window of `A` or `P`, and the base of `+ [d]`."""
+    if isinstance(node, x.Within):
+        horizon = shorter(horizon, longest_micros(node.duration))
     for number, operand in enumerate(node.operands()):
         if isinstance(operand, x.Own):
             continue
-        free = isinstance(node, x.Periodic | x.Plus | x.Every | x.Nth) or (
-            isinstance(node, x.Aperiodic) and number != 1
-        )
-        horizon = place.horizon
-        if isinstance(node, x.Within):
-            horizon = shorter(horizon, longest_micros(node.duration))
-        yield operand, _Place(None, operand) if free else _Place(horizon, place.reach)
+        inside = isinstance(node, x.Aperiodic) and number == 1
+        free = isinstance(node, _DROPS_NOTHING) and not inside
+        yield (operand, None, operand) if free else (operand, horizon, reach)
 
 
 def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -> _Kept:

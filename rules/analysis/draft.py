@@ -70,10 +70,6 @@ class Draft:
         names = self.names("events", "rules")
         return frozenset(piece for name in names if "-" in name for piece in name.split("-"))
 
-    def key_place(self, section: str, name: str) -> Place:
-        """Where the name itself is declared."""
-        return self.top.key_place(section, name)
-
     def expressions(self) -> Iterator[tuple[str, x.Expression, Scalar]]:
         """(rule, its expression, the scalar it was read from) of every readable one."""
         for name, record in self.records("rules").items():

@@ -6,13 +6,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeGuard, TypeVar
+from typing import TYPE_CHECKING, TypeVar
 
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import (
     Change,
-    EventType,
     Rule,
     Rulebook,
     Script,
@@ -176,18 +175,14 @@ def table_events(rulebook: Rulebook) -> Iterator[TableEvent]:
 
 
 def sample_texts(rulebook: Rulebook, rule: Rule) -> Iterator[tuple[str, Place]]:
-    """The samples of the ticks among a rule's constituents, through rules that it uses."""
+    """The samples of the ticks among a rule's constituents, through rules that it uses: entries of
+    `samples:`, or texts of their own."""
     for node in rule.pattern.on.walk():
         if isinstance(node, x.Periodic | x.PeriodicStar) and node.sample is not None:
             place = rulebook.sample_places.get(node.sample, rule.place)
-            yield sample_text(rulebook, node.sample), place
+            yield rulebook.samples.get(node.sample, node.sample), place
         elif isinstance(node, x.Name) and node.name in rulebook.rules:
             yield from sample_texts(rulebook, rulebook.rules[node.name])
-
-
-def sample_text(rulebook: Rulebook, sample: str) -> str:
-    """The query that a sample is: an entry of `samples:`, or the text itself."""
-    return rulebook.samples.get(sample, sample)
 
 
 def lateness_micros(book: Rulebook) -> Mapping[str, int]:
@@ -202,15 +197,12 @@ def lateness_micros(book: Rulebook) -> Mapping[str, int]:
     for of in in_order(book):
         used = uses_of(of, book.rules)
         events = (book.events.get(name) for name in used)
-        late = [event.lateness_micros for event in events if _is_timed(event)]
+        timed = (event for event in events if isinstance(event, TableEvent) and event.time)
+        late = [event.lateness_micros for event in timed]
         late += [found[each.name] for each in makers(used, book) if each.name in found]
         if late:
             found[of.name] = max(late)
     return {name: -(-micros // 1_000) * 1_000 for name, micros in found.items()}
-
-
-def _is_timed(event: EventType | None) -> TypeGuard[TableEvent]:
-    return isinstance(event, TableEvent) and event.time is not None
 
 
 def edges(rules: Mapping[str, Rule]) -> Iterator[tuple[str, str]]:

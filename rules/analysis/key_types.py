@@ -83,7 +83,7 @@ def check_key_types(
         types = {
             event: kind
             for event, column in columns.items()
-            if (kind := declared_type(book, event, column)) is not None
+            if (kind := next(_declared(book, event, column, ()), None)) is not None
         }
         said = (f"{columns[event]} of {event} is {kind}" for event, kind in types.items())
         listed = ", ".join(said)
@@ -108,13 +108,9 @@ def declared_columns(event: EventType | None) -> Columns | None:
     return {} if isinstance(event, ClockEvent) else None
 
 
-def declared_type(book: Draft, name: str, column: str) -> str | None:
-    """The declared type of a column: one of an event type, or of a rule's key. None where only the
-    table knows it."""
-    return next(_declared(book, name, column, ()), None)
-
-
 def _declared(book: Draft, name: str, column: str, seen: tuple[str, ...]) -> Iterator[str]:
+    """The declared types of a column of an event type, or of a rule's key. None are given where
+    only the table knows them."""
     columns = declared_columns(book.events.get(name)) or {}
     if kind := columns.get(column):
         yield kind

@@ -21,20 +21,12 @@ _URL = re.compile(
 )
 _LOOPBACK = re.compile(r"localhost|127(?:\.[0-9]{1,3}){3}|\[::1\]")
 _REFERENCE = re.compile(r"\$\{([^}]*)\}")
-_OWN_HEADERS = frozenset(
-    {
-        "connection",
-        "content-encoding",
-        "content-length",
-        "content-type",
-        "expect",
-        "host",
-        "idempotency-key",
-        "transfer-encoding",
-        "upgrade",
-        "x-tidegate-signature",
-    }
-)
+# fmt: off
+_OWN_HEADERS = {
+    "connection", "content-encoding", "content-length", "content-type", "expect", "host",
+    "idempotency-key", "transfer-encoding", "upgrade", "x-tidegate-signature",
+}
+# fmt: on
 
 
 def url(text: str) -> str:

@@ -6,7 +6,7 @@ graph has no cycle end; rules that may be considered in either order must commut
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence, Set
 from itertools import islice
 from typing import TYPE_CHECKING
 
@@ -83,7 +83,8 @@ def _unordered(book: Rulebook) -> Iterator[Problem]:
         for name, rule in book.rules.items()
         if rule.enabled and (found := [*rule_writes(rule.reaction, book, otherwise=False)])
     }
-    pairs = [*islice(_pairs(book, acting), PAIRS_MAX)]
+    declared = {name.lower(): name for name in book.tables}
+    pairs = [*islice(_pairs(declared.keys(), acting), PAIRS_MAX)]
     later = later_ones(book.rules) if pairs else {}
     for one, two in pairs:
         first, second = book.rules[one], book.rules[two]
@@ -92,16 +93,15 @@ def _unordered(book: Rulebook) -> Iterator[Problem]:
         for mine in acting[one]:
             table = next(filter(None, (_disputed(mine, its) for its in acting[two])), None)
             if table is not None:
-                yield _either(first, second, _as_declared(book, table))
+                yield _either(first, second, declared[table])
                 break
 
 
-def _pairs(book: Rulebook, acting: Mapping[str, Sequence[Writes]]) -> Iterator[tuple[str, str]]:
+def _pairs(declared: Set[str], acting: Mapping[str, Sequence[Writes]]) -> Iterator[tuple[str, str]]:
     """Pairs of rules of which one writes what the other writes or reads, each once."""
     writers: dict[str, dict[str, None]] = {}
     changers: dict[str, dict[str, None]] = {}  # of more than new rows
     readers: dict[str, dict[str, None]] = {}
-    declared = {name.lower() for name in book.tables}
     for rule, found in acting.items():
         for each in found:
             writers.setdefault(each.table, {})[rule] = None
@@ -146,10 +146,6 @@ def _either(one: Rule, two: Rule, table: str) -> Problem:
     if Coupling.DETACHED in (one.reaction.coupling, two.reaction.coupling):
         hint = f"detached actions have no order; firm is on: end_of {one.name} in {two.name}"
     return Problem("confluence", message, one.place, hint)
-
-
-def _as_declared(book: Rulebook, table: str) -> str:
-    return next(name for name in book.tables if name.lower() == table)
 
 
 def _listed(names: Sequence[str]) -> str:

@@ -59,8 +59,8 @@ def check(book: Draft, report: Report) -> None:
 
 def _names(book: Draft, report: Report) -> None:
     for name in sorted(book.names("events") & book.names("rules")):
-        place = book.key_place("rules", name)
-        first = book.key_place("events", name)
+        place = book.top.key_place("rules", name)
+        first = book.top.key_place("events", name)
         hint = f"the event is at line {first.line}; rename one of them"
         report.add("name", f"an event and a rule are both named {name!r}", place, hint)
 
@@ -69,7 +69,7 @@ def _tables(book: Draft, report: Report) -> None:
     spelt: dict[str, str] = {}
     relations = {"event", *(f"p_{rule}".lower() for rule in book.names("rules"))}
     for name in book.top.get("tables", ()):
-        place = book.key_place("tables", name)
+        place = book.top.key_place("tables", name)
         if name.lower() in spelt:
             other = spelt[name.lower()]
             message = f"{name!r} and {other!r} are the same name in SQL"

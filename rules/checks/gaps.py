@@ -6,10 +6,9 @@ simulation can, passes the features that it accepts.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from dataclasses import replace
 
 from tidegate.rules.analysis.draft import Draft, refuse
-from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Settings
 from tidegate.rules.yaml.kinds import Report
@@ -19,25 +18,31 @@ SHORT_PERIOD = "a short period"
 SIMULATED = frozenset({SHORT_PERIOD})
 """What simulated time has and `run` has not: periods below a second (S11)."""
 
-KEYS = (  # of rules
-    "granularity",
-    "expire_key_after",
-)
+_KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
+"""Features that are keys of rules."""
 
 
-def refuse_unbuilt(book: Draft, limits: Settings, features: frozenset[str], report: Report) -> None:
-    """Add a problem for every use of a feature that is neither built nor in `features`."""
-    for _, node, scalar in book.expressions() if SHORT_PERIOD not in features else ():
-        _periods(node, scalar, limits, report)
-    for feature, place in _keys(book):
-        if feature not in features:
-            report.add("unbuilt", f"{feature!r} is not built yet", place)
+def refuse_unbuilt(
+    book: Draft, limits: Settings, features: frozenset[str], report: Report, *, warned: bool = False
+) -> None:
+    """Add a problem for every use of a feature that is neither built nor in `features`. `warned`: a
+    use of one of `features` brings a warning that `run` refuses it."""
+    accepted = Report()
+    for _, node, scalar in book.expressions():
+        _periods(node, scalar, limits, accepted if SHORT_PERIOD in features else report)
+    for record in book.records("rules").values():
+        for key, feature in _KEYS.items():
+            if record.has(key):
+                to = accepted if feature in features else report
+                to.add("unbuilt", f"{feature!r} is not built yet", record.place(key))
+    for problem in accepted.problems if warned else ():
+        message = f"{problem.message} in `run`"
+        report.warnings.append(replace(problem, code="not-live", message=message))
 
 
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
-    keyed = {_feature(key) for key in KEYS}
-    return frozenset({*keyed, SHORT_PERIOD})
+    return frozenset({*_KEYS.values(), SHORT_PERIOD})
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
@@ -49,13 +54,3 @@ def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Repor
             message = f"a period below {limits.period_min_ms:,} ms is refused"
             hint = "make it longer; the setting period_min_ms is the shortest that may run"
             refuse(report, "short-period", message, scalar, below, hint)
-
-
-def _keys(book: Draft) -> Iterator[tuple[str, Place]]:
-    for record in book.records("rules").values():
-        for key in sorted(record.node.entries.keys() & {*KEYS}):
-            yield _feature(key), record.place(key)
-
-
-def _feature(key: str) -> str:
-    return f"rule key {key}"

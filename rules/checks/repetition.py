@@ -19,6 +19,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import replaced, unlabelled
 from tidegate.rules.model import Context, Rule
+from tidegate.rules.yaml.hints import in_quotes
 
 _NAMES_MAX = 4
 _MEANT = "; if each is meant, say so: context: restricted (the default)"
@@ -84,7 +85,7 @@ class _Form:
         per = self.book.records("rules")[self.rule.name].get("per")
         keyed = f", per: {_columns(per)}" if per else ""
         told = [
-            f"{name}: {{on: {_quoted(format_expression(part))}{keyed}{context}}}"
+            f"{name}: {{on: {in_quotes(format_expression(part))}{keyed}{context}}}"
             for name, part in zip(names, parts, strict=True)
         ]
         written = unlabelled(self.node)
@@ -111,7 +112,3 @@ def _columns(per: object) -> str:
     if isinstance(per, str):
         return per
     return f"[{', '.join(map(str, per))}]" if isinstance(per, tuple) else "{..}"
-
-
-def _quoted(text: str) -> str:
-    return f"'{text}'" if '"' in text else f'"{text}"'

@@ -27,7 +27,7 @@ from tidegate.rules.sql.statement import (
     unknown_columns,
 )
 from tidegate.rules.sql.tokens import sql_tokens, unsteady_words
-from tidegate.rules.yaml.kinds import BAD, Record, Report
+from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar
 
 if TYPE_CHECKING:
@@ -73,9 +73,8 @@ class _Statements:
             for key in ("do", "otherwise"):
                 for action, _ in record.get(key, ()):
                     self._action(name, record, action)
-        for value in self._book.top.get("samples", {}).values():
-            if value is not BAD:
-                self._query(value[1], ())
+        for _, scalar in self._book.top.readable("samples").values():
+            self._query(scalar, ())
 
     def _where(self, event: str, scalar: Scalar) -> None:
         self._steady(scalar)

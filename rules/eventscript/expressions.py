@@ -5,8 +5,7 @@ from __future__ import annotations
 import codecs
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
 
 from lark import Token, Tree
 
@@ -65,9 +64,12 @@ class Expressions:
     guessing: bool = False
 
     def read(self, tree: Parsed, wanted: Type | None = None) -> t.Expression | None:
-        """The node of an expression, widened to `wanted`."""
+        """The node of an expression, widened to `wanted`; by the method of its grammar's rule."""
         node: t.Expression | None = getattr(self, f"_{tree.data}")(tree, wanted)
-        if node is None or wanted is None:
+        if node is None:
+            return None
+        node = replace(node, place=self.mistakes.place(tree))
+        if wanted is None:
             return node
         fitting = widened(node, wanted)
         if fitting is None:
@@ -86,9 +88,6 @@ class Expressions:
             hint = "a condition compares: x > 0"
         self.mistakes.add("type", f"expected {wanted}, found {node.type}", tree, hint)
 
-    def _literal(self, tree: Parsed, kind: Type, value: Any) -> t.Literal:
-        return t.Literal(kind, value, place=self.mistakes.place(tree))
-
     def _name(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         return self.names.read(_token(tree), self.mistakes)
 
@@ -98,10 +97,10 @@ class Expressions:
         if not -LONG_MAX - 1 <= value <= LONG_MAX:
             hint = "write 1e19 for a double"
             self.mistakes.add("type", f"a long is at most {LONG_MAX}", tree, hint)
-        return self._literal(tree, Basic.LONG, value)
+        return t.Literal(Basic.LONG, value)
 
     def _double(self, tree: Parsed, _: Type | None) -> t.Expression:
-        return self._literal(tree, Basic.DOUBLE, float(str(tree.children[0])))
+        return t.Literal(Basic.DOUBLE, float(str(tree.children[0])))
 
     def _duration(self, tree: Parsed, _: Type | None) -> t.Expression:
         number, unit = tree.children
@@ -111,7 +110,7 @@ class Expressions:
         if not value <= LONG_MAX:
             self.mistakes.add("type", f"a duration is at most {LONG_MAX} microseconds", tree)
             value = 0
-        return self._literal(tree, Basic.DURATION, round(value))
+        return t.Literal(Basic.DURATION, round(value))
 
     def _string(self, tree: Parsed, _: Type | None) -> t.Expression:
         def one(found: re.Match[str]) -> str:
@@ -126,35 +125,34 @@ class Expressions:
         value = _ESCAPE.sub(one, str(tree.children[0])[1:-1])
         # Two halves of a character beyond 16 bits are one character.
         value = codecs.decode(value.encode("utf-16-le", "surrogatepass"), "utf-16-le", "replace")
-        return self._literal(tree, Basic.STRING, value)
+        return t.Literal(Basic.STRING, value)
 
     def _true(self, tree: Parsed, _: Type | None) -> t.Expression:
-        return self._literal(tree, Basic.BOOLEAN, True)
+        return t.Literal(Basic.BOOLEAN, tree.data == "true")
 
-    def _false(self, tree: Parsed, _: Type | None) -> t.Expression:
-        return self._literal(tree, Basic.BOOLEAN, False)
+    _false = _true
 
     def _null(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
         if wanted is None:
             hint = "isNull(x) asks whether a value is null"
             self.mistakes.add("type", "null has no type here", tree, hint)
             return None
-        return self._literal(tree, wanted, None)
+        return t.Literal(wanted, None)
 
     def _key(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         number, key = int(_token(tree)[:9]), self.names.key
+        if key is None:
+            self.mistakes.add("unknown-key", "in case and group there is no key yet", tree)
+            return None
         if not key:
             hint = "give an input a group: in type NAME group(expression)"
-            what = (
-                "in case and group there is no key yet" if key is None else "no input has a group"
-            )
-            self.mistakes.add("unknown-key", what, tree, "" if key is None else hint)
+            self.mistakes.add("unknown-key", "no input has a group", tree, hint)
             return None
         if number >= len(key):
             message = f"the key has {len(key)} columns, of which the first is group[0]"
             self.mistakes.add("unknown-key", message, tree)
             return None
-        return t.Key(key[number], number, place=self.mistakes.place(tree))
+        return t.Key(key[number], number)
 
     def _unary(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         op, below = str(tree.children[0]), tree.children[1]
@@ -167,22 +165,21 @@ class Expressions:
             expected = "a boolean" if op == "!" else "a number"
             self.mistakes.add("type", f"{op} takes {expected}, found {operand.type}", below)
             return None
-        return t.Unary(operand.type, op, operand, place=self.mistakes.place(tree))
+        return t.Unary(operand.type, op, operand)
 
     def _binary(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         one, token, two = tree.children
         op = str(token)
         if op in ("==", "!=") and "null" in (one.data, two.data):
-            return self._null_test(tree, op, two if one.data == "null" else one)
+            return self._null_test(op, two if one.data == "null" else one)
         left, right = self.read(one), self.read(two)
         if left is None or right is None:
             return (left or right) if self.guessing and op in _ARITHMETIC else None
-        place = self.mistakes.place(tree)
         timed = _TIMES.get((op, left.type, right.type))  # type: ignore[arg-type]
         if timed is not None:
-            return t.Binary(timed, op, left, right, place=place)
+            return t.Binary(timed, op, left, right)
         if op == "*" and {left.type, right.type} == {Basic.DURATION, Basic.DOUBLE}:
-            return _scaled(left, right, place)
+            return _scaled(left, right, self.mistakes.place(tree))
         both = join(left.type, right.type)
         opaque = op in ("==", "!=") and Basic.OBJECT in (left.type, right.type)
         if both is None and opaque and Basic.DURATION not in (left.type, right.type):
@@ -193,15 +190,14 @@ class Expressions:
             return None
         kind = both if op in _ARITHMETIC else Basic.BOOLEAN
         left, right = (widened(each, both) or each for each in (left, right))
-        return t.Binary(kind, op, left, right, place=place)
+        return t.Binary(kind, op, left, right)
 
-    def _null_test(self, tree: Parsed, op: str, of: Parsed) -> t.Expression | None:
+    def _null_test(self, op: str, of: Parsed) -> t.Expression | None:
         operand = self.read(of)
         if operand is None:
             return None
-        place = self.mistakes.place(tree)
-        test = t.Call(Basic.BOOLEAN, "isNull", (operand,), place=place)
-        return test if op == "==" else t.Unary(Basic.BOOLEAN, "!", test, place=place)
+        test = t.Call(Basic.BOOLEAN, "isNull", (operand,))
+        return test if op == "==" else t.Unary(Basic.BOOLEAN, "!", test)
 
     def _index(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         one, two = tree.children
@@ -212,7 +208,7 @@ class Expressions:
             hint = "substring(s, i, i + 1) is a character" if array.type == Basic.STRING else ""
             self.mistakes.add("type", f"expected an array, found {array.type}", one, hint)
             return None
-        return t.Index(array.type.of, array, index, place=self.mistakes.place(tree))
+        return t.Index(array.type.of, array, index)
 
     def _field(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         one, _dot, name = tree.children
@@ -227,7 +223,7 @@ class Expressions:
             hint = did_you_mean(name, dict(structure.type.fields))
             self.mistakes.add("unknown-field", f"unknown field {str(name)!r}", name, hint)
             return None
-        return t.Field(kind, structure, str(name), place=self.mistakes.place(tree))
+        return t.Field(kind, structure, str(name))
 
     def _call(self, tree: Parsed, _: Type | None) -> t.Expression | None:
         name, *trees = tree.children
@@ -251,7 +247,7 @@ class Expressions:
             return None
         takes, gives = found
         fitting = tuple(widened(one, two) or one for one, two in zip(given, takes, strict=True))
-        return t.Call(gives, str(name), fitting, place=self.mistakes.place(tree))
+        return t.Call(gives, str(name), fitting)
 
     def _choice(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
         conditions, one, two = tree.children
@@ -267,7 +263,7 @@ class Expressions:
             self.mistakes.add("type", message, tree, "both are of one type")
             return None
         then, other = (widened(each, both) or each for each in (then, other))
-        return t.Choice(both, condition, then, other, place=self.mistakes.place(tree))
+        return t.Choice(both, condition, then, other)
 
     def _build(self, tree: Parsed, wanted: Type | None) -> t.Expression | None:
         types = wanted if isinstance(wanted, Structure) else None
@@ -284,7 +280,7 @@ class Expressions:
             self._refuse_fields(tree, set(known), types)
             return None
         kind = Structure(tuple((name, value.type) for name, value in known.items()))
-        return t.Build(kind, tuple(known.items()), place=self.mistakes.place(tree))
+        return t.Build(kind, tuple(known.items()))
 
     def _refuse_fields(self, tree: Parsed, given: set[str], wanted: Structure) -> None:
         fields = dict(wanted.fields)
@@ -300,7 +296,7 @@ class Expressions:
         kind, count = self.types.read(of, self.mistakes), self.read(size, Basic.LONG)
         if kind is None or count is None:
             return None
-        return t.New(Array(kind), count, place=self.mistakes.place(tree))
+        return t.New(Array(kind), count)
 
 
 def _scaled(left: t.Expression, right: t.Expression, place: Place) -> t.Expression:

@@ -1,23 +1,8 @@
-"""The functions that every script has.
+"""The functions that every script has, by `FORMS`, and the types that they take and give.
 
-    length(string or array)      long
-    concat(string, string, ..)   string
-    substring(s, begin)          string; from `begin`, the first character is 0
-    substring(s, begin, end)     string; up to `end`, which is not part of it
-    abs(n)                       long, double or duration, as n
-    min(a, b, ..) max(a, b, ..)  long, double, time or duration, as the operands
-    floor(x) ceil(x) sqrt(x)     double
-    round(x)                     long; the nearest, a half upwards
-    long(x)                      long; of a double truncated, of a time its microseconds
-    double(x)                    double
-    microseconds(d)              long, of a duration
-    string(x)                    string, of a boolean, long, double, time or string
-    isNull(x)                    boolean
-    now()                        time: the instant of the event
-
-Operators: `time - time` is a duration, `time + duration` and `time - duration` are a time,
-`duration / duration` is a long, truncated, and a duration times a number is a duration.
-Where a `long` meets a `double`, it is widened: the one implicit conversion.
+`substring` counts from 0, and `end` is no part of it. `round` gives the nearest long, a half
+upwards. `long` truncates a double, and gives the microseconds of a time. `now()` is the instant of
+the event. Where a `long` meets a `double`, it is widened: the one implicit conversion.
 Source: EventScript, section 2.2; `eventscript.md` 2.
 """
 
@@ -51,10 +36,7 @@ _ONE_OF: dict[str, list[Signature]] = {
     "string": [
         ((each,), _B.STRING) for each in (_B.STRING, _B.LONG, _B.DOUBLE, _B.BOOLEAN, _B.TIME)
     ],
-    "substring": [
-        ((_B.STRING, _B.LONG), _B.STRING),
-        ((_B.STRING, _B.LONG, _B.LONG), _B.STRING),
-    ],
+    "substring": [((_B.STRING, *[_B.LONG] * count), _B.STRING) for count in (1, 2)],
     "now": [((), _B.TIME)],
 }
 FORMS = {
@@ -80,17 +62,17 @@ FORMS = {
 def signature(name: str, operands: Sequence[Type], declared: Function | None) -> Signature | None:
     """The types that the function takes, to which operands are widened, and the type that it gives.
     None if it does not take such operands."""
-    if declared is not None:
-        return (
-            (declared.arguments, declared.result) if _takes(declared.arguments, operands) else None
-        )
-    for takes, gives in _ONE_OF.get(name, ()):
+    known = [(declared.arguments, declared.result)] if declared else _ONE_OF.get(name, [])
+    for takes, gives in known:
         if _takes(takes, operands):
             return takes, gives
+    if declared:
+        return None
     if name == "isNull" and len(operands) == 1:
         return operands, _B.BOOLEAN
     if name == "length" and len(operands) == 1:
-        return (operands, _B.LONG) if _has_length(operands[0]) else None
+        long = operands[0] == _B.STRING or isinstance(operands[0], Array)
+        return (operands, _B.LONG) if long else None
     if len(operands) < 2 or name not in ("concat", "min", "max"):
         return None
     together: Type | None = operands[0]
@@ -108,10 +90,6 @@ def _takes(wanted: Sequence[Type], operands: Sequence[Type]) -> bool:
         not holds_duration(gives) if takes == _B.OBJECT else join(takes, gives) == takes
         for takes, gives in pairs
     )
-
-
-def _has_length(of: Type) -> bool:
-    return of == _B.STRING or isinstance(of, Array)
 
 
 def join(one: Type, two: Type) -> Type | None:

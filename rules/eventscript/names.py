@@ -36,13 +36,10 @@ class BlockNames:
     key: tuple[Type, ...] | None = ()
 
     def read(self, name: Token, mistakes: Mistakes) -> Expression | None:
-        place = mistakes.place(name)
-        if name in self.locals:
-            kind = self.locals[name]
-            return None if kind is None else Local(kind, str(name), place=place)
-        if name in self.variables:
-            kind = self.variables[name]
-            return None if kind is None else Variable(kind, str(name), place=place)
+        for names, node in ((self.locals, Local), (self.variables, Variable)):
+            if name in names:
+                kind = names[name]
+                return None if kind is None else node(kind, str(name))
         hint = did_you_mean(name, [*self.variables, *self.locals])
         mistakes.add("unknown-variable", f"nothing assigns the variable {str(name)!r}", name, hint)
         return None
@@ -58,13 +55,12 @@ class RawNames:
     key: tuple[Type, ...] | None = None
 
     def read(self, name: Token, mistakes: Mistakes) -> Expression | None:
-        place = mistakes.place(name)
-        raw = Raw(self.type, place=place)
+        raw = Raw(self.type, place=mistakes.place(name))
         if name == self.input:
             return raw
         fields = dict(self.type.fields) if isinstance(self.type, Structure) else {}
         if name in fields:
-            return Field(fields[name], raw, str(name), place=place)
+            return Field(fields[name], raw, str(name))
         hint = did_you_mean(name, [self.input, *fields])
         message = f"{str(name)!r} is not of the input {self.input!r}"
         mistakes.add("unknown-variable", message, name, hint)

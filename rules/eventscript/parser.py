@@ -3,21 +3,18 @@ warnings are collected while the whole text is read."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from functools import cache
-from importlib import resources
 from typing import Any
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript.syntax import explain
 from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.expressions.nodes import Span
+from tidegate.rules.expressions.parser import Locate, grammar
 
 NESTING_MAX = 100  # what stands inside each other; every later stage walks trees recursively
-Locate = Callable[[int], Place]
 Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`
 
 
@@ -25,7 +22,7 @@ def parse(text: str, mistakes: Mistakes) -> Tree[Token]:
     """The parse tree of a script. Raises `InputError` where the grammar refuses it, or where it is
     nested too deeply."""
     try:
-        tree = _lark().parse(text)
+        tree = grammar("tidegate.rules.eventscript", propagate_positions=True).parse(text)
     except UnexpectedInput as error:
         fault = explain(text, error)
         mistakes.add("script", fault.message, fault.span, fault.hint)
@@ -35,13 +32,6 @@ def parse(text: str, mistakes: Mistakes) -> Tree[Token]:
         mistakes.add("nesting", f"nested deeper than {NESTING_MAX}", deepest)
         raise InputError(mistakes.problems)
     return tree
-
-
-@cache
-def _lark() -> Lark:
-    files = resources.files("tidegate.rules.eventscript")
-    grammar = files.joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(grammar, parser="lalr", maybe_placeholders=False, propagate_positions=True)
 
 
 def _too_deep(tree: Tree[Token]) -> Span | None:

@@ -1,7 +1,9 @@
-"""`eventscript.read`: from a text to a checked program, and its warnings."""
+"""From the text of a script to a checked program, and its warnings."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import fields
 from functools import reduce
 from typing import NamedTuple
 
@@ -13,21 +15,31 @@ from tidegate.rules.eventscript.declarations import Declarations, declarations
 from tidegate.rules.eventscript.expressions import Expressions
 from tidegate.rules.eventscript.inference import infer
 from tidegate.rules.eventscript.names import BlockNames
-from tidegate.rules.eventscript.parser import Locate, Mistakes, Parsed, parse
+from tidegate.rules.eventscript.parser import Mistakes, Parsed, parse
 from tidegate.rules.eventscript.regexes import Regexes, below, walk
 from tidegate.rules.eventscript.statements import Statements
 from tidegate.rules.eventscript.tree import Program, nodes
+from tidegate.rules.expressions.parser import Locate
 
 FOLLOWERS_MAX = 1_000_000
 """Pairs of markers and blocks that follow each other: a script that runs keeps them in memory."""
 _Names = frozenset[str]
 
 
-def read_script(
-    text: str, place: Place, locate: Locate | None, markers_max: int
+def read(
+    text: str,
+    place: Place | None = None,
+    locate: Locate | None = None,
+    markers_max: int = 100_000,
 ) -> tuple[Program, tuple[Problem, ...]]:
-    """See `eventscript.read`."""
-    mistakes = Mistakes(text, locate or places(text, place))
+    """Read one event script. Returns the program and its warnings.
+
+    `place`: where the first character of the text stands. `locate` maps an offset in `text` to its
+    place, and is used instead of `place` if given. `markers_max`: how many markers and blocks there
+    may be, counts expanded. Raises `InputError` with every mistake, sorted by place; if the grammar
+    refuses the text, with the first one.
+    """
+    mistakes = Mistakes(text, locate or places(text, place or Place()))
     tree = parse(text, mistakes)
     *heads, regex = (each for each in tree.children if isinstance(each, Tree))
     found = declarations(heads, mistakes)
@@ -233,32 +245,25 @@ class _Reads:
             if isinstance(node.target, t.Variable):
                 return known | {node.target.name}
             self.expression(node.target, known)
-        elif isinstance(node, t.Emit):
-            self.expression(node.value, known)
-        elif isinstance(node, t.If):
-            self.expression(node.condition, known)
-            then = self.statement(node.then, known)
-            return then & self.statement(node.other, known) if node.other else known
-        elif isinstance(node, t.Count | t.Each | t.While):
+        else:
             for part in _operands(node):
                 self.expression(part, known)
+        if isinstance(node, t.If):
+            then = self.statement(node.then, known)
+            return then & self.statement(node.other, known) if node.other else known
+        if isinstance(node, t.Count | t.Each | t.While):
             self.statement(node.body, known)
         return known
 
-    def expression(self, node: t.Expression | None, known: _Names) -> None:
+    def expression(self, node: t.Expression, known: _Names) -> None:
         for part in nodes(node):
             if isinstance(part, t.Variable) and part.name not in known:
                 self.early.setdefault(part.name, part.place)
 
 
-def _operands(node: t.Node) -> list[t.Expression | None]:
-    """The expressions in the head of a marker or a loop."""
-    if isinstance(node, t.Elapse):
-        return [node.amount]
-    if isinstance(node, t.Arrive):
-        return [node.instant, *node.components]
-    if isinstance(node, t.Count):
-        return [node.low, node.high]
-    if isinstance(node, t.Each):
-        return [node.array]
-    return [node.condition] if isinstance(node, t.While) else []
+def _operands(node: t.Node) -> Iterator[t.Expression]:
+    """The expressions of a marker or a statement, without those of the statements in it."""
+    for each in fields(node):
+        value = getattr(node, each.name)
+        found = value if isinstance(value, tuple) else (value,)
+        yield from (part for part in found if isinstance(part, t.Expression))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, replace
+from functools import partialmethod
 
 from lark import Token, Tree
 
@@ -63,7 +64,7 @@ class Regexes:
         return t.Without(left, right)
 
     def _marked(self, node: t.Regex, of: Parsed, what: str) -> None:
-        if not has_marker(node):
+        if not any(isinstance(each, t.Named | t.Elapse | t.Arrive) for each in walk(node)):
             hint = "a block runs behind an event: A() { .. }"
             self.mistakes.add("no-event", f"{what} waits for no event", of, hint)
 
@@ -75,14 +76,9 @@ class Regexes:
         (item,) = self._below(tree)
         return t.Repeat(item, low, high)
 
-    def _star(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 0, None)
-
-    def _plus(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 1, None)
-
-    def _optional(self, tree: Parsed) -> t.Regex:
-        return self._repeat(tree, 0, 1)
+    _star = partialmethod(_repeat, low=0, high=None)
+    _plus = partialmethod(_repeat, low=1, high=None)
+    _optional = partialmethod(_repeat, low=0, high=1)
 
     def _counted(self, tree: Parsed) -> t.Regex:
         count = tree.children[1]
@@ -209,11 +205,6 @@ def _is(part: Parsed, kind: str) -> bool:
 def _count(digits: str) -> int:
     """A whole number. Of a longer one 12 digits are enough to see that it is too large."""
     return int((digits.lstrip("0") or "0")[:12])
-
-
-def has_marker(node: t.Regex) -> bool:
-    """Whether anything in it waits for an event."""
-    return any(isinstance(each, t.Named | t.Elapse | t.Arrive) for each in walk(node))
 
 
 def below(node: t.Regex) -> tuple[t.Regex, ...]:

@@ -39,10 +39,7 @@ _FIELDS: tuple[tuple[str, int, int, dict[str, int]], ...] = (
 
 
 def clock(text: str) -> Clock:
-    """Read `<(hh:mm:ss)mm/dd/yyyy>`. Raises `ValueError` with a message for the user.
-
-    `Clock.text` is the canonical form, so that equal literals print alike however written.
-    """
+    """Read `<(hh:mm:ss)mm/dd/yyyy>`. Raises `ValueError` with a message for the user."""
     found = _CLOCK.fullmatch(text.strip())
     if found is None:
         raise ValueError(
@@ -69,7 +66,7 @@ def clock(text: str) -> Clock:
             raise ValueError(
                 f"there is no day {day} in month {month}" + (f" of {year}" if year else "")
             )
-    return Clock(hour, minute, second, month, day, year, text=_clock_text(parts))
+    return Clock(hour, minute, second, month, day, year)
 
 
 def daily(text: str) -> Clock:
@@ -80,13 +77,10 @@ def daily(text: str) -> Clock:
 
 def format_clock(value: Clock) -> str:
     """The canonical text of a clock literal."""
-    return _clock_text([value.hour, value.minute, value.second, value.month, value.day, value.year])
-
-
-def _clock_text(parts: list[int | None]) -> str:
-    texts = ["*" if part is None else f"{part:02}" for part in parts[:5]]
-    texts.append("*" if parts[5] is None else f"{parts[5]:04}")
-    return "<({}:{}:{}){}/{}/{}>".format(*texts)
+    parts = (value.hour, value.minute, value.second, value.month, value.day)
+    texts = ["*" if part is None else f"{part:02}" for part in parts]
+    year = "*" if value.year is None else f"{value.year:04}"
+    return "<({}:{}:{}){}/{}/{}>".format(*texts, year)
 
 
 @dataclass(frozen=True, slots=True)

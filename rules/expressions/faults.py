@@ -108,9 +108,8 @@ def _character(text: str, position: int) -> Fault:
     if character == "{":
         hint = "so many of one event: any(3, a*)"
     if not character.isascii():
-        hint = (
-            f"this is {unicodedata.name(character, 'no ASCII')}: names are of A to Z, digits and _"
-        )
+        name = unicodedata.name(character, "no ASCII")
+        hint = f"this is {name}: names are of A to Z, digits and _"
     return Fault(span, f"{character!r} has no meaning in an event expression", hint)
 
 
@@ -178,9 +177,8 @@ def _operator(found: Unexpected) -> Said:
         return None
     if meant := nearest(word.lower(), _OPERATORS):
         return f"{word!r} is not an operator", f"did you mean {meant!r}?"
-    return f"an operator is missing before {word!r}", slips.joins(
-        found.text, found.start, found.start
-    )
+    hint = slips.joins(found.text, found.start, found.start)
+    return f"an operator is missing before {word!r}", hint
 
 
 def _function(found: Unexpected) -> Said:
@@ -188,21 +186,20 @@ def _function(found: Unexpected) -> Said:
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
         return "not takes a window", slips.absence(found)
-    before = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
-    if found.kind != "LPAR" or before is None or "LPAR" in found.accepted:
+    name = slips.name_before(found.before)
+    if found.kind != "LPAR" or not name or "LPAR" in found.accepted:
         return None
-    names = {name.lower(): name for name in _FUNCTIONS}
-    meant = nearest(before[1].lower(), [*names])
-    hint = slips.called(before[1]) or (f"did you mean {names[meant]!r}?" if meant else "")
+    names = {known.lower(): known for known in _FUNCTIONS}
+    hint = slips.NOT_FUNCTIONS.get(name.lower())
+    if hint is None and (meant := nearest(name.lower(), [*names])):
+        hint = f"did you mean {names[meant]!r}?"
     known = f"functions: {', '.join(_FUNCTIONS)}; {slips.CONDITIONS}"
-    return f"{before[1]!r} is not a function", hint or known
+    return f"{name!r} is not a function", hint or known
 
 
 def _star(found: Unexpected) -> Said:
     if found.kind != "_STAR":
         return None
-    if slips.edge(found.before):
-        return slips.edge(found.before)
     return (
         "'*' cannot stand here",
         "it stands only in any(m, a*); more than a name in parentheses: any(m, (a or b)*)",

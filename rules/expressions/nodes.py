@@ -270,7 +270,6 @@ class Clock(Expression):
     month: int | None
     day: int | None
     year: int | None
-    text: str = field(default="", compare=False)
 
 
 @dataclass(frozen=True, slots=True)

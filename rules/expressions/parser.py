@@ -46,7 +46,7 @@ def _read(text: str) -> x.Expression | list[Fault]:
     """The nodes of a text, or its faults. They are kept: when a rulebook is read again with one
     rule changed, the other expressions are known."""
     try:
-        tree = _lark().parse(text)
+        tree = grammar("tidegate.rules.expressions", keep_all_tokens=True).parse(text)
     except UnexpectedInput as error:
         return [explain(text, error)]
     if _depth(tree) > NESTING_MAX:
@@ -85,13 +85,10 @@ def _unlabelled(node: x.Expression) -> x.Expression:
 
 
 @cache
-def _lark() -> Lark:
-    grammar = (
-        resources.files("tidegate.rules.expressions")
-        .joinpath("grammar.lark")
-        .read_text(encoding="utf-8")
-    )
-    return Lark(grammar, parser="lalr", keep_all_tokens=True, maybe_placeholders=False)
+def grammar(package: str, **options: bool) -> Lark:
+    """The parser of a package's `grammar.lark`."""
+    text = resources.files(package).joinpath("grammar.lark").read_text(encoding="utf-8")
+    return Lark(text, parser="lalr", maybe_placeholders=False, **options)
 
 
 def _refused(text: str, faults: list[Fault], where: Locate) -> InputError:
@@ -118,22 +115,31 @@ def _span(token: Token) -> x.Span:
     return x.Span(token.start_pos or 0, token.end_pos or 0)
 
 
-_Method = Callable[["_Builder", x.Span, list[Any]], x.Expression]
+_Given = tuple[x.Duration, x.Span]
+_Tick = tuple[x.Duration, str | None]
+_Method = Callable[..., x.Expression]
 
 
 def _list_of(kind: Callable[..., x.Expression]) -> _Method:
-    return lambda _, span, parts: kind(tuple(parts), span=span)
+    return lambda _, span, *parts: kind(parts, span=span)
 
 
 def _name_of(kind: Callable[..., x.Expression]) -> _Method:
-    return lambda _, span, parts: kind(str(parts[0]), span=span)
+    return lambda _, span, name: kind(str(name), span=span)
 
 
 def _window(kind: Callable[..., Any]) -> _Method:
-    def build(_: _Builder, span: x.Span, parts: list[Any]) -> x.Expression:
+    def build(_: _Builder, span: x.Span, *parts: Any) -> x.Expression:
         made = kind(*parts, span=span)
         closed: x.Expression = replace(made, closer=own_terminator(made.opener, made.closer))
         return closed
+
+    return build
+
+
+def _ticking(kind: Callable[..., x.Expression]) -> _Method:
+    def build(_: _Builder, span: x.Span, opener: Any, tick: _Tick, closer: Any) -> x.Expression:
+        return kind(opener, tick[0], own_terminator(opener, closer), tick[1], span=span)
 
     return build
 
@@ -146,6 +152,7 @@ class _Builder:
     and_ = all = absent_all = _list_of(x.And)
     name, begin_of, end_of, failed = map(_name_of, (x.Name, x.BeginOf, x.EndOf, x.Failed))
     not_, aperiodic, aperiodic_star = map(_window, (x.Not, x.Aperiodic, x.AperiodicStar))
+    periodic, periodic_star = map(_ticking, (x.Periodic, x.PeriodicStar))
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -165,81 +172,67 @@ class _Builder:
         ]
         begin, end = built[0][1], built[-1][2]
         parts = [b[0] for b in built if not isinstance(b[0], Token) or b[0].type in _VALUES]
-        return getattr(self, tree.data)(x.Span(begin, end), parts), begin, end
+        return getattr(self, tree.data)(x.Span(begin, end), *parts), begin, end
 
-    def start(self, _: x.Span, parts: list[Any]) -> x.Expression:
-        node: x.Expression = parts[0]
+    def start(self, _: x.Span, node: x.Expression) -> x.Expression:
         return node
 
-    def within(self, span: x.Span, parts: list[Any]) -> x.Within:
-        return x.Within(parts[0], parts[1][0], span=span)
+    def within(self, span: x.Span, part: x.Expression, given: _Given) -> x.Within:
+        return x.Within(part, given[0], span=span)
 
-    def minus(self, span: x.Span, parts: list[Any]) -> x.Minus:
-        return x.Minus(parts[0], parts[1], span=span)
+    def minus(self, span: x.Span, part: x.Expression, absent: x.Expression) -> x.Minus:
+        return x.Minus(part, absent, span=span)
 
-    def then(self, span: x.Span, parts: list[Any]) -> x.Seq:
-        return x.Seq(parts[0], own_terminator(parts[0], parts[1]), span=span)
+    def then(self, span: x.Span, first: x.Expression, then: x.Expression) -> x.Seq:
+        return x.Seq(first, own_terminator(first, then), span=span)
 
-    def nth(self, span: x.Span, parts: list[Any]) -> x.Nth:
-        return x.Nth(parts[0], self._count(parts[1], "the first is a[1]"), span=span)
+    def nth(self, span: x.Span, part: x.Expression, index: Token) -> x.Nth:
+        return x.Nth(part, self._count(index, "the first is a[1]"), span=span)
 
-    def plus(self, span: x.Span, parts: list[Any]) -> x.Plus:
-        return x.Plus(parts[0], self._positive(parts[1]), span=span)
+    def plus(self, span: x.Span, base: x.Expression, given: _Given) -> x.Plus:
+        return x.Plus(base, self._positive(given), span=span)
 
-    def label(self, span: x.Span, parts: list[Any]) -> x.Labelled:
-        return x.Labelled(str(parts[0]), parts[1], span=span)
+    def label(self, span: x.Span, label: Token, part: x.Expression) -> x.Labelled:
+        return x.Labelled(str(label), part, span=span)
 
-    def any(self, span: x.Span, parts: list[Any]) -> x.AnyOf:
-        return x.AnyOf(self._count(parts[0]), tuple(parts[1:]), span=span)
+    def any(self, span: x.Span, count: Token, *parts: x.Expression) -> x.AnyOf:
+        return x.AnyOf(self._count(count), parts, span=span)
 
-    def any_repeat(self, span: x.Span, parts: list[Any]) -> x.AnyRepeat:
-        return x.AnyRepeat(self._count(parts[0]), parts[1], span=span)
+    def any_repeat(self, span: x.Span, count: Token, part: x.Expression) -> x.AnyRepeat:
+        return x.AnyRepeat(self._count(count), part, span=span)
 
-    def every(self, span: x.Span, parts: list[Any]) -> x.Every:
-        return x.Every(self._count(parts[0], "every(1, a) is each of them"), parts[1], span=span)
+    def every(self, span: x.Span, count: Token, part: x.Expression) -> x.Every:
+        return x.Every(self._count(count, "every(1, a) is each of them"), part, span=span)
 
-    def periodic(self, span: x.Span, parts: list[Any]) -> x.Periodic:
-        opener, (period, sample), closer = parts
-        closer = own_terminator(opener, closer)
-        return x.Periodic(opener, period, closer, sample, span=span)
+    def own(self, span: x.Span, given: _Given) -> x.Own:
+        return x.Own(self._positive(given), span=span)
 
-    def periodic_star(self, span: x.Span, parts: list[Any]) -> x.PeriodicStar:
-        made = self.periodic(span, parts)
-        return x.PeriodicStar(made.opener, made.period, made.closer, made.sample, span=span)
-
-    def own(self, span: x.Span, parts: list[Any]) -> x.Own:
-        return x.Own(self._positive(parts[0]), span=span)
-
-    def tick(self, _: x.Span, parts: list[Any]) -> tuple[x.Duration, str | None]:
-        period = self._positive(parts[0])
-        if len(parts) == 1:
-            return period, None
-        text = str(parts[1])
-        if parts[1].type == "STRING":
-            text = _unquoted(text)
-            if not text.strip():
-                self.faults.append(Fault(_span(parts[1]), "the sample is empty"))
+    def tick(self, _: x.Span, given: _Given, sample: Token | None = None) -> _Tick:
+        period = self._positive(given)
+        if sample is None or sample.type != "STRING":
+            return period, sample and str(sample)
+        text = _unquoted(sample)
+        if not text.strip():
+            self.faults.append(Fault(_span(sample), "the sample is empty"))
         return period, text
 
-    def dur(self, span: x.Span, parts: list[Any]) -> tuple[x.Duration, x.Span]:
-        text = " ".join(str(part) for part in parts)
-        return self._value(durations.duration, text, span, x.Duration(0, 1)), span
+    def dur(self, span: x.Span, *parts: Token) -> _Given:
+        return self._value(durations.duration, " ".join(parts), span, x.Duration(0, 1)), span
 
-    def clock(self, span: x.Span, parts: list[Any]) -> x.Clock:
-        return self._clock(clock_texts.clock, parts[0], span)
+    def clock(self, span: x.Span, text: Token) -> x.Clock:
+        return self._clock(clock_texts.clock, text, span)
 
-    def daily(self, span: x.Span, parts: list[Any]) -> x.Clock:
-        return self._clock(clock_texts.daily, parts[0], span)
+    def daily(self, span: x.Span, text: Token) -> x.Clock:
+        return self._clock(clock_texts.daily, text, span)
 
-    def cron(self, span: x.Span, parts: list[Any]) -> x.Cron:
-        text = " ".join(_unquoted(str(parts[0])).split())
-        self._value(_checked_cron, text, span, text)
+    def cron(self, span: x.Span, quoted: Token) -> x.Cron:
+        text = " ".join(_unquoted(quoted).split())
+        self._value(clock_texts.cron, text, span, None)
         return x.Cron(text, span=span)
 
-    def _clock(self, read: Callable[[str], x.Clock], token: Token, span: x.Span) -> x.Clock:
+    def _clock(self, read: Callable[[str], x.Clock], text: Token, span: x.Span) -> x.Clock:
         nothing = x.Clock(None, None, None, None, None, None)
-        value = self._value(read, str(token), span, nothing)
-        return replace(value, span=span)
+        return replace(self._value(read, text, span, nothing), span=span)
 
     def _count(self, token: Token, hint: str = "any(1, a, b) is one of them") -> int:
         value = int(token[:10])  # enough digits to see that it is too large
@@ -249,7 +242,7 @@ class _Builder:
             )
         return value
 
-    def _positive(self, given: tuple[x.Duration, x.Span]) -> x.Duration:
+    def _positive(self, given: _Given) -> x.Duration:
         value, span = given
         if value == x.Duration(0, 0):
             self.faults.append(Fault(span, "the length of time must be above 0"))
@@ -267,8 +260,3 @@ class _Builder:
 def _unquoted(text: str) -> str:
     quote = text[0]
     return text[1:-1].replace(quote * 2, quote)
-
-
-def _checked_cron(text: str) -> str:
-    clock_texts.cron(text)
-    return text

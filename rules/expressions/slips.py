@@ -25,7 +25,7 @@ _NOT_OPERATORS = {
     **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]]"),
     **dict.fromkeys(("times", "x"), _COUNTED),
 }
-_NOT_FUNCTIONS = {
+NOT_FUNCTIONS = {
     **dict.fromkeys(("count", "times", "repeat", "atleast", "at_least"), _COUNTED),
     **dict.fromkeys(
         ("sum", "avg", "min", "max"), "a sum over a firing's rows stands in the rule's `if:`"
@@ -92,13 +92,22 @@ def arrow(text: str, position: int) -> tuple[int, int] | None:
     return None
 
 
+def name_before(text: str) -> str:
+    """The name at the end of a text; "" if it ends otherwise."""
+    found = re.search(r"([A-Za-z_]\w*)\s*$", text)
+    return found[1] if found else ""
+
+
+def _name_behind(text: str) -> str:
+    found = re.match(r"\s*([A-Za-z_]\w*)", text)
+    return found[1] if found else ""
+
+
 def joins(text: str, start: int, end: int) -> str:
     """How the events on both sides of a piece of text are joined."""
-    left = re.search(r"([A-Za-z_]\w*)\s*$", text[:start])
-    right = re.match(r"\s*([A-Za-z_]\w*)", text[end:])
-    if not left or not right:
+    a, b = name_before(text[:start]), _name_behind(text[end:])
+    if not a or not b:
         return JOINS
-    a, b = left[1], right[1]
     return f"write {a} ; {b} (one after the other), {a} and {b} (in any order), {a} or {b}"
 
 
@@ -140,15 +149,13 @@ def added(found: Unexpected) -> Said:
         return message, f"so many of one event: any({found.word}, {named[1]}*)"
     shown = amount if timed else f"{found.word} s"
     left = re.search(r"([A-Za-z_]\w*)\s*(\+|;)\s*$", found.before)
-    if left:
-        joined = f"{left[1]} + [{shown}]" if left[2] == "+" else f"{left[1]} ; [{shown}]"
-        return message, f"a length of time stands in brackets: {joined}"
-    return message, f"a length of time stands in brackets: [{shown}]"
+    joined = f"{left[1]} {left[2]} " if left else ""
+    return message, f"a length of time stands in brackets: {joined}[{shown}]"
 
 
 def joined(found: Unexpected) -> Said:
     """A comma between events, and words that are operators elsewhere."""
-    if found.kind == "COMMA" and "COMMA" not in found.accepted:
+    if found.kind == "COMMA":
         return "',' joins no events", joins(found.text, found.start, found.start + 1)
     if found.kind == "NAME" and "_WITHIN" in found.accepted:
         hint = _NOT_OPERATORS.get(found.word.lower())
@@ -163,12 +170,9 @@ def before_event(found: Unexpected) -> Said:
     `when e`, `insert t`."""
     if found.kind != "NAME" or "_WITHIN" not in found.accepted:
         return None
-    left = re.search(r"([A-Za-z_]\w*)\s*$", found.before)
-    before, word = (left[1] if left else ""), found.word
-    edge_of = _EDGES.get(before.lower())
-    after = re.match(r"\s*([A-Za-z_]\w*)", found.after)
-    if edge_of:
-        named = (after[1] if after else "e") if word == "of" else word
+    before, word, after = name_before(found.before), found.word, _name_behind(found.after)
+    if edge_of := _EDGES.get(before.lower()):
+        named = (after or "e") if word == "of" else word
         return f"{before!r} is not an operator", f"write {edge_of} {named}"
     if word.lower() == "but":
         rest = re.match(r"\s*(?:(?:not|no|without)\s+)?([A-Za-z_]\w*)", found.after)
@@ -176,10 +180,8 @@ def before_event(found: Unexpected) -> Said:
         hint = f"write {before} without {absent}; for some time: not({absent})[{before}, [5 min]]"
         return "'but' is not an operator", hint
     if word.lower() == "as" and after:
-        return (
-            "'as' is not an operator",
-            f"a label stands before what it names: {after[1]}:({before})",
-        )
+        hint = f"a label stands before what it names: {after}:({before})"
+        return "'as' is not an operator", hint
     if before.lower() == "no":
         return "'no' is not an operator", f"write not({word})[a, [5 min]], or a without {word}"
     if before.lower() in _INTRODUCTIONS:
@@ -219,11 +221,6 @@ def edge(before: str) -> Said:
 
 def behind_edge(found: Unexpected) -> Said:
     return edge(found.before) if "NAME" in found.accepted and "LPAR" in found.accepted else None
-
-
-def called(name: str) -> str:
-    """The hint for a function that does not exist; "" where none is known."""
-    return _NOT_FUNCTIONS.get(name.lower(), "")
 
 
 def keyword(found: Unexpected) -> Said:

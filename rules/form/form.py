@@ -7,7 +7,7 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 
 from tidegate.rules.analysis import webhooks
@@ -100,7 +100,8 @@ _NAMED_ACTION = k.with_node(
 
 _TEXT_ACTION = k.short("sql", _NAMED_ACTION, sql().schema, _AN_ACTION)
 ACTION = k.by_form("an action", one=_TEXT_ACTION, named=_NAMED_ACTION)
-_LISTED = k.listing(ACTION)
+_REFERENCE: k.Schema = {"$ref": "#/$defs/action"}
+_LISTED = k.listing(replace(ACTION, schema=_REFERENCE))
 
 
 def _actions(node: Node, report: Report) -> object:
@@ -114,7 +115,7 @@ def _actions(node: Node, report: Report) -> object:
     return BAD if value is BAD else (value,)
 
 
-ACTIONS = Kind(_actions, {"anyOf": [ACTION.schema, _LISTED.schema]}, _AN_ACTION)
+ACTIONS = Kind(_actions, {"anyOf": [_REFERENCE, _LISTED.schema]}, _AN_ACTION)
 
 _ONE_OF_THREE = s.choice("first", "last", "all")
 _SELECTION = k.record(
@@ -260,9 +261,8 @@ RULEBOOK = k.record(
 def read_setting(name: str, text: str, report: Report) -> object:
     """One `--set name=text`, read as the key `name` of `settings:` would be."""
     place = word_place(f"--set {name}", f"settings.{name}")
-    keys = {f.name for f in fields(Settings)}
-    if name not in keys:
-        hint = did_you_mean(name, keys)
+    if name not in SETTINGS.names:
+        hint = did_you_mean(name, SETTINGS.names)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
     return _limit(name).read(Scalar(place, text, ""), report)
 
@@ -276,6 +276,7 @@ def schema_text() -> str:
         "$schema": "https://json-schema.org/draft/2020-12/schema",
         "title": "tidegate rulebook",
         **RULEBOOK.schema,
+        "$defs": {"action": ACTION.schema},
     }
     return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
 

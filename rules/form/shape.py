@@ -7,7 +7,6 @@ import os
 import re
 import zoneinfo
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from tidegate.rules.algebra.plain_expressions import plain
@@ -18,7 +17,6 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.model import (
-    AHEAD_MICROS,
     Action,
     Change,
     ClockEvent,
@@ -51,10 +49,6 @@ from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
 _SCHEME = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
-_OPTIONS = (
-    "granularity",
-    "expire_key_after",
-)
 
 
 def shape(
@@ -71,7 +65,7 @@ def shape(
         if event is not None:
             book.events[name] = event
     shape_scripts(book, file, markers_max, report)
-    samples = {name: value for name, value in top.get("samples", {}).items() if value is not BAD}
+    samples = top.readable("samples")
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}
     for name, node, scalar in book.expressions():
@@ -86,8 +80,7 @@ def shape_settings(record: Record | None, overrides: Mapping[str, str], report: 
         value = read_setting(name, text, report)
         if value is not BAD:
             values[name] = value
-    known = {f.name for f in fields(Settings)}
-    return Settings(**{name: value for name, value in values.items() if name in known})
+    return Settings(**values)
 
 
 def _table(book: Draft, name: str, record: Record, file: str | None, report: Report) -> Table:
@@ -99,13 +92,10 @@ def _table(book: Draft, name: str, record: Record, file: str | None, report: Rep
             path = os.path.normpath(os.path.join(os.path.dirname(os.path.abspath(file)), path))
     return Table(
         name,
-        book.key_place("tables", name),
+        book.top.key_place("tables", name),
         path=path,
-        catalog=record.get("table"),
-        key=record.get("key", ()),
         start=_start(record, book.timezone, report),
-        on_restore=record.get("on_restore", "stop"),
-        on_unpaired=record.get("on_unpaired", "stop"),
+        **record.given("key", "on_restore", "on_unpaired", catalog="table"),
     )
 
 
@@ -126,11 +116,10 @@ def _start(record: Record, timezone: str, report: Report) -> Start:
 
 
 def _event(book: Draft, name: str, record: Record, report: Report) -> EventType | None:
-    place = book.key_place("events", name)
+    place = book.top.key_place("events", name)
     if record.has("signal"):
-        types = record.get("signal", {})
-        known = {f: t for f, t in types.items() if t is not BAD}
-        return SignalEvent(name, place, known, *_where(record), record.get("from_table"))
+        types = record.readable("signal")
+        return SignalEvent(name, place, types, *_where(record), record.get("from_table"))
     if record.has("on"):
         return _table_event(name, place, record, report)
     expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
@@ -146,8 +135,7 @@ def _event(book: Draft, name: str, record: Record, report: Report) -> EventType 
         timezone=record.get("timezone", book.timezone),
         days=days,
         excluded=tuple(sorted({*record.get("except", ())})),
-        holidays=record.get("holidays", ()),
-        misfire=record.get("misfire", "fire_all"),
+        **record.given("holidays", "misfire"),
     )
 
 
@@ -167,13 +155,10 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
         place,
         Change(change),
         table,
-        of=record.get("of", ()),
         where=where,
         where_place=where_place,
-        time=record.get("time"),
-        lateness_micros=record.get("lateness", 0),
-        ahead_micros=record.get("ahead", AHEAD_MICROS),
         columns=columns,
+        **record.given("of", "time", lateness_micros="lateness", ahead_micros="ahead"),
     )
 
 
@@ -189,42 +174,25 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
     context, selection = _context(record, node)
     condition_mode, action_mode = _coupling(record, report)
     _check_net(record, action_mode, report)
-    backoff = record.get("retry")
+    text = scalar.text.strip()
     return Rule(
         name,
-        book.key_place("rules", name),
-        Pattern(
-            node,
-            scalar.text.strip(),
-            context,
-            selection,
-            key_names,
-            per,
-            record.get("ignore_own", False),
-        ),
+        book.top.key_place("rules", name),
+        Pattern(node, text, context, selection, key_names, per, **record.given("ignore_own")),
         condition=_condition(record),
         condition_coupling=condition_mode,
         damping=_damping(record),
         reaction=Reaction(
             _actions(record.get("do", ()), key_names, book),
             action_mode,
-            for_each=record.get("for_each"),
-            net=record.get("net", "firing"),
             dry=record.get("mode") == "dry",
-            at_least_once=record.get("at_least_once", False),
-            retry=_retry(backoff) if backoff else Retry(),
-            on_dead=record.get("on_dead", "continue"),
-            within_micros=record.get("within"),
+            retry=_retry(retry) if (retry := record.get("retry")) else Retry(),
             otherwise=_actions(record.get("otherwise", ()), key_names, book),
+            **record.given("for_each", "net", "at_least_once", "on_dead", within_micros="within"),
         ),
-        precedence=Precedence(
-            record.get("priority", 0),
-            record.get("precedes", ()),
-            record.get("follows", ()),
-        ),
-        enabled=record.get("enabled", True),
+        precedence=Precedence(**record.given("priority", "precedes", "follows")),
         disabled_for=_disabled_for(record, key_names, report),
-        options={key: _plain(record.get(key)) for key in _OPTIONS if key in record.values},
+        **record.given("enabled"),
     )
 
 
@@ -238,7 +206,7 @@ def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | N
     select = given.get("select")
     chosen = dict(select.values) if select else {}
     chosen |= {key: given.get(key) for key in given.values if key != "select"}
-    return default, replace(Selection(), **chosen)
+    return default, Selection(**chosen)
 
 
 def _coupling(record: Record, report: Report) -> tuple[Coupling, Coupling]:
@@ -339,8 +307,8 @@ def _action(record: Record, place: Place, key_names: tuple[str, ...], book: Draf
         return Webhook(
             value.get("url", ""),
             value.get("secret"),
-            _readable(value.get("headers", {})),
-            _readable(value.get("body", {})),
+            value.readable("headers"),
+            value.readable("body"),
             place,
         )
     return Switch(value, kind == "enable", record.place(kind))
@@ -353,12 +321,8 @@ def _signal(given: Any, place: Place, key_names: tuple[str, ...], book: Draft) -
         bare = isinstance(event, SignalEvent) and not event.fields
         return SignalAction(given, {} if bare else {key: key for key in key_names}, place)
     [(event_name, values)] = given.items()
-    texts = {} if values is BAD else values
-    return SignalAction(event_name, _readable(texts), place)
-
-
-def _readable(texts: Mapping[str, Any]) -> dict[str, str]:
-    return {name: text for name, text in texts.items() if text is not BAD}
+    texts = {} if values is BAD else {f: text for f, text in values.items() if text is not BAD}
+    return SignalAction(event_name, texts, place)
 
 
 def _plain(value: Any) -> Any:

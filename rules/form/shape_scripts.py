@@ -7,7 +7,6 @@ import os
 import re
 from collections.abc import Iterator, Mapping
 
-from tidegate.rules import eventscript
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.key_types import (
     ERROR_FIELDS,
@@ -16,15 +15,17 @@ from tidegate.rules.analysis.key_types import (
     fits,
     is_decimal,
     payload,
+    sql_of,
 )
 from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
-from tidegate.rules.eventscript.types import Basic, Structure, Type
+from tidegate.rules.eventscript.types import Basic, Structure
 from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
 from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
 from tidegate.rules.yaml.files import read_file
-from tidegate.rules.yaml.kinds import BAD, Record, Report
+from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields, Node, Scalar, check_size
 
 SUFFIX = ".es"
@@ -58,7 +59,7 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
     for name, record in book.records("scripts").items():
         if name in book.names("rules"):
             message = f"a rule is called {name!r}, too"
-            report.add("name", message, book.key_place("scripts", name), "rename one of them")
+            report.add("name", message, book.top.key_place("scripts", name), "rename one of them")
         program = _program(book, record, file, markers_max, report)
         if program is not None:
             programs[name] = program
@@ -68,14 +69,13 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
         record = book.records("scripts")[name]
         book.scripts[name] = Script(
             name,
-            book.key_place("scripts", name),
+            book.top.key_place("scripts", name),
             program,
             _inputs(book, name, program, report),
             outputs[name],
-            machine=record.get("machine", "auto"),
-            on_error=record.get("on_error", "log"),
-            expire_key_after_micros=record.get("expire_key_after"),
-            enabled=record.get("enabled", True),
+            **record.given(
+                "machine", "on_error", "enabled", expire_key_after_micros="expire_key_after"
+            ),
         )
         _check_keys(book.scripts[name], file, record, report)
 
@@ -87,7 +87,7 @@ def _program(
     try:
         if "text" in record.values:
             text, node = record.get("text")
-            read = eventscript.read(text, locate=node.locator(), markers_max=markers_max)
+            read = reader.read(text, locate=node.locator(), markers_max=markers_max)
         elif "file" in record.values:
             path = written = record.get("file")
             if not os.path.isabs(path):
@@ -98,7 +98,7 @@ def _program(
             if written not in book.files:
                 book.files[written] = _text(path, record)
             text = book.files[written]
-            read = eventscript.read(text, Place(path), markers_max=markers_max)
+            read = reader.read(text, Place(path), markers_max=markers_max)
         else:
             return None
     except InputError as error:
@@ -126,24 +126,22 @@ def _text(path: str, record: Record) -> str:
 def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, str]:
     """Declare an event type for each output; for `$error` only if the rulebook names it."""
     record = book.records("scripts")[name]
-    named = {of: event for of, event in record.get("out", {}).items() if event is not BAD}
+    named = record.readable("out")
     for of in named.keys() - program.outputs.keys() - {ERROR}:
         hint = report.did_you_mean(of, [*program.outputs, ERROR])
         message = f"the script {name!r} has no output {of!r}"
         report.add("unknown-output", message, record.key_place("out", of), hint)
     found: dict[str, str] = {}
-    keys = dict(zip(program.key_names, program.key_types, strict=True))
-    key_fields = {column: fields for column, kind in keys.items() for fields in [payload(kind)]}
+    keys = zip(program.key_names, map(sql_of, program.key_types), strict=True)
+    columns = dict(keys)
     for of in [*program.outputs, *([ERROR] if ERROR in named else [])]:
         event = named.get(of, of)
-        place = record.key_place("out", of) if of in named else book.key_place("scripts", name)
-        taken = event in book.names("events", "rules") or event in book.made
-        if taken:
+        place = record.key_place("out", of) if of in named else book.top.key_place("scripts", name)
+        if event in book.names("events", "rules") or event in book.made:
             message = f"the output {of!r} of the script {name!r} has a name that is taken: {event}"
             report.add("name", message, place, f"name the event: out: {{{of}: {name}_{of}}}")
             continue
         own = ERROR_FIELDS if of == ERROR else payload(program.outputs[of])
-        columns = {column: kinds["value"] for column, kinds in key_fields.items()}
         book.events[event] = ScriptEvent(
             event, place, name, of, {**columns, **own}, program.key_names
         )
@@ -154,7 +152,7 @@ def _outputs(book: Draft, name: str, program: Program, report: Report) -> Mappin
 
 def _inputs(book: Draft, name: str, program: Program, report: Report) -> Mapping[str, ScriptInput]:
     record = book.records("scripts")[name]
-    given = {of: each for of, each in record.get("in", {}).items() if each is not BAD}
+    given = record.readable("in")
     inputs = {each.name: each for each in program.inputs}
     for of in given.keys() - inputs.keys():
         hint = report.did_you_mean(of, inputs)
@@ -164,13 +162,14 @@ def _inputs(book: Draft, name: str, program: Program, report: Report) -> Mapping
     for of, declared in inputs.items():
         said = given.get(of)
         event = said.get("event", of) if said else of
-        if said and said.has("event") and event not in _known(book):
+        known = book.names("events", "rules") | book.made
+        if said and said.has("event") and event not in known:
             if book.readable("events", "rules"):
-                hint = report.did_you_mean(event, _known(book))
+                hint = report.did_you_mean(event, known)
                 place = said.place("event")
                 report.add("unknown-event", f"unknown event {event!r}", place, hint)
             continue
-        if event not in _known(book):
+        if event not in known:
             book.events[event] = SignalEvent(event, declared.place, payload(declared.type))
             book.made.add(event)
         columns = declared_columns(book.events.get(event))
@@ -239,61 +238,42 @@ def _order(event: str, said: Record, columns: Columns | None, report: Report) ->
     return order
 
 
-def _known(book: Draft) -> frozenset[str]:
-    return book.names("events", "rules") | book.made
-
-
 def _value(
     declared: Input, event: str, said: Record | None, columns: Columns | None, report: Report
 ) -> str | None:
     """The column of an input of one value. None: the input is a structure, or it takes the only
     column of a table, which only the table knows."""
-    named: str | None = said.get("value") if said else None
-    place = said.place("value") if said and named else declared.place
+    column: str | None = said.get("value") if said else None
+    place = said.place("value") if said and column else declared.place
     if isinstance(declared.type, Structure):
-        if named is not None:
+        if column is not None:
             hint = "its fields are the columns of their names"
             message = f"the input {declared.name!r} is a structure"
             report.add("value", message, place, hint)
-        if columns is not None:
-            for name, kind in declared.type.fields:
-                _check(declared, event, name, kind, columns, place, report)
-        return None
+        column, wanted = None, dict(declared.type.fields)
+    elif columns is not None:
+        usual = (name for name in columns if name == "value" or len(columns) == 1)
+        column = column or next(usual, None)
+        if column is None:
+            message = f"which column of {event!r} the input {declared.name!r} takes is not said"
+            hint = f"{event!r} carries nothing: declare in {{}} {declared.name}"
+            if columns:
+                hint = f"write in: {{{declared.name}: {{event: {event}, value: COLUMN}}}}"
+            report.add("value", message, place, hint)
+            return None
+        wanted = {column: declared.type}
     if columns is None:
-        return named
-    column = named
-    if column is None:
-        column = "value" if "value" in columns else None
-        column = next(iter(columns)) if column is None and len(columns) == 1 else column
-    if column is None:
-        message = f"which column of {event!r} the input {declared.name!r} takes is not said"
-        hint = f"write in: {{{declared.name}: {{event: {event}, value: COLUMN}}}}"
-        hint = hint if columns else f"{event!r} carries nothing: declare in {{}} {declared.name}"
-        report.add("value", message, place, hint)
-        return None
-    _check(declared, event, column, declared.type, columns, place, report)
+        return column
+    for name, kind in wanted.items():
+        if name not in columns:
+            hint = report.did_you_mean(name, columns)
+            report.add("unknown-column", f"{event!r} has no column {name!r}", place, hint)
+            continue
+        of = columns[name]
+        if of is not None and not fits(kind, of):
+            message = f"the input {declared.name!r} takes {kind}, and {name} of {event!r} is {of}"
+            report.add("type", message, place, "declare another type, or another column")
+        elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
+            message = f"{name} of {event!r} is {of}: as a double it may lose digits"
+            report.warn("decimal", message, place, "declare the input object to keep it exact")
     return column
-
-
-def _check(
-    declared: Input,
-    event: str,
-    column: str,
-    kind: Type,
-    columns: Columns,
-    place: Place,
-    report: Report,
-) -> None:
-    """Refuse a column that the event does not have, or whose type the script's type does not
-    take."""
-    if column not in columns:
-        hint = report.did_you_mean(column, columns)
-        report.add("unknown-column", f"{event!r} has no column {column!r}", place, hint)
-        return
-    of = columns[column]
-    if of is not None and not fits(kind, of):
-        message = f"the input {declared.name!r} takes {kind}, and {column} of {event!r} is {of}"
-        report.add("type", message, place, "declare another type, or another column")
-    elif of is not None and kind == Basic.DOUBLE and is_decimal(of):
-        message = f"{column} of {event!r} is {of}: as a double it may lose digits"
-        report.warn("decimal", message, place, "declare the input object to keep it exact")

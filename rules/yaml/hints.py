@@ -11,13 +11,20 @@ ALIGNED = "the keys of one mapping stand below each other, what belongs to a key
 _KEY = re.compile(r"\s*(?:-\s+)*([\w.-]+|\"[^\"]*\"|'[^']*')\s*:(?:\s+(.*))?$")
 _IN_FLOW = re.compile(r"([\w.-]+):\s+")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
+_SAID = {
+    "invalid Unicode character escape code": "write the character itself",
+    "unknown escape character": "in single quotes a backslash stands for itself",
+    "expected ':'": "write name: value; a text over several lines is indented further than its key",
+    "expected '-'": "each item of a list begins with a dash; the keys of a mapping have none",
+}
+"""What to do about a problem, by a piece of the parser's message."""
 
 
 def tag_hint(tag: str, value: str) -> str:
     """The remedy for a text that begins with an exclamation mark, which YAML takes for a tag."""
     if tag.startswith("!!") or not tag.startswith("!"):
         return "leave the tag out"
-    text = _in_quotes(f"{tag} {value}".strip())
+    text = in_quotes(f"{tag} {value}".strip())
     return f"leave the tag out; a text that begins with ! is quoted: {text}"
 
 
@@ -35,14 +42,8 @@ def yaml_hint(problem: str, source: str, line: int, column: int, begun: int | No
         return _second_colon(lines, line, column)
     if "end of stream" in problem and begun is not None:
         return f"the quote that opens in line {begun + 1} is not closed"
-    if "invalid Unicode character escape code" in problem:
-        return "write the character itself"
-    if "unknown escape character" in problem:
-        return "in single quotes a backslash stands for itself"
-    if "expected ':'" in problem:
-        return "write name: value; a text over several lines is indented further than its key"
-    if "expected '-'" in problem:
-        return "each item of a list begins with a dash; the keys of a mapping have none"
+    if said := next((hint for piece, hint in _SAID.items() if piece in problem), None):
+        return said
     if "block scalar" in problem or "comment or line break" in problem or at in "`@%":
         return _quoted(text) or "quote the text"
     if "expected key" in problem or "<block end>" in problem:
@@ -82,7 +83,7 @@ def _in_flow(lines: list[str], line: int, column: int, begun: int | None) -> str
         begin = key.end()
         end = _flow_end(text, begin)
         if text[begin : begin + 1] not in "{[\"'" and begin <= column <= end:
-            return f"inside {{ }} quote it: {key[1]}: {_in_quotes(text[begin:end].strip())}"
+            return f"inside {{ }} quote it: {key[1]}: {in_quotes(text[begin:end].strip())}"
     for number in range(line, -1, -1):
         if lines[number].count("'") % 2 or lines[number].count('"') % 2:
             return f"a quote in line {number + 1} is not closed"
@@ -95,7 +96,7 @@ def _before_comment(text: str) -> str:
     keys = [*_IN_FLOW.finditer(text[: cut.start()])] if cut else []
     if not keys or text[keys[-1].end()] in "\"'":
         return ""
-    return f"{keys[-1][1]}: {_in_quotes(text[keys[-1].end() :].rstrip(' }]'))}"
+    return f"{keys[-1][1]}: {in_quotes(text[keys[-1].end() :].rstrip(' }]'))}"
 
 
 def _flow_end(text: str, begin: int) -> int:
@@ -149,10 +150,11 @@ def _quoted(text: str) -> str:
         return ""
     if re.fullmatch(r"\{.*\}+|\[.*\]+", key[2].strip()):
         return "a bracket is closed that is not open"
-    return f"quote the text: {key[1]}: {_in_quotes(key[2].strip())}"
+    return f"quote the text: {key[1]}: {in_quotes(key[2].strip())}"
 
 
-def _in_quotes(text: str) -> str:
+def in_quotes(text: str) -> str:
+    """A text as a scalar in quotes."""
     if '"' in text or "\\" in text:
         return "'" + text.replace("'", "''") + "'"
     return f'"{text}"'

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Iterable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.rules.errors import Place, Problem, did_you_mean
@@ -92,6 +92,16 @@ class Record:
 
     def get(self, key: str, default: Any = None) -> Any:
         return self.values.get(key, default)
+
+    def given(self, *keys: str, **renamed: str) -> dict[str, Any]:
+        """The values of those of these keys that could be read: arguments of a model, which has the
+        defaults of the others. `renamed`: the model's name of a key, if it is another."""
+        names = dict(zip(keys, keys, strict=True)) | renamed
+        return {name: self.values[key] for name, key in names.items() if key in self.values}
+
+    def readable(self, key: str) -> dict[str, Any]:
+        """The entries that could be read of a mapping from free names."""
+        return {n: value for n, value in self.get(key, {}).items() if value is not BAD}
 
     def has(self, key: str) -> bool:
         """Whether the key is written, readable or not."""
@@ -190,8 +200,15 @@ def mapping(
     return Kind(read, schema, like or f"{{NAME: {example}}}")
 
 
-def record(what: str, *keys: Key, like: str = "", words: Words | None = None) -> Kind:
-    """A mapping with fixed keys, read as a `Record`. `words`: synonyms of the keys."""
+def record(
+    what: str,
+    *keys: Key,
+    like: str = "",
+    words: Words | None = None,
+    one_of: Collection[str] = (),
+) -> Kind:
+    """A mapping with fixed keys, read as a `Record`. `words`: synonyms of the keys. `one_of`: keys
+    of which exactly one is present, as `by_key` has seen to."""
     known = {key.name: key for key in keys}
     nested = frozenset(key.name for key in keys if key.kind.like.startswith(("{", "[")))
 
@@ -205,7 +222,8 @@ def record(what: str, *keys: Key, like: str = "", words: Words | None = None) ->
             if name in passed:
                 continue
             if name not in known:
-                hint = hint_for(name, known, words, report, node.entries)
+                possible = [key for key in known if key not in one_of or key in node.entries]
+                hint = hint_for(name, possible, words, report, node.entries)
                 meant |= {key for key in known if hint == f"did you mean {key!r}?"}
                 message = f"unknown key {name!r} in {what}"
                 report.add("unknown-key", message, node.keys[name], hint)
@@ -225,6 +243,8 @@ def record(what: str, *keys: Key, like: str = "", words: Words | None = None) ->
         "required": [key.name for key in keys if key.required],
         "additionalProperties": False,
     }
+    if one_of:
+        schema["oneOf"] = [{"required": [key]} for key in one_of]
     return Kind(read, schema, like, frozenset(known))
 
 
@@ -261,15 +281,18 @@ def by_key(
         message += f", not {' and '.join(others[:3])}" if others else ""
         return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
-    return Kind(read, {"oneOf": [kind.schema for kind in kinds.values()]}, like, known)
+    schemas = [*{id(kind): kind.schema for kind in kinds.values()}.values()]
+    schema = {"oneOf": schemas} if len(schemas) > 1 else schemas[0]
+    return Kind(read, schema, like, known)
 
 
 def variants(
-    what: str, firsts: Iterable[Key], *keys: Key, like: str = "", words: Words | None = None
+    what: str, firsts: Collection[Key], *keys: Key, like: str = "", words: Words | None = None
 ) -> dict[str, Kind]:
-    """Records of the same `keys`, each of which begins with another one."""
-    every = {first.name: (replace(first, required=True), *keys) for first in firsts}
-    return {name: record(what, *own, like=like, words=words) for name, own in every.items()}
+    """A record of one of the `firsts` and of `keys`: by the name of each first, for `by_key`."""
+    names = [first.name for first in firsts]
+    kind = record(what, *firsts, *keys, like=like, words=words, one_of=names)
+    return dict.fromkeys(names, kind)
 
 
 def by_form(

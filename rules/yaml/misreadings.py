@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tidegate.rules.errors import Place
+from tidegate.rules.yaml.hints import in_quotes
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
 _OPENING, _CLOSING = "([", ")]"
@@ -43,8 +44,7 @@ def cut_texts(node: Fields, known: Collection[str] | None = None) -> Iterator[Mi
             text, at = f"{text}, {names[at]}", at + 1
         if pieces:
             message = f"inside {{ }} a comma ends a text: {name!r} is {value.text!r} here"
-            quoted = f"'{text}'" if '"' in text else f'"{text}"'
-            hint = f"quote it: {name}: {quoted}"
+            hint = f"quote it: {name}: {in_quotes(text)}"
             yield Misplaced(name, tuple(pieces), value.place, message, hint)
 
 

@@ -4,9 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from tidegate.rules.algebra.laws import Law, fill
-from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.algebra.laws import Law
+from tidegate.rules.expressions.nodes import Expression, Name, with_operands
 from tidegate.rules.expressions.parser import parse
+
+
+def fill(expression: Expression, variables: Mapping[str, Expression]) -> Expression:
+    """The expression with its variables replaced."""
+    if isinstance(expression, Name):
+        return variables.get(expression.name, expression)
+    return with_operands(expression, [fill(e, variables) for e in expression.operands()])
 
 
 def sides(

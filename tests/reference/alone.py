@@ -12,6 +12,7 @@ from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, PLACE, SECOND
 from tests.reference.timing import clock_instants
 from tests.reference.values import Instance, Occurrence, distinct
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Clock, Expression
 from tidegate.rules.model import Context, Pattern, Rule, Rulebook, SignalEvent
 
@@ -43,7 +44,7 @@ def world(history: Iterable[tuple[str, int]], *clocks_of: Expression) -> World:
     for node in (node for on in clocks_of for node in on.walk()):
         if isinstance(node, Clock) and times:
             instants = clock_instants(node, min(times), horizon, "UTC")
-            found[node] = [Occurrence(node, node.text, t, t) for t in instants]
+            found[node] = [Occurrence(node, format_expression(node), t, t) for t in instants]
     return World(found, horizon, instances_max=1_000)
 
 

@@ -14,6 +14,7 @@ from tests.reference.meaning import World, leaf_type
 from tests.reference.selection import select
 from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression
 from tidegate.rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 
@@ -176,7 +177,8 @@ def _add_clocks(
         for node in rule.pattern.on.walk():
             if isinstance(node, Clock | Cron) and node not in occurrences:
                 instants = clock_instants(node, first, last, rulebook.timezone)
-                occurrences[node] = [Occurrence(node, node.text, t, t) for t in instants]
+                name = node.text if isinstance(node, Cron) else format_expression(node)
+                occurrences[node] = [Occurrence(node, name, t, t) for t in instants]
 
 
 def _in_order(rulebook: Rulebook) -> list[Rule]:

@@ -72,8 +72,7 @@ def durations(least: int = 1) -> st.SearchStrategy[Duration]:
 
 
 def _clock(second: int, minute: int | None) -> Clock:
-    text = f"<(00:{'*' if minute is None else '00'}:{second:02})*/*/*>"
-    return Clock(0, minute, second, None, None, None, text=text)
+    return Clock(0, minute, second, None, None, None)
 
 
 # Most of them are every minute of an hour: there is a next one.

@@ -1,7 +1,7 @@
 """Event scripts run: occurrences of a script's inputs -> its emissions (`eventscript.md` 3, 4, 5).
 A part of the detector stage: pure, no I/O, no clock.
 
-    tree.Program      what `rules.eventscript.read` gives
+    tree.Program      what `rules.eventscript.reader.read` gives
       -> places       its markers and blocks, counts expanded: where the text leads from each
       -> paths        `enter` and `step` over path sets
       -> machine      the automaton, made as its states are reached: move = (next state, places)

@@ -18,8 +18,7 @@ from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.run import ScriptRunner
 from tidegate.engine.detect.scripts.value_types import values_of
-from tidegate.rules import eventscript
-from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript import reader, tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure, Type
 
 SECOND = 1_000_000
@@ -37,7 +36,7 @@ class Out(NamedTuple):
 
 
 def script_of(text: str, **options: Any) -> Script:
-    return Script("it", eventscript.read(text)[0], **options)
+    return Script("it", reader.read(text)[0], **options)
 
 
 def emissions(

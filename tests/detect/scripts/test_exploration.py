@@ -15,9 +15,9 @@ from tidegate.engine.detect.scripts.doubts import check_machines, looked_through
 from tidegate.engine.detect.scripts.exploration import explore
 from tidegate.engine.detect.scripts.machine import Machine
 from tidegate.engine.detect.scripts.places import Places
-from tidegate.rules import eventscript
 from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript.reader import followers
 from tidegate.rules.eventscript.tree import Program
 
@@ -58,7 +58,7 @@ def said(text: str) -> list[str]:
 
 
 def program(name: str) -> Program:
-    return eventscript.read((PROGRAMS / f"{name}.es").read_text())[0]
+    return reader.read((PROGRAMS / f"{name}.es").read_text())[0]
 
 
 @pytest.mark.parametrize("name", sorted(f.stem for f in PROGRAMS.glob("*.es")))
@@ -154,7 +154,7 @@ def test_a_machine_that_is_too_large() -> None:
 def test_what_looking_takes_is_counted(joined: Callable[[list[str]], str], loop: str) -> None:
     """However the text is nested: no more than a few calls for each step that is counted."""
     text = joined([loop.format(count) for count in LOOPS])
-    read = eventscript.read(f"in {{}} A, {{}} B {{ x = 1; }} ({text})")[0]
+    read = reader.read(f"in {{}} A, {{}} B {{ x = 1; }} ({text})")[0]
     calls = 0
 
     def count(_: object, event: str, __: object) -> None:
@@ -175,7 +175,7 @@ def test_what_looking_takes_is_counted(joined: Callable[[list[str]], str], loop:
 def test_each_path_that_is_led_to_is_a_step() -> None:
     """50 paths that lead to 50 each, the same ones."""
     many = " | ".join(["A()"] * 50)
-    found = explore(eventscript.read(f"in {{}} A (({many}) ({many}))")[0], 100, 10_000, STEPS)
+    found = explore(reader.read(f"in {{}} A (({many}) ({many}))")[0], 100, 10_000, STEPS)
     assert len(found.states) <= 4
     assert found.steps > 50 * 50
 
@@ -247,7 +247,7 @@ def programs(count: int) -> list[Program]:
     while len(found) < count:
         text = f"in {{}} A, {{}} B, {{}} C {_part(chosen, 3)}"
         try:
-            found.append(eventscript.read(text)[0])
+            found.append(reader.read(text)[0])
         except InputError:  # a part without an event, as `.{0} & A()`
             continue
     return found

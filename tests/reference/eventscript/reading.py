@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from functools import cache
 
-from tidegate.rules.eventscript import read, tree
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.reader import read
 
 
 @cache

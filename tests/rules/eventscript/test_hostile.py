@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.rules import eventscript
 from tidegate.rules.errors import InputError
+from tidegate.rules.eventscript import reader
 
 FOLDER = Path(__file__).parent
 _TOKEN = re.compile(r"\w+|\s+|[^\w\s]+")
@@ -39,7 +39,7 @@ def scripts() -> list[str]:
 def read(text: str) -> bool:
     """Whether the text is a script; fails where anything but an `InputError` comes of it."""
     try:
-        eventscript.read(text)
+        reader.read(text)
     except InputError as error:
         problems = error.problems
     else:

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from tidegate.rules import eventscript
 from tidegate.rules.errors import InputError, Place
+from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript import tree as t
 from tidegate.rules.eventscript.types import NOTHING, Array, Basic, Structure, Type
 
@@ -30,7 +30,7 @@ def cases(file: str) -> list[object]:
 
 
 def read(text: str) -> t.Program:
-    return eventscript.read(text)[0]
+    return reader.read(text)[0]
 
 
 @pytest.mark.parametrize(("text", "said"), cases("refused.txt"))
@@ -47,7 +47,7 @@ def test_refused(text: str, said: list[str]) -> None:
 
 @pytest.mark.parametrize(("text", "said"), cases("warned.txt"))
 def test_warned(text: str, said: list[str]) -> None:
-    _, warnings = eventscript.read(text)
+    _, warnings = reader.read(text)
     found = [f"{p.place.line}:{p.place.column} {p.code} | {p.message}" for p in warnings]
     assert found == said
 
@@ -353,7 +353,7 @@ def test_the_raw_value_has_the_name_of_its_input() -> None:
 def test_a_text_may_stand_inside_another() -> None:
     """Lines and columns count from where the text begins."""
     with pytest.raises(InputError) as caught:
-        eventscript.read("in int A\nA() B()", Place("rules.yaml", 7, 11, "scripts.s"))
+        reader.read("in int A\nA() B()", Place("rules.yaml", 7, 11, "scripts.s"))
     found = [str(p.place) for p in caught.value.problems]
     assert found == ["rules.yaml:7:14"]
 
@@ -362,4 +362,4 @@ def test_markers_are_counted_before_they_are_expanded() -> None:
     text = "in long A (A(){1000}){1000,}"
     with pytest.raises(InputError, match="1000000 markers and blocks"):
         read(text)
-    assert eventscript.read(text, markers_max=1_000_000)
+    assert reader.read(text, markers_max=1_000_000)
