@@ -16,10 +16,13 @@ from tests.reference.hits import stepped
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
+from tidegate.engine.detect.events.graph.search import choice
+from tidegate.engine.detect.events.graph.search.history import Found, History
 from tidegate.engine.detect.events.step import chains
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
-from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
+from tidegate.rules.algebra import forms
+from tidegate.rules.model import ClockEvent, Context, Rulebook, SignalEvent
 
 
 @contextmanager
@@ -28,6 +31,28 @@ def node_by_node() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chains, "chains", lambda _: {})
         yield
+
+
+@contextmanager
+def searched() -> Iterator[None]:
+    """Detectors made and run in here search for every choice: no kernel chooses in one scan."""
+
+    def nested(own: forms.Forms, context: Context) -> forms.Form:
+        return own._nested(context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms.Forms, "of", nested)
+        patch.setattr(choice, "CHOOSE", {**choice.CHOOSE, Context.RESTRICTED: greatest})
+        yield
+
+
+def greatest(history: History) -> Iterator[Found]:
+    """Context `restricted`, for which there is no search in the engine."""
+    choosing = history.choosing(latest=True)
+    ending = history.ending(choosing)
+    if ending:
+        start = max(ending)
+        yield start, choosing.greatest(history.now, ending[start]).entries
 
 
 def batches(
