@@ -17,8 +17,9 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.search import choice
+from tidegate.engine.detect.events.graph.search import contexts
 from tidegate.engine.detect.events.graph.search.history import Found, History
+from tidegate.engine.detect.events.graph.search.relations import ending
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
 from tidegate.engine.detect.events.step import chains, detector
 from tidegate.engine.detect.events.step.detector import Detector
@@ -44,7 +45,7 @@ def searched() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forms.Forms, "of", nested)
-        patch.setattr(choice, "CHOOSE", {**choice.CHOOSE, Context.RESTRICTED: greatest})
+        patch.setattr(contexts, "CONTEXTS", {**contexts.CONTEXTS, Context.RESTRICTED: greatest})
         yield
 
 
@@ -70,10 +71,10 @@ def stepping() -> Iterator[Counter[str]]:
 def greatest(history: History) -> Iterator[Found]:
     """Context `restricted`, for which there is no search in the engine."""
     choosing = history.choosing(latest=True)
-    ending = history.ending(choosing)
-    if ending:
-        start = max(ending)
-        yield start, choosing.greatest(history.now, ending[start]).entries
+    found = ending(history, choosing)
+    if found:
+        start = max(found)
+        yield start, choosing.greatest(history.now, found[start]).entries
 
 
 def batches(

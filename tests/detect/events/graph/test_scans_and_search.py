@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.detect.events.graph.flat.test_flat_node import chained, filtered
@@ -18,13 +18,14 @@ from tests.reference.cuts import watermarks
 from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, resuming, saw, stepped
-from tests.reference.strategies import SECOND, written
+from tests.reference.strategies import SECOND, UNTIMED, expressions, written
 from tests.support.history import batches, buckets, searched, through_ipc
 from tests.support.rulebooks import over_signals
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.search.choice import Choice
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.errors import EngineError
+from tidegate.rules.expressions.nodes import Expression, Own, Periodic, PeriodicStar, Plus
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.model import Context, Rulebook
 
@@ -121,3 +122,23 @@ def test_s05_a_scan_detects_the_rows_that_the_search_does(context: Context) -> N
         assert positions(rulebook, history, cuts) == exact
 
     some()
+
+
+@resuming
+@detecting
+@given(data=st.data())
+@example_count(60)
+def test_s05_nodes_detect_the_rows_that_the_search_does(data: st.DataObject) -> None:
+    """Any expression in `restricted`; those are given up for which the search is too slow."""
+    drawn = data.draw(expressions((*UNTIMED, Own, Plus, Periodic, PeriodicStar), ("a", "b", "c")))
+    rulebook = over_signals(drawn, Context.RESTRICTED)
+    rulebook = replace(rulebook, settings=replace(rulebook.settings, search_steps_max=20_000))
+    history = data.draw(histories(1))[:60]
+    cuts = data.draw(watermarks([time for _, time, _ in history], {SECOND}, most=9))
+    try:
+        with searched():
+            exact = saw(positions(rulebook, history))
+    except EngineError as error:
+        assume(error.code != "search-steps")
+        raise
+    assert positions(rulebook, history, cuts) == exact
