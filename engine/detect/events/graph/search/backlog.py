@@ -90,12 +90,13 @@ class Backlog:
         """The streams without what is consumed, what is older than oldest[key], and the streams
         `passing`."""
         kept = []
+        consuming = [key for key, history in self.touched.items() if history.marks]
         for number, part in enumerate(self.streams):
             mark = part.start >= oldest[part.key]
             if number in passing:
                 mark[:] = False
             owner = np.repeat(np.arange(len(part)), np.diff(part.offsets))
-            for e in np.flatnonzero(np.isin(part.key[owner], [*self.touched])).tolist():
+            for e in np.flatnonzero(np.isin(part.key[owner], consuming)).tolist():
                 i = owner[e]
                 mark[i] &= not self.touched[int(part.key[i])].gone(int(part.row[e]))
             kept.append(part.where(mark))
