@@ -38,7 +38,8 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
 
     Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
     `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
-    (list<struct<event, time>>), ordered by end, rule, key, start, constituents.
+    (list<struct<event, time>>), ordered by end, rule, key, start, constituents: by their values,
+    then by row numbers.
 
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """

@@ -57,6 +57,33 @@ def test_detections_name_rows_of_the_table_as_it_was_given() -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("on", "context", "rows"),
+    [
+        ("withdrawal ; alarm", "continuous", [[0, 3], [1, 3], [2, 3]]),
+        ("withdrawal ; alarm", "chronicle", [[0, 3]]),
+        ("withdrawal ; (alarm or (alarm ; alarm))", "unrestricted", [[0, 3], [1, 3], [2, 3]]),
+        ("withdrawal ; withdrawal", "continuous", []),
+    ],
+)
+def test_s05_detections_of_equal_values_are_in_order_of_their_rows(
+    on: str, context: str, rows: list[list[int]]
+) -> None:
+    book = BOOK.split("rules")[0] + f"rules: {{r: {{on: '{on}', context: {context}}}}}"
+    occurrences = table(event=["withdrawal"] * 3 + ["alarm"], time=[1, 1, 1, 2], account=[7] * 4)
+    assert detect(book, occurrences).column("constituents").to_pylist() == rows
+
+
+def test_constituents_come_before_a_list_that_continues_them() -> None:
+    book = """
+rulebook: b
+events: {a: {signal: {}}, B: {signal: {}}, c: {signal: {}}}
+rules: {r: {on: '(a ; B) or (a ; [2 s]) or (a ; c)', context: unrestricted}}
+"""
+    found = detect(book, table(event=["a", "B", "c"], time=[0, 2_000_000, 2_000_000]))
+    assert found.column("constituents").to_pylist() == [[0], [0, 1], [0, 2]]
+
+
 def test_s10_a_transaction_is_its_beginning_and_its_end() -> None:
     book = """
 rulebook: loads

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
@@ -21,6 +21,8 @@ from tests.support.history import buckets
 from tests.support.live import Live
 from tidegate.engine.core.instants import MILLISECOND, floor_watermark
 from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.detect.events.state.partitions import count_of
+from tidegate.engine.detect.events.step import partitioned_detector
 from tidegate.engine.store import SqlStore
 from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import Context, Rulebook, Settings
@@ -54,31 +56,43 @@ def moment(seconds: float) -> str:
 @resuming
 @detecting
 def test_g02_run_detects_what_simulate_does(
-    context: Context, store: SqlStore, tmp_path: Any
+    context: Context, store: SqlStore, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    """Also with its state in several partitions (G26), as if it were large."""
+    spread = list[bool]()
+
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(20)
+    @example_count(20, least=10)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(
             cases(operators=EVERYTHING, contexts=[context], depth=2, rules_max=2)
         )
+        assume(history)
         limit = data.draw(st.sampled_from([1, 2, 100_000]))
-        book = replace(book, settings=Settings(timers_per_bucket_max=limit))
+        most = data.draw(st.sampled_from([2, 7, 64, 1]))
+        settings = Settings(timers_per_bucket_max=limit, state_partitions=most)
+        book = replace(book, settings=settings)
+        rows = data.draw(st.sampled_from([-1, 0, -1, 2]))  # -1: cut before anything is carried
+        monkeypatch.setattr(partitioned_detector, "ROWS_MAX", rows)
         # A watermark of `run` is at, or next before, what happens at such microseconds. Clocks
         # stand on whole seconds, and `simulate` begins with the first line.
         clocks = any(isinstance(n, Clock) for r in book.rules.values() for n in r.pattern.on.walk())
         beside = 0 if clocks else data.draw(st.sampled_from([998, 999, 0]))
         history = [(event, time + beside, fields) for event, time, fields in history]
-        compare(book, history, data, store, tmp_path)
+        spread.extend(compare(book, history, data, store, tmp_path))
 
     some()
+    print(f"{sum(spread)} of {len(spread)} buckets leave several partitions")
+    assert sum(spread) * 6 >= len(spread)
 
 
 def compare(
     book: Rulebook, history: list[Line], data: st.DataObject, store: SqlStore, folder: Any
-) -> None:
-    """One history, cut anywhere, with restarts and long pauses in between."""
+) -> list[bool]:
+    """One history, cut anywhere, with restarts and long pauses in between. Returns of each cut at
+    which something is carried whether it is in several partitions."""
+    spread = list[bool]()
     first, last = (pick(time for _, time, _ in history) for pick in (min, max))
     live = Live(store, book, f"g{next(NUMBERS)}", first)
     end = last + data.draw(st.sampled_from([0, 1, 5, 100])) * SECOND + MILLISECOND
@@ -86,7 +100,10 @@ def compare(
     for now, piece in buckets(history, {end, *(now for now in ends if first <= now < end)}):
         live.signal(piece)
         live.drain(now)
+        if carried := live.loop.state.carried.tables:
+            spread.append(count_of(carried) > 1)
         if data.draw(st.booleans()):
             live.restart()
     expected = saw(simulated(book, history, folder, until=floor_watermark(end)))
     assert [*map(without_key, live.found())] == [without_key(as_fired(d)) for d in expected]
+    return spread

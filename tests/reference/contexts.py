@@ -80,7 +80,9 @@ def chronicle(choice: Choice, now: int) -> Iterator[Instance]:
 def initiator(instance: Instance) -> object:
     """S2: of several occurrences at the start the lowest in rank; without one, the instant."""
     at_start = [o for o in instance.occurrences() if o.start == instance.start]
-    return min(at_start, key=Occurrence.rank) if at_start else instance.start
+    if not at_start:
+        return instance.start
+    return min(at_start, key=lambda occurrence: (occurrence.rank(), occurrence.place()))
 
 
 def continuous(choice: Choice, now: int) -> Iterator[Instance]:

@@ -18,6 +18,7 @@ Found = TypeVar("Found", bound=Sized)
 Test = Callable[..., None]
 _detecting: list[list[bool]] = []
 _resuming: list[list[bool]] = []
+_comparing: list[list[bool]] = []
 
 
 def saw(found: Found) -> Found:
@@ -31,6 +32,11 @@ def stepped(carried: Iterable[pa.Table]) -> None:
     rows were carried into it."""
     if _resuming:
         _resuming[-1].append(any(map(len, carried)))
+
+
+def compared(differently: bool) -> None:
+    """Note a comparison of the running test; both sides were computed `differently`, or not."""
+    _comparing[-1].append(differently)
 
 
 @contextmanager
@@ -52,6 +58,11 @@ def resuming(test: Test) -> Test:
     """The same of steps, of which at least one in six must resume from what was carried. The first
     step of a history never does, and many tests take each history whole, too."""
     return _counting(test, _resuming, "steps resume from something", 6)
+
+
+def comparing(test: Test) -> Test:
+    """The same of comparisons, of which at least one in three must be of two ways."""
+    return _counting(test, _comparing, "comparisons are of two ways", 3)
 
 
 def _counting(test: Test, running: list[list[bool]], what: str, one_in: int) -> Test:

@@ -187,7 +187,7 @@ class Meaning:
         occurrence, once, however many operands of an `or` it fills."""
         instances = self.of(part)
         if not is_composite(part):
-            return sorted(distinct(instances), key=lambda i: (i.end, i.ranks()))
+            return sorted(distinct(instances), key=lambda i: (i.end, i.ranks(), i.places()))
         ends = sorted({i.end for i in instances})
         return [greatest(i for i in instances if i.end == end) for end in ends]
 
@@ -248,7 +248,7 @@ class Meaning:
         candidates = [c for c in self.at(2, e.closer) if c.start > a.end]
         if not candidates:
             return None
-        first = min(candidates, key=lambda c: (c.end, c.ranks(), c.start))
+        first = min(candidates, key=lambda c: (c.end, c.ranks(), c.start, c.places()))
         return first.end, first
 
     def _aperiodic(self, e: Aperiodic) -> Iterator[Instance]:

@@ -48,13 +48,16 @@ class Occurrence:
     number: int = field(default_factory=lambda: next(_numbers))
 
     def rank(self) -> tuple[Any, ...]:
-        """S1. Behind it the constituents of a rule's detection, on which S1 is silent; the numbers
-        only order equal rows, which nobody can tell apart, and a rule's detections of them alike.
-        """
-        parts = sorted(self.parts or (), key=lambda part: (part.order(), _number(part)))
-        inner = tuple(part.order() for part in parts), tuple(_number(part) for part in parts)
+        """S1. Behind it the constituents of a rule's detection, on which S1 is silent."""
+        inner = tuple(sorted(part.order() for part in self.parts or ()))
         values = tuple(value_order(value) for value in self.columns)
-        return (self.start, self.end, self.event, values, inner, self.number)
+        return (self.start, self.end, self.event, values, inner)
+
+    def place(self) -> tuple[Any, ...]:
+        """What orders equal rows, and a rule's detections of them alike, where all that is of
+        values (S1) leaves instances equal: nobody can tell them apart but `every` and `[i]`."""
+        parts = sorted(self.parts or (), key=lambda part: (part.order(), _number(part)))
+        return tuple(_number(part) for part in parts), self.number
 
     def order(self) -> tuple[Any, ...]:
         """The order of constituents in the output (`language.md` 4)."""
@@ -124,6 +127,11 @@ class Instance:
     def ranks(self) -> tuple[Any, ...]:
         return tuple(sorted(o.rank() for _, o in self.parameters | self.used))
 
+    def places(self) -> tuple[Any, ...]:
+        """Of its occurrences in order of rank (`Occurrence.place`)."""
+        held = [(o.rank(), o.place()) for _, o in self.parameters | self.used]
+        return tuple(place for _, place in sorted(held))
+
     def tie(self) -> tuple[Any, ...]:
         """For instances that S1 cannot order: ticks like `times`; then the first operands that the
         same occurrences can fill, so that nothing is left to chance."""
@@ -153,7 +161,8 @@ def restricted_order(instance: Instance) -> tuple[Any, ...]:
     """
     starts = (*(instance.starts() or (instance.end,)), math.inf)
     ranks = (*((0, rank) for rank in instance.ranks()), (1,))
-    return (instance.start, starts, ranks, instance.tie())
+    ticks, operands = instance.tie()
+    return (instance.start, starts, ranks, ticks, instance.places(), operands)
 
 
 def chronicle_order(instance: Instance) -> tuple[Any, ...]:
@@ -166,11 +175,15 @@ def greatest(instances: Iterable[Instance]) -> Instance:
 
 
 def oldest(instances: Iterable[Instance]) -> Instance:
-    """The least of S3; of what that cannot order the one that stays in D (`distinct`), so that
-    every context detects members of D."""
+    """The least of S3, of equal rows the first; of what that cannot order the one that stays in D
+    (`distinct`), so that every context detects members of D."""
+
+    def order(instance: Instance) -> tuple[Any, ...]:
+        return chronicle_order(instance), instance.places()
+
     found = list(instances)
-    least = min(map(chronicle_order, found))
-    return max((i for i in found if chronicle_order(i) == least), key=Instance.tie)
+    least = min(map(order, found))
+    return max((i for i in found if order(i) == least), key=Instance.tie)
 
 
 def distinct(instances: Iterable[Instance]) -> list[Instance]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
@@ -16,10 +16,16 @@ from tests.reference.hits import stepped
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
-from tidegate.engine.detect.events.step import chains
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.graph.search import contexts
+from tidegate.engine.detect.events.graph.search.history import Found, History
+from tidegate.engine.detect.events.graph.search.relations import ending
+from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
+from tidegate.engine.detect.events.step import chains, detector
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
-from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
+from tidegate.rules.algebra import forms
+from tidegate.rules.model import ClockEvent, Context, Rulebook, SignalEvent
 
 
 @contextmanager
@@ -28,6 +34,47 @@ def node_by_node() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(chains, "chains", lambda _: {})
         yield
+
+
+@contextmanager
+def searched() -> Iterator[None]:
+    """Detectors made and run in here search for every choice: no kernel chooses in one scan."""
+
+    def nested(own: forms.Forms, context: Context) -> forms.Form:
+        return own._nested(context)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(forms.Forms, "of", nested)
+        patch.setattr(contexts, "CONTEXTS", {**contexts.CONTEXTS, Context.RESTRICTED: greatest})
+        yield
+
+
+@contextmanager
+def stepping() -> Iterator[Counter[str]]:
+    """How many nodes detectors step in here: as part of a `chain`, or by the name of the shape."""
+    ran, scan, step = Counter[str](), chains.step, detector._step
+
+    def scanned(chain: chains.Chain, *given: Any) -> chains.Steps:
+        ran["chain"] += len(chain.nodes)
+        return scan(chain, *given)
+
+    def stepped(node: Node, *given: Any) -> tuple[Flow, Carry]:
+        ran[type(node.shape).__name__] += 1
+        return step(node, *given)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(chains, "step", scanned)
+        patch.setattr(detector, "_step", stepped)
+        yield ran
+
+
+def greatest(history: History) -> Iterator[Found]:
+    """Context `restricted`, for which there is no search in the engine."""
+    choosing = history.choosing(latest=True)
+    found = ending(history, choosing)
+    if found:
+        start = max(found)
+        yield start, choosing.greatest(history.now, found[start]).entries
 
 
 def batches(
@@ -121,16 +168,16 @@ def run(
         return []
     first, last = lines[0][1], lines[-1][1]
     edge = max(edge_micros(rulebook, name) for name in rulebook.events)
-    detector: Any = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
+    stepper: Any = Detector(rulebook, dict.fromkeys(rulebook.rules, first - edge))
     if partitions is not None:
-        detector = Partitioned(detector, partitions)
+        stepper = Partitioned(stepper, partitions)
     horizon = last if until is None else until
     inside = {cut for cut in cuts if first - edge <= cut < end}
     carried, found, since = Carried(), list[dict[str, Any]](), first
     for watermark, bucket in buckets(lines, {*inside, min(last + edge, end), end}, edge):
         before = carried
         clocks = clock_batches(rulebook, since, min(watermark, horizon))
-        detected, carried, _ = detector.step(
+        detected, carried, _ = stepper.step(
             carried, batches(rulebook, bucket, until) | clocks, watermark, min(watermark, horizon)
         )
         unchanged = {*carried.tables, *before.tables} - carried.changed

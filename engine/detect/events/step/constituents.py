@@ -142,7 +142,10 @@ def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
 
 def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     """The detections in order of (end, key, start, constituents). Constituents are compared as
-    lists: a prefix comes first."""
+    lists: a prefix comes first. Detections whose values are all equal are in order of their rows.
+
+    `b ; a` in `continuous`, with two equal b's in rows 0 and 1 and an a in row 2: [0, 2], [1, 2].
+    """
     found = shown.found
     same = found.end[1:] == found.end[:-1]
     if not same.any():
@@ -150,7 +153,7 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     begin, sizes = shown.offsets[tied], np.diff(shown.offsets)[tied]
     filled = sizes > 0
-    first = []
+    first: list[Bools | Int64] = [sizes > 1]
     for column in _order(shown.row[begin[filled]], occurrences):
         of_each = np.full(len(tied), NEVER)
         of_each[filled] = column
@@ -158,12 +161,18 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     columns = (*first, found.start[tied], keys.ranks(found.key[tied]), found.end[tied])
     order = np.lexsort(columns)
     alike: Bools = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
-    alike &= (sizes[order][1:] > 1) & (sizes[order][:-1] > 1)
+    alike &= sizes[order][1:] > 1  # single ones come in order of their rows
     place = tied[order]
     for run in np.split(np.arange(len(order)), np.flatnonzero(~alike) + 1) if alike.any() else ():
         if len(run) > 1:
-            place[run] = sorted(place[run], key=lambda i: _constituents(shown, i, occurrences))
+            place[run] = sorted(place[run], key=lambda i: _in_order(shown, i, occurrences))
     return shown if (place == tied).all() else shown.rearranged(tied, place)
+
+
+def _in_order(shown: Shown, i: int, occurrences: Occurrences) -> tuple[list[object], list[int]]:
+    """What a detection is compared by: the values of its constituents, then their rows."""
+    rows = shown.row[shown.offsets[i] : shown.offsets[i + 1]]
+    return [*_constituents(shown, i, occurrences)], rows.tolist()
 
 
 def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:

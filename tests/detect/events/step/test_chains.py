@@ -11,16 +11,23 @@ from typing import Any
 import numpy as np
 import pyarrow as pa
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
 from tests.reference.examples import example_count
-from tests.reference.hits import detecting, saw
+from tests.reference.hits import compared, comparing, detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import answered
 from tests.reference.values import Occurrence
-from tests.support.history import batches, buckets, node_by_node, printed
+from tests.support.history import (
+    batches,
+    buckets,
+    node_by_node,
+    printed,
+    searched,
+    stepping,
+)
 from tests.support.rulebooks import loaded
 from tidegate import detect
 from tidegate.engine.core.values import Carried
@@ -102,6 +109,7 @@ def test_chains_find_what_the_reference_finds(data: st.DataObject, keyed: bool) 
     check(own, data.draw(planted(own, 12)))
 
 
+@comparing
 @detecting
 @given(data=st.data(), keyed=st.booleans())
 @example_count(60, least=60)
@@ -113,6 +121,7 @@ def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: 
     ]
     own = book([(e, "restricted") for e in expressions], keyed=keyed)
     lines = sorted(data.draw(planted(own, 14)), key=lambda line: line[1])
+    assume(lines)
     ends = {*data.draw(cuts(own, lines)), lines[-1][1]}
     activation = lines[data.draw(st.sampled_from([0, 0, len(lines) // 3]))][1]
     carried, seen = [Carried(), Carried()], list[Any]()
@@ -124,10 +133,13 @@ def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: 
         scanned = Detector(left, dict.fromkeys(rules, activation))
         with node_by_node():
             stepped = Detector(left, dict.fromkeys(rules, activation))
-        found = [
-            detector.step(stored, batches(left, part), watermark, parked=parked)
-            for detector, stored in zip((scanned, stepped), carried, strict=True)
-        ]
+        found, ran = [], []
+        for detector, stored in zip((scanned, stepped), carried, strict=True):
+            with stepping() as nodes:
+                found.append(detector.step(stored, batches(left, part), watermark, parked=parked))
+            ran.append(nodes["chain"])
+        assert ran[1] == 0
+        compared(ran[0] > 0)
         seen += found[1].detections
         assert [printed(d) for d in found[0].detections] == [
             printed(d) for d in found[1].detections
@@ -180,22 +192,44 @@ def large(count: int, keys: int, gap: int, *, ordered: bool = True) -> pa.Table:
     return occurrences if ordered else occurrences.take(pa.array(random.permutation(count)))
 
 
-@pytest.mark.parametrize("context", CHAINED)
-@pytest.mark.parametrize(
+LARGE = pytest.mark.parametrize(
     ("keys", "gap", "ordered"),
     [(50, 1_000, True), (2_000, 3, True), (2_000, 3, False), (40, 0, True), (2, 1, True)],
     ids=["few ties", "many ties", "in no order", "all simultaneous", "ties of a key"],
 )
-def test_a_scan_and_the_nodes_detect_the_same(
+
+
+@LARGE
+def test_a_scan_and_the_nodes_detect_the_same(keys: int, gap: int, ordered: bool) -> None:
+    own = book([(e, "restricted") for e in EXPRESSIONS])
+    occurrences = large(6_000, keys, gap, ordered=ordered)
+    with stepping() as ran:
+        scanned = detect(own, occurrences)
+    assert ran["chain"] >= 8
+    with node_by_node(), stepping() as ran:
+        stepped = detect(own, occurrences)
+    assert ran["chain"] == 0
+    assert ran["Sequence"] + ran["Minus"] + ran["Within"] == 12  # four of them beside chains
+    assert scanned.equals(stepped)
+    assert len(scanned) > (0 if gap else -1)
+
+
+@LARGE
+@pytest.mark.parametrize("context", [c for c in CHAINED if c is not Context.RESTRICTED])
+def test_a_scan_and_the_search_detect_the_same(
     context: Context, keys: int, gap: int, ordered: bool
 ) -> None:
-    plain = [e for e in EXPRESSIONS if context is Context.RESTRICTED or "-" not in e]
-    lines = [(expression, context.value) for expression in plain]
-    occurrences = large(6_000, keys, gap, ordered=ordered)
-    scanned = detect(book(lines), occurrences)
-    with node_by_node():
-        stepped = detect(book(lines), occurrences)
-    assert scanned.equals(stepped)
+    own = book([(e, context.value) for e in EXPRESSIONS[:4]])
+    occurrences = large(300 if keys == 2 else 6_000, keys, gap, ordered=ordered)
+    with stepping() as ran:
+        scanned = detect(own, occurrences)
+    assert ran["Flat"] == len(own.rules)
+    assert not ran["Choice"]
+    with searched(), stepping() as ran:
+        exact = detect(own, occurrences)
+    assert ran["Choice"] == len(own.rules)
+    assert not ran["Flat"]
+    assert scanned.equals(exact)
     assert len(scanned) > (0 if gap else -1)
 
 

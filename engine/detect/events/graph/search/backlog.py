@@ -1,21 +1,19 @@
-"""The occurrences of each key that are not consumed: what a choice is made among."""
+"""The occurrences of all keys that are not consumed: what is carried, then what arrives."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
 
 import numpy as np
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.search.comparison import Rank
-from tidegate.engine.detect.events.graph.search.history import History, Initiator
-from tidegate.engine.detect.events.graph.search.items import Item, Streams
+from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
+from tidegate.engine.detect.events.graph.search.history import History, Item, Sought
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
-    Bools,
     Instances,
     Int32,
     Moment,
@@ -28,153 +26,112 @@ NO_KEY = np.empty(0, dtype=np.int32)
 
 @dataclass
 class Backlog:
-    """One step's streams: what is carried, then what arrives.
+    """One step's streams, what is carried before what arrives. A key's part of it is a `History`.
 
-    `used` and `initiated` mark what a key has consumed and what has initiated: an instance of one
-    occurrence, or without entries an instant. `remembered` marks the occurrences that may still be
-    in something given, while they are no older than pending[key].
+    `streams` have occurrences, `looked` are only looked at. `marks` are those of all keys: each an
+    instance of one occurrence, or without entries an instant. Occurrences in the `remembered` roles
+    may still be in something given, while they are no older than pending[key].
     """
 
-    events: Sequence[Instances]
-    given: Sequence[Instances]
+    sought: Sought
+    streams: Sequence[Instances]
     looked: Sequence[Instances]
-    used: Instances
-    initiated: Instances
-    remembered: Bools
+    marks: Instances
+    remembered: frozenset[int]
     pending: Int64
     moment: Moment
+    ticks: Ticks = field(default_factory=Ticks)
     touched: dict[int, History] = field(default_factory=dict)
     """By key: what has been chosen among in this step."""
 
     def __post_init__(self) -> None:
-        parts = (*self.events, *self.given, *self.looked, self.used, self.initiated)
-        self._groups = [_Groups(part.key) for part in parts]
-        self._places = self.moment.numbering.places()
+        parts = (*self.streams, *self.looked, self.marks)
+        self._whole = concat(parts)
+        self._part = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
+        self._by_key = np.argsort(self._whole.key, kind="stable")
+        self._keys = self._whole.key[self._by_key]
+        self._events = self.moment.numbering.places()
 
-    def open(self, key: int) -> tuple[Streams, dict[int, Rank], set[int], set[Initiator]]:
-        """What a key sees in this step, latest first; ranks; what it has consumed; initiators."""
-        ranks: dict[int, Rank] = {}
-        groups = iter(self._groups)
-        streams = Streams(
-            [self._items(part, next(groups).of(key), ranks) for part in self.events],
-            [self._items(part, next(groups).of(key), ranks) for part in self.given],
-            [_pairs(part, next(groups).of(key)) for part in self.looked],
+    def history(self, key: int) -> History:
+        """What a key sees in this step. Nothing of it has happened yet."""
+        count = len(self.streams) + len(self.looked)
+        index = self._of(key)
+        if key != EVERY_KEY:
+            shared = self._of(EVERY_KEY)  # but no marks of the key of broadcasts alone
+            index = np.sort(np.concatenate([shared[self._part[shared] < count], index]))
+        own = self._whole.take(index)
+        items = _items(own)
+        bounds = np.searchsorted(self._part[index], np.arange(count + 2)).tolist()
+        *coming, marks = (items[a:b] for a, b in pairwise(bounds))
+        return History(
+            self.sought,
+            len(self.streams),
+            [stream[::-1] for stream in coming],
+            Order(own.row, self._events[own.row], self.moment, self.sought.silent, self.ticks),
+            {item.entries[0][1] if item.entries else (item.start,) for item in marks},
         )
-        used = {row for row in self._marked(self.used, next(groups).own(key), ranks)
-                if isinstance(row, int)}  # fmt: skip
-        return streams, ranks, used, self._marked(self.initiated, next(groups).own(key), ranks)
+
+    def _of(self, key: int) -> Int64:
+        """The places of a key's own items in the whole."""
+        first, until = np.searchsorted(self._keys, [key, key + 1])
+        return self._by_key[first:until]
 
     def keys(self, *, since: int = NEVER, before: int = LAST) -> Int32:
         """The codes of the keys that see anything that starts from one instant on and before
         another."""
-        parts = [part for part in (*self.events, *self.given) if len(part)]
+        parts = [part for part in self.streams if len(part)]
         seen = [part.key[(part.start >= since) & (part.start < before)] for part in parts]
         found = np.unique(np.concatenate([NO_KEY, *seen]))
         if EVERY_KEY in found:
-            found = np.unique(np.concatenate([p.key for p in parts]))
+            found = np.unique(np.concatenate([part.key for part in parts]))
         return found
 
     def left(self, oldest: Int64, passing: frozenset[int]) -> list[Instances]:
-        """The streams of events and of what is given, without what is consumed, what is older than
-        oldest[key], and the streams `passing`."""
+        """The streams without what is consumed, what is older than oldest[key], and the streams
+        `passing`."""
         kept = []
-        for number, part in enumerate((*self.events, *self.given)):
+        consuming = [key for key, history in self.touched.items() if history.marks]
+        for number, part in enumerate(self.streams):
             mark = part.start >= oldest[part.key]
             if number in passing:
                 mark[:] = False
             owner = np.repeat(np.arange(len(part)), np.diff(part.offsets))
-            for e in np.flatnonzero(np.isin(part.key[owner], [*self.touched])).tolist():
+            for e in np.flatnonzero(np.isin(part.key[owner], consuming)).tolist():
                 i = owner[e]
                 mark[i] &= not self.touched[int(part.key[i])].gone(int(part.row[e]))
             kept.append(part.where(mark))
         return kept
 
-    def marks(self, kept: Sequence[Instances]) -> tuple[Instances, Instances]:
-        """What is consumed and what has initiated, of what may still come again."""
+    def marked(self, kept: Sequence[Instances]) -> Instances:
+        """The marks of what may still come again, and does not start before all that is kept."""
         known = np.zeros(len(self.moment.time), dtype=np.bool_)
         for part in kept:
             known[part.row] = True
+        roles = np.zeros(len(known), dtype=np.int16)
+        roles[self._whole.row] = self._whole.role
+        remembered = np.isin(roles, [*self.remembered])
         oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
-
-        def may(key: int, row: int) -> bool:
-            again = self.remembered[row] and self.moment.time[row] >= self.pending[key]
-            return bool(known[row] or again)
-
-        keys = np.array([*self.touched], dtype=np.int32)
-        used = [(key, row) for key, h in self.touched.items() for row in h.used if may(key, row)]
-        initiators = [(key, i) for key, h in self.touched.items() for i in h.initiated]
-        rows = [(key, i) for key, i in initiators if isinstance(i, int) and may(key, i)]
-        instants = [(key, i[0]) for key, i in initiators if isinstance(i, tuple) and i[0] >= oldest]
-        return (
-            _joined(self.used, keys, self._single(used)),
-            _joined(self.initiated, keys, self._single(rows), _instants(instants)),
-        )
-
-    def _single(self, marks: Sequence[tuple[int, int]]) -> Instances:
-        key, row = _columns(marks)
+        marks = [(key, mark) for key, history in self.touched.items() for mark in history.marks]
+        key, row = _columns((key, mark) for key, mark in marks if isinstance(mark, int))
         time = self.moment.time[row]
-        roles = np.zeros(len(self.moment.time), dtype=np.int16)
-        for part in (*self.events, *self.given, self.used, self.initiated):
-            roles[part.row] = part.role
-        return Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
-
-    def _items(self, part: Instances, index: Int64, ranks: dict[int, Rank]) -> list[Item]:
-        own = part.take(index[::-1])
-        self._rank(own.row, ranks)
-        entries = list(zip(own.role.tolist(), own.row.tolist(), strict=True))
-        spans = zip(
-            own.start.tolist(), own.end.tolist(), pairwise(own.offsets.tolist()), strict=True
-        )
-        return [
-            Item(start, end, tuple(dict.fromkeys(entries[a:b]))) for start, end, (a, b) in spans
-        ]
-
-    def _rank(self, row: Int64, ranks: dict[int, Rank]) -> None:
-        start, time, rank = self.moment.start[row], self.moment.time[row], self.moment.rank[row]
-        columns = (start, time, rank, row, self._places[row])
-        ranks.update(
-            zip(row.tolist(), zip(*(c.tolist() for c in columns), strict=True), strict=True)
-        )
-
-    def _marked(self, marks: Instances, index: Int64, ranks: dict[int, Rank]) -> set[Initiator]:
-        own = marks.take(index)
-        self._rank(own.row, ranks)
-        bare = own.offsets[1:] == own.offsets[:-1]
-        return {*own.row.tolist(), *((instant,) for instant in own.start[bare].tolist())}
+        again = known[row] | (remembered[row] & (time >= self.pending[key]))
+        rows = Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
+        key, instant = _columns((key, mark[0]) for key, mark in marks if isinstance(mark, tuple))
+        instants = bare(key, instant, instant)
+        others = self.marks.where(~np.isin(self.marks.key, [*self.touched]))
+        return concat([others, rows.where(again), instants.where(instant >= oldest)]).by_end()
 
 
-class _Groups:
-    """The places of each key code."""
-
-    def __init__(self, key: Int32) -> None:
-        self._order = np.argsort(key, kind="stable")
-        self._sorted = key[self._order]
-
-    def own(self, key: int) -> Int64:
-        a, b = np.searchsorted(self._sorted, [key, key + 1])
-        return self._order[a:b]
-
-    def of(self, key: int) -> Int64:
-        """The places of the key and of every key, in order."""
-        if key == EVERY_KEY:
-            return self.own(key)
-        return np.sort(np.concatenate([self.own(EVERY_KEY), self.own(key)]))
+def _columns(pairs: Iterable[tuple[int, int]]) -> tuple[Int32, Int64]:
+    key, value = np.array([*pairs], dtype=np.int64).reshape(-1, 2).T
+    return key.astype(np.int32), value
 
 
-def _pairs(part: Instances, index: Int64) -> list[tuple[int, int]]:
-    index = index[::-1]
-    return list(zip(part.start[index].tolist(), part.end[index].tolist(), strict=True))
-
-
-def _columns(marks: Sequence[tuple[int, int]]) -> tuple[Int32, Int64]:
-    table = np.array(marks, dtype=np.int64).reshape(-1, 2)
-    return table[:, 0].astype(np.int32), table[:, 1]
-
-
-def _instants(marks: Sequence[tuple[int, int]]) -> Instances:
-    key, instant = _columns(marks)
-    return bare(key, instant, instant)
-
-
-def _joined(old: Instances, touched: Int32, *new: Instances) -> Instances:
-    return concat([old.where(~np.isin(old.key, touched)), *new]).by_end()
+def _items(part: Instances) -> list[Item]:
+    """Instances with each of their entries once."""
+    entries = list(zip(part.role.tolist(), part.row.tolist(), strict=True))
+    bounds = pairwise(part.offsets.tolist())
+    return [
+        Item(start, end, tuple(dict.fromkeys(entries[a:b])))
+        for start, end, (a, b) in zip(part.start.tolist(), part.end.tolist(), bounds, strict=True)
+    ]

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from tidegate.engine.detect.events.graph.calendar import add_each
-from tidegate.engine.detect.events.graph.search.streams import After
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
     Instances,
@@ -17,19 +16,25 @@ from tidegate.engine.detect.events.occurrences.instances import (
     bare,
     concat,
 )
+from tidegate.rules.expressions.nodes import Duration
 
 
 @dataclass(frozen=True, slots=True)
 class Where:
-    """The instants at which to look. Each path is a stream and some terminators: they are added,
-    one after the other, to the end of each instance of the stream (`from_start`: to its start)."""
+    """The instants at which to look. Each path is a stream and some durations: they are added, one
+    after the other, to the end of each instance of the stream (`from_start`: to its start)."""
 
-    paths: tuple[tuple[int, tuple[After, ...]], ...] = ()
+    paths: tuple[tuple[int, tuple[Duration, ...]], ...] = ()
     from_start: bool = False
 
 
 def instants(
-    where: Where, arrived: Sequence[Instances], waiting: Instances, keys: Int32, moment: Moment
+    where: Where,
+    zone: str,
+    arrived: Sequence[Instances],
+    waiting: Instances,
+    keys: Int32,
+    moment: Moment,
 ) -> tuple[Instances, Instances]:
     """The instants up to the watermark, and the later ones. `waiting` are the later ones of the
     step before. `keys` are all keys; an instant of every key counts for each of them."""
@@ -37,8 +42,8 @@ def instants(
     for number, path in where.paths:
         part = arrived[number]
         time = part.start if where.from_start else part.end
-        for after in path:
-            time = add_each(time, after.duration, after.zone)
+        for duration in path:
+            time = add_each(time, duration, zone)
         parts.append(bare(part.key, time, time))
     found = concat(parts)
     later = np.flatnonzero(found.end > moment.watermark)

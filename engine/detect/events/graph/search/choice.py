@@ -2,32 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.search import (
-    chosen_instances,
-    chronicle,
-    continuous,
-    cumulative,
-    recent,
-    selection,
-    unrestricted,
-)
+from tidegate.engine.detect.events.graph.search import chosen_instances, contexts, selection
 from tidegate.engine.detect.events.graph.search.backlog import Backlog
 from tidegate.engine.detect.events.graph.search.candidate_instants import Where, instants
 from tidegate.engine.detect.events.graph.search.chosen_instances import ChosenInstance
-from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
-from tidegate.engine.detect.events.graph.search.history import Found, History
+from tidegate.engine.detect.events.graph.search.history import Found, Sought
 from tidegate.engine.detect.events.graph.search.latest import latest
 from tidegate.engine.detect.events.graph.search.pruning import Looking, pruned
+from tidegate.engine.detect.events.graph.search.streams import ends
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
-    Bools,
     Carry,
     Flow,
     Instances,
@@ -39,39 +30,32 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 
-CHOOSE: Mapping[Context, Callable[[History], Iterator[Found]]] = {
-    Context.UNRESTRICTED: unrestricted.choose,
-    Context.RECENT: recent.choose,
-    Context.CHRONICLE: chronicle.choose,
-    Context.CONTINUOUS: continuous.choose,
-    Context.CUMULATIVE: cumulative.choose,
-}
-
 
 @dataclass(frozen=True, slots=True)
 class Choice:
     """Chooses among the instances of `tree` that end now and hold no consumed occurrence.
 
-    Operands are the streams of `search.reading`: `events` event types, every row of them; what is
-    given; the `looked` that are only looked at. `roles` has the first role of each of the first two
-    kinds. `where` tells at which instants to look. If it has no paths, one more operand does: the
-    whole expression in `restricted`, which has an instance wherever there is one (semantics 4).
+    Operands are the streams of `search.streams`, every row of them, then the `looked` that are only
+    looked at. `roles` has the first role of each of the former. `where` tells at which instants to
+    look. If it has no paths, one more operand does: the whole expression in `restricted`, which has
+    an instance wherever there is one (semantics 4).
 
     Carries per key, a slot each:
     - each stream, without what is consumed, what is older than `horizon_micros`, and what can only
       end an instance (`passing`); with `latest` a few occurrences (`search.latest`);
     - consumed occurrences that may come again: broadcasts, which other keys may not have consumed,
-      and those in the `remembered` roles, which are in something given;
-    - what has initiated; and the instants to come.
+      and those in the `remembered` roles, which are in something given; in `continuous` what has
+      initiated;
+    - the instants to come.
 
-    `silent`: the roles that are no parameters. `windows`: the streams of each `A(a, b, c)`. Bound:
-    what arrives in the `within` of the expression.
+    Months count in `zone`. `silent`: the roles that are no parameters. `windows`: the streams of
+    each `A(a, b, c)`. Bound: what arrives in the `within` of the expression.
     """
 
     context: Context | selection.Selecting
     tree: x.Expression
+    zone: str
     roles: tuple[int, ...]
-    events: int
     looked: int
     where: Where
     passing: frozenset[int]
@@ -85,30 +69,29 @@ class Choice:
 
     @property
     def slots(self) -> int:
-        return len(self.roles) + self.looked + 3
+        return len(self.roles) + self.looked + 2
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        filled = len(self.roles)
         arrived = [
             flow.instances.shifted(role) for flow, role in zip(operands, self.roles, strict=False)
         ]
         log = self._open(arrived, operands, carry, moment)
         if self.where.paths:
-            due, later = instants(self.where, arrived, carry[-1], log.keys(), moment)
+            due, later = instants(self.where, self.zone, arrived, carry[-1], log.keys(), moment)
             moment.timers.fire(due.end)
         else:
             due, later = operands[-1].instances, carry[-1]
-        ticks = Ticks()
         found = [
             ChosenInstance(key, now, *chosen)
             for key, times in _by_key(due)
-            for now, chosen in self._choose(log, key, times, ticks)
+            for now, chosen in self._choose(log, key, times)
         ]
         kept = self._carry(log, moment)
         carried = (*kept, later)
         check_carried(carried, self.carried_per_key_max)
-        entries = len(self.roles)
-        pending = pending_of(kept[:entries], operands[:entries])
-        return Flow(chosen_instances.instances(found, ticks, moment), pending), carried
+        pending = pending_of(kept[:filled], operands[:filled])
+        return Flow(chosen_instances.instances(found, log.ticks, moment), pending), carried
 
     def due(self, carry: Carry, /) -> Int64:
         return carry[-1].end
@@ -116,53 +99,39 @@ class Choice:
     def _open(
         self, arrived: Sequence[Instances], operands: Sequence[Flow], carry: Carry, moment: Moment
     ) -> Backlog:
-        entries = len(self.roles)
-        streams = [concat([a, b]) for a, b in zip(carry, arrived, strict=False)]
+        filled = len(self.roles)
         looked = [
-            _intervals(concat([carry[n], operands[n].instances]))
-            for n in range(entries, entries + self.looked)
+            concat([old, flow.instances])
+            for old, flow in zip(carry[filled:-2], operands[filled:], strict=False)
         ]
-        used, initiated = carry[-3:-1]
-        remembered: Bools = np.zeros(len(moment.time), dtype=np.bool_)
-        for part in (*streams, used):
-            remembered[part.row] = np.isin(part.role, list(self.remembered))
-        events, given = streams[: self.events], streams[self.events :]
-        pending = _pending(operands[:entries], moment.keys)
-        return Backlog(events, given, looked, used, initiated, remembered, pending, moment)
+        tree, context = self.tree, self.context if isinstance(self.context, Context) else None
+        return Backlog(
+            Sought(tree, context, self.zone, self.silent, [*ends(tree)], self.search_steps_max),
+            [concat([old, new]) for old, new in zip(carry, arrived, strict=False)],
+            [bare(part.key, part.start, part.end) for part in looked],
+            carry[-2],
+            self.remembered,
+            _pending(operands[:filled], moment.keys),
+            moment,
+        )
 
-    def _choose(
-        self, log: Backlog, key: int, times: Sequence[int], ticks: Ticks
-    ) -> Iterator[tuple[int, Found]]:
-        history = self._history(log, key, ticks)
-        log.touched[key] = history
+    def _choose(self, log: Backlog, key: int, times: Sequence[int]) -> Iterator[tuple[int, Found]]:
+        """What is detected of a key, with the instant."""
+        history = log.touched[key] = log.history(key)
+        by, horizon = self.context, self.horizon_micros
         try:
-            yield from self._chosen(history, times)
+            for now in times:
+                history.advance(now, NEVER if horizon is None else now - horizon)
+                chosen = (
+                    contexts.CONTEXTS[by](history)
+                    if isinstance(by, Context)
+                    else selection.choose(history, by)
+                )
+                for found in chosen:
+                    yield now, found
         except LimitError as error:
             error.key = key
             raise
-
-    def _chosen(self, history: History, times: Sequence[int]) -> Iterator[tuple[int, Found]]:
-        for now in times:
-            horizon = self.horizon_micros
-            history.advance(now, NEVER if horizon is None else now - horizon)
-            if isinstance(self.context, Context):
-                found = CHOOSE[self.context](history)
-            else:
-                found = selection.choose(history, self.context)
-            for chosen in found:
-                yield now, chosen
-
-    def _history(self, log: Backlog, key: int, ticks: Ticks) -> History:
-        coming, rank, used, initiated = log.open(key)
-        return History(
-            self.tree,
-            coming,
-            Order(rank, self.silent, ticks),
-            self.search_steps_max,
-            self.context is Context.RECENT,
-            used,
-            initiated,
-        )
 
     def _carry(self, log: Backlog, moment: Moment) -> Carry:
         kept = log.left(self._oldest(log, moment), self.passing)
@@ -173,7 +142,7 @@ class Choice:
             int(log.pending.min()),
             *(int(part.start.min(initial=LAST)) for part in kept),
         )
-        return (*kept, *pruned(log.looked, oldest, self.windows), *log.marks(kept))
+        return (*kept, *pruned(log.looked, oldest, self.windows, self.zone), log.marked(kept))
 
     def _oldest(self, log: Backlog, moment: Moment) -> Int64:
         """By key: what starts before it is of no use after this step."""
@@ -186,7 +155,7 @@ class Choice:
             young = moment.watermark + 1 - 2 * pair
             oldest[:] = min(young, moment.watermark + 1 - operand)
             for key in np.intersect1d(log.keys(before=young), log.keys(since=young)).tolist():
-                history = log.touched.get(key) or self._history(log, key, Ticks())
+                history = log.touched.get(key) or log.history(key)
                 history.advance(moment.watermark, NEVER)
                 oldest[key] = min(oldest[key], selection.since(history, young))
             oldest[0] = oldest.min()
@@ -201,14 +170,10 @@ def _pending(streams: Sequence[Flow], keys: int) -> Int64:
     return np.asarray(np.minimum(found, found[0]))
 
 
-def _intervals(found: Instances) -> Instances:
-    return bare(found.key, found.start, found.end)
-
-
 def _by_key(found: Instances) -> Iterator[tuple[int, list[int]]]:
     """The instants at which instances of each key end."""
     order = np.argsort(found.key, kind="stable")
     keys, first = np.unique(found.key[order], return_index=True)
     parts = np.split(found.end[order], first[1:]) if len(keys) else []
-    for key, ends in zip(keys.tolist(), parts, strict=True):
-        yield key, np.unique(ends).tolist()
+    for key, times in zip(keys.tolist(), parts, strict=True):
+        yield key, np.unique(times).tolist()

@@ -11,8 +11,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Protocol, TypeVar
 
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Order, Rank
+from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Order
 
+Interval = tuple[int, int]
 V = TypeVar("V")
 
 
@@ -37,7 +38,7 @@ class Best:
     """One instance with what it is compared by: instants and ranks, both sorted."""
 
     times: tuple[int, ...]
-    ranks: tuple[Rank, ...]
+    ranks: tuple[int, ...]
     entries: Entries
 
 
@@ -68,12 +69,15 @@ class Choosing:
         return found
 
     def _one(self, start: int, entries: Entries) -> Bests:
-        ranks = self.order.ranks(entries)
+        order = self.order
+        rows = order.rows(entries)
         first = None
         if self.initiators:
-            first = next((rank[3] for rank in ranks if rank[0] == start), None)
-        times = tuple(sorted(rank[0 if self.latest else 1] for rank in ranks))
-        return {(first, len(ranks)): Best(times, ranks, entries)}
+            first = next((row for row in rows if order.start[row] == start), None)
+        instant = order.start if self.latest else order.time
+        times = tuple(sorted([instant[row] for row in rows]))
+        ranks = tuple([order.rank[row] for row in rows])
+        return {(first, len(rows)): Best(times, ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:
         found = dict(left)
@@ -103,11 +107,18 @@ class Choosing:
 
     def better(self, left: Best, right: Best) -> bool:
         """Of two of one length."""
-        if left.ranks == right.ranks:
-            return self.order.tie(left.entries) > self.order.tie(right.entries)
-        if self.latest:
-            return (left.times, left.ranks) > (right.times, right.ranks)
-        return (left.times, left.ranks) < (right.times, right.ranks)
+        if left.times != right.times:
+            return (left.times > right.times) == self.latest
+        if left.ranks != right.ranks:
+            return (left.ranks > right.ranks) == self.latest
+        return self._tie(left) > self._tie(right)
+
+    def _tie(self, best: Best) -> tuple[object, ...]:
+        """Of equal times and ranks the greater is best. Equal rows (S5) are in order of their
+        numbers, `latest` or not; this is no matter of values, and comes last in S1's order."""
+        rows = self.order.rows(best.entries)
+        ticks, operands = self.order.tie(best.entries)
+        return (ticks, rows, operands) if self.latest else ([-row for row in rows], ticks, operands)
 
     def greatest(self, end: int, bests: Bests) -> Best:
         """Of instances with one interval the greatest (S1): of two lists the one that has ended
@@ -116,8 +127,8 @@ class Choosing:
             bests.values(),
             key=lambda best: (
                 (*(best.times or (end,)), math.inf),
-                (*best.ranks, (math.inf,)),
-                self.order.tie(best.entries),
+                (*best.ranks, math.inf),
+                self._tie(best),
             ),
         )
 
@@ -131,7 +142,7 @@ class Choosing:
 
         least = min(map(key, found))
         alike = [one for one in found if key(one) == least]
-        return max(alike, key=lambda one: self.order.tie(one[1].entries))
+        return max(alike, key=lambda one: self._tie(one[1]))
 
     def _initiator(
         self, left_start: int, left: int | None, right_start: int, right: int | None
@@ -141,7 +152,7 @@ class Choosing:
             return left if left_start < right_start else right
         if left is None or right is None:
             return right if left is None else left
-        return min(left, right, key=self.order.rank.__getitem__)
+        return min(left, right, key=lambda row: (self.order.rank[row], row))
 
 
 class Union:

@@ -14,9 +14,6 @@ from tidegate.engine.detect.events.graph.search.choice import Choice
 from tidegate.engine.detect.events.graph.search.pruning import Looking
 from tidegate.engine.detect.events.graph.search.selection import Selecting, selecting
 from tidegate.engine.detect.events.graph.search.streams import (
-    After,
-    Given,
-    Leaf,
     Looked,
     Reading,
     ends,
@@ -37,13 +34,12 @@ def nested(
     """The choice among the instances of an expression without labels. `few`: the last occurrences
     are all that matters (`search.latest`)."""
     root = build.operand(e, None)
-    reading = Reading(build.zone, roles(e))
+    reading = Reading(roles(e))
     shape = _choice(e, context, reading, build, few=few)
     # a window may have opened long before what stands in it
     horizon = None if shape.windows else shape.horizon_micros
     operands = (
-        *(build.event(name, all_rows=True) for name in reading.events),
-        *(_given(part, build) for part in reading.given),
+        *(_stream(read, build) for read in reading.streams),
         *(build.operand(part, horizon) for part in reading.looked),
     )
     operands = build.alike((root, *operands), horizon)[1:]
@@ -60,38 +56,39 @@ def nested(
     return replace(found, roles=root.roles)
 
 
-def _given(e: x.Expression, build: Builder) -> Node:
-    """What is the same whatever is consumed; all that `every` gives at an instant."""
-    if isinstance(e, x.Every):
-        return every.node(e, build, None, all_rows=True)
-    return build.operand(e, None)
+def _stream(read: str | x.Expression, build: Builder) -> Node:
+    """The node of a stream: all rows of an event type, all that `every` gives at an instant."""
+    if isinstance(read, str):
+        return build.event(read, all_rows=True)
+    if isinstance(read, x.Every):
+        return every.node(read, build, None, all_rows=True)
+    return build.operand(read, None)
 
 
 def _choice(
     e: x.Expression, context: Context | Selection, reading: Reading, build: Builder, *, few: bool
 ) -> Choice:
     tree = reading.read(e)
-    events = len(reading.events)
     lengthy = [n for n in x.names_in(e) if n in build.roots and not build.roots[n].point]
     longest = _length(e, lengthy)
     how: Context | Selecting = (
-        selecting(context, tree, _of_pair(e, longest, lengthy))
+        selecting(context, tree, build.zone, _of_pair(e, longest, lengthy))
         if isinstance(context, Selection)
         else context
     )
     passing = frozenset[int]()
     if isinstance(how, Context):
-        kept = {_number(leaf, events) for leaf in lasting(tree)}
-        passing = frozenset(range(events + len(reading.given))) - kept
-    counted = [part for part in reading.given if isinstance(part, x.Every | x.Nth)]
+        kept = {leaf.stream for leaf in lasting(tree)}
+        passing = frozenset(range(len(reading.streams))) - kept
+    counted = [part for part in reading.streams if isinstance(part, x.Every | x.Nth)]
     names = {role.event for part in counted for role in roles(part)}
     return Choice(
         how,
         tree,
-        (*reading.events.values(), *reading.given.values()),
-        events,
+        build.zone,
+        tuple(reading.streams.values()),
         len(reading.looked),
-        _where(how, tree, events),
+        _where(how, tree),
         passing,
         frozenset(n for n, role in enumerate(reading.roles) if role.event in names),
         frozenset(n for n, role in enumerate(reading.roles) if not role.parameter),
@@ -103,29 +100,25 @@ def _choice(
     )
 
 
-def _number(leaf: Leaf, events: int) -> int:
-    return leaf.stream + events * isinstance(leaf, Given)
-
-
 def _looking(tree: x.Expression) -> Iterator[Looking]:
     """What opens and closes each `A(a, b, c)`."""
     for node in tree.walk():
         match node:
             case x.Aperiodic(opener=Looked(stream=opener), closer=Looked(stream=closer)):
                 yield opener, closer
-            case x.Aperiodic(opener=Looked(stream=opener), closer=After() as after):
-                yield opener, after
+            case x.Aperiodic(opener=Looked(stream=opener), closer=x.Own(duration=length)):
+                yield opener, length
 
 
-def _where(how: Context | Selecting, tree: x.Expression, events: int) -> Where:
+def _where(how: Context | Selecting, tree: x.Expression) -> Where:
     """What is consumed may change where a window of `A*` or `P*` ends; a selection at the end of
     its span looks there."""
     if isinstance(how, Selecting) and how.at_end is not None:
-        numbers = {_number(leaf, events) for leaf in leaves(tree)}
+        numbers = {leaf.stream for leaf in leaves(tree)}
         return Where(tuple((number, (how.at_end,)) for number in sorted(numbers)), True)
     if not any(isinstance(node, x.AperiodicStar) for node in tree.walk()):
         return Where()
-    return Where(tuple(dict.fromkeys((_number(leaf, events), path) for leaf, path in ends(tree))))
+    return Where(tuple(dict.fromkeys((leaf.stream, path) for leaf, path in ends(tree))))
 
 
 def _length(e: x.Expression, lengthy: Iterable[str]) -> int | None:

@@ -7,16 +7,16 @@ from collections.abc import Collection, Sequence
 import numpy as np
 
 from tidegate.engine.detect.events.graph.calendar import add_each
-from tidegate.engine.detect.events.graph.search.streams import After
 from tidegate.engine.detect.events.kernels.columns import NEVER
 from tidegate.engine.detect.events.occurrences.instances import Bools, Instances
+from tidegate.rules.expressions.nodes import Duration
 
-Looking = tuple[int, int | After]
-"""Of an `A(a, b, c)` the streams of a and c, or the own terminator."""
+Looking = tuple[int, int | Duration]
+"""Of an `A(a, b, c)` the streams of a and c, or the length of its own terminator."""
 
 
 def pruned(
-    looked: Sequence[Instances], oldest: int, windows: Collection[Looking]
+    looked: Sequence[Instances], oldest: int, windows: Collection[Looking], zone: str
 ) -> list[Instances]:
     """The intervals that may matter to an instance that starts at `oldest` or later. These are the
     intervals that start at `oldest` or later. Of `windows` also each c that ends then, and each a
@@ -27,8 +27,8 @@ def pruned(
         keep[number] = within[number]
     for opener, closer in windows:
         a = looked[opener]
-        if isinstance(closer, After):
-            still = add_each(a.end, closer.duration, closer.zone) >= oldest
+        if isinstance(closer, Duration):
+            still = add_each(a.end, closer, zone) >= oldest
         else:
             still = _open(a, looked[closer].where(~within[closer]))
         keep[opener] = keep[opener] | still

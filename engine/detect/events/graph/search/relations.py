@@ -14,16 +14,20 @@ from typing import Any, Generic
 import numpy as np
 
 from tidegate.engine.detect.events.graph import calendar
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
-from tidegate.engine.detect.events.graph.search.interval_choice import All, Choosing, V, Values
-from tidegate.engine.detect.events.graph.search.items import Interval, Item, Streams
+from tidegate.engine.detect.events.graph.search.comparison import Entries
+from tidegate.engine.detect.events.graph.search.history import History, Item
+from tidegate.engine.detect.events.graph.search.interval_choice import (
+    All,
+    Choosing,
+    Interval,
+    V,
+    Values,
+)
 from tidegate.engine.detect.events.graph.search.streams import (
-    After,
     Given,
     Leaf,
     Looked,
     Ticks,
-    Within,
     plain_leaves,
 )
 from tidegate.engine.detect.events.graph.search_limits import LimitError
@@ -34,32 +38,27 @@ Closed = tuple[Interval, int, Entries]
 """A window: of its opener the interval; when it closes, and the entries of what closes it."""
 
 
+def ending(history: History, values: Values[V]) -> dict[int, V]:
+    """D: the value of the instances that end now and hold nothing that is consumed, by start."""
+    if not history.may_end():
+        return {}
+    found = Search(history, values).of(history.sought.tree, whole=False)
+    return {start: value for (start, _), value in found.items()}
+
+
 class Search(Generic[V]):
-    """A search for one key at one instant, `now`. It is made among what is not consumed; nothing of
-    that ends after `now`.
+    """A search for one key at one instant, among what is not consumed; nothing of that ends later.
 
     Raises `LimitError('search-steps')` past `steps_max` unions of instances.
     """
 
-    def __init__(
-        self,
-        values: Values[V],
-        streams: Streams,
-        order: Order,
-        now: int,
-        steps_max: int,
-    ) -> None:
+    def __init__(self, history: History, values: Values[V]) -> None:
+        self._history = history
         self._values = values
-        self._streams = streams
-        self._order = order
-        self._now = now
-        self._steps_max = steps_max
+        self._order = history.order
+        self._now = history.now
         self._steps = 0
         self._known: dict[int, Relation[V]] = {}
-
-    def ending(self, tree: x.Expression) -> dict[int, V]:
-        """The value of the instances that end now, by start."""
-        return {start: value for (start, _), value in self.of(tree, whole=False).items()}
 
     def of(self, tree: x.Expression, *, whole: bool) -> Relation[V]:
         """The instances up to now (`whole`), or those that end now."""
@@ -71,12 +70,12 @@ class Search(Generic[V]):
         return found
 
     def _leaf(self, tree: Leaf, whole: bool) -> Relation[V]:
-        return self._items(self._streams.events[tree.stream], tree.shift, whole)
+        return self._items(self._history.streams[tree.stream], tree.shift, whole)
 
     def _given(self, tree: Given, whole: bool) -> Relation[V]:
-        items = self._streams.given[tree.stream]
+        items = self._history.streams[tree.stream]
         if not tree.shown:
-            items = [Item(i.start, i.end, self._without_ticks(i.entries)) for i in items]
+            items = [i._replace(entries=self._without_ticks(i.entries)) for i in items]
         return self._items(items, tree.shift, whole)
 
     def _without_ticks(self, entries: Entries) -> Entries:
@@ -84,10 +83,10 @@ class Search(Generic[V]):
 
     def _items(self, items: Sequence[Item], shift: int, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
-        for item in items:
-            if whole or item.end == self._now:
-                value = self._values.one(item.start, item.moved(shift))
-                self._add(found, (item.start, item.end), value)
+        for start, end, entries in items:
+            if whole or end == self._now:
+                value = self._values.one(start, _moved(entries, shift))
+                self._add(found, (start, end), value)
         return found
 
     def _either(self, tree: x.Or, whole: bool) -> Relation[V]:
@@ -155,9 +154,9 @@ class Search(Generic[V]):
         if leaves := plain_leaves(tree):
             first = {leaf.stream: leaf.shift for leaf in reversed(leaves)}
             found = [
-                ((item.start, item.end), item.moved(shift))
+                ((start, end), _moved(entries, shift))
                 for stream, shift in first.items()
-                for item in self._streams.events[stream]
+                for start, end, entries in self._history.streams[stream]
             ]
             return sorted(found, key=lambda each: each[0][1])
         choosing = Choosing(self._order, True)
@@ -169,7 +168,7 @@ class Search(Generic[V]):
 
     def _also(self, values: Values[Any]) -> Search[Any]:
         """The same search in another semiring."""
-        return Search(values, self._streams, self._order, self._now, self._steps_max)
+        return Search(self._history, values)
 
     def _sequence(self, tree: x.Seq, whole: bool) -> Relation[V]:
         return self._pairs(tree.first, tree.then, whole, lambda _, __: True)
@@ -178,19 +177,19 @@ class Search(Generic[V]):
         looked = self._looked(tree.absent)
 
         def free(since: int, until: int) -> bool:
-            return not any(since < start and end <= until for start, end in looked)
+            return not any(since < start and end <= until for start, end, _ in looked)
 
         return self._pairs(tree.opener, tree.closer, whole, free)
 
-    def _looked(self, at: x.Expression) -> Sequence[Interval]:
-        return self._streams.looked[at.stream] if isinstance(at, Looked) else ()
+    def _looked(self, at: x.Expression) -> Sequence[Item]:
+        return self._history.looked[at.stream] if isinstance(at, Looked) else ()
 
     def _until(
-        self, opener: x.Expression, after: After, whole: bool, free: Callable[[int, int], bool]
+        self, opener: x.Expression, after: x.Own, whole: bool, free: Callable[[int, int], bool]
     ) -> Relation[V]:
         found: Relation[V] = {}
         for (start, end), value in self.of(opener, whole=True).items():
-            point = after.of(end)
+            point = self._after(end, after.duration)
             due = point <= self._now if whole else point == self._now
             if due and free(end, point):
                 self._add(found, (start, point), value)
@@ -200,7 +199,7 @@ class Search(Generic[V]):
         self, first: x.Expression, then: x.Expression, whole: bool, free: Callable[[int, int], bool]
     ) -> Relation[V]:
         """The unions a u b with e(a) < s(b), if the span from e(a) to e(b) is `free`."""
-        if isinstance(then, After):
+        if isinstance(then, x.Own):
             return self._until(first, then, whole, free)
         found: Relation[V] = {}
         following = self.of(then, whole=whole)
@@ -217,19 +216,19 @@ class Search(Generic[V]):
         return {
             (start, end): value
             for (start, end), value in self.of(tree.part, whole=whole).items()
-            if not any(start <= begin and until <= end for begin, until in absent)
+            if not any(start <= begin and until <= end for begin, until, _ in absent)
         }
 
-    def _within(self, tree: Within, whole: bool) -> Relation[V]:
+    def _within(self, tree: x.Within, whole: bool) -> Relation[V]:
         return {
             (start, end): value
             for (start, end), value in self.of(tree.part, whole=whole).items()
-            if end <= calendar.add(start, tree.duration, tree.zone)
+            if end <= self._after(start, tree.duration)
         }
 
     def _aperiodic(self, tree: x.Aperiodic, whole: bool) -> Relation[V]:
         windows = [
-            (opened, self._close(opened, tree.closer)) for _, opened in self._looked(tree.opener)
+            (opened, self._close(opened, tree.closer)) for _, opened, _ in self._looked(tree.opener)
         ]
         return {
             (start, end): value
@@ -239,10 +238,10 @@ class Search(Generic[V]):
 
     def _close(self, opened: int, closer: x.Expression) -> int:
         """The end of a window, as far as it is known."""
-        if isinstance(closer, After):
-            return closer.of(opened)
+        if isinstance(closer, x.Own):
+            return self._after(opened, closer.duration)
         closers = self._looked(closer)
-        return min((end for start, end in closers if start > opened), default=self._now)
+        return min((end for start, end, _ in closers if start > opened), default=self._now)
 
     def _window(self, tree: x.AperiodicStar, whole: bool) -> Relation[V]:
         found: Relation[V] = {}
@@ -255,8 +254,8 @@ class Search(Generic[V]):
                 entries = tuple(
                     dict.fromkeys(e for part in (closing, *inside, ticks) for e in part)
                 )
-                ranks = self._order.ranks(entries)
-                begin = ranks[0][0] if ranks else close
+                starts = [self._order.start[row] for row in self._order.occurrences(entries)]
+                begin = min(starts, default=close)
                 right = self._values.one(begin, entries)
                 self._join(found, (start, left), (begin, right), close)
         return found
@@ -267,16 +266,18 @@ class Search(Generic[V]):
             return ()
         anchor = np.array([opened])
         until = np.array([close])
-        _, instants = calendar.multiples(anchor, anchor, until, part.period, part.zone)
+        _, instants = calendar.multiples(
+            anchor, anchor, until, part.period, self._history.sought.zone
+        )
         return tuple((part.role, self._order.tick(part.source, i)) for i in instants.tolist())
 
     def _closed(self, tree: x.AperiodicStar) -> Iterator[Closed]:
         """The window of each opener, closed by the first c, of several by the lowest in rank (S4),
         or by itself."""
         openers = self.of(tree.opener, whole=True)
-        if isinstance(tree.closer, After):
+        if isinstance(tree.closer, x.Own):
             for interval in openers:
-                yield interval, tree.closer.of(interval[1]), ()
+                yield interval, self._after(interval[1], tree.closer.duration), ()
             return
         closers = [
             (end, self._order.ranks(entries), start, entries)
@@ -288,6 +289,10 @@ class Search(Generic[V]):
             if after:
                 end, _, _, entries = min(after)
                 yield interval, end, entries
+
+    def _after(self, instant: int, duration: x.Duration) -> int:
+        """The point so long after an instant."""
+        return calendar.add(instant, duration, self._history.sought.zone)
 
     def _add(self, found: Relation[V], interval: Interval, value: V) -> None:
         known = found.get(interval)
@@ -302,13 +307,18 @@ class Search(Generic[V]):
 
     def _step(self, joins: int = 1) -> None:
         self._steps += joins
-        if self._steps > self._steps_max:
+        if self._steps > self._history.sought.steps_max:
             raise LimitError(
                 "search-steps",
                 f"choosing among the instances at {self._now} us takes more than"
-                f" {self._steps_max} steps (setting search_steps_max)",
+                f" {self._history.sought.steps_max} steps (setting search_steps_max)",
                 "bound the expression by `within`, or raise search_steps_max",
             )
+
+
+def _moved(entries: Entries, shift: int) -> Entries:
+    """Entries with their roles moved up."""
+    return tuple([(role + shift, row) for role, row in entries]) if shift else entries
 
 
 _ROWS: Mapping[type[x.Expression], str] = {
@@ -319,7 +329,7 @@ _ROWS: Mapping[type[x.Expression], str] = {
     x.Seq: "_sequence",
     x.BoundedSeq: "_sequence",
     x.Minus: "_minus",
-    Within: "_within",
+    x.Within: "_within",
     x.Not: "_not",
     x.Aperiodic: "_aperiodic",
     x.AperiodicStar: "_window",

@@ -6,11 +6,11 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Rank
+from tidegate.engine.detect.events.graph.calendar import add
+from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry
 from tidegate.engine.detect.events.graph.search.history import Found, History
-from tidegate.engine.detect.events.graph.search.interval_choice import All
-from tidegate.engine.detect.events.graph.search.items import Interval
-from tidegate.engine.detect.events.graph.search.streams import After, Within
+from tidegate.engine.detect.events.graph.search.interval_choice import All, Interval
+from tidegate.engine.detect.events.graph.search.relations import Search
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Selection
@@ -21,17 +21,18 @@ Pair = tuple[Interval, Entries]
 
 @dataclass(frozen=True, slots=True)
 class Selecting:
-    """A selection over a tree. `how`: as the rule wrote it. `at_end`: the span after whose end a
-    pair is detected; None: it is detected at once. `longest`: the longest span of a pair and of an
-    operand, microseconds; None: there is no bound."""
+    """A selection over a tree. `how`: as the rule wrote it. `at_end`: how long after its start a
+    pair is detected, months in `zone`; None: it is detected at once. `longest`: the longest span of
+    a pair and of an operand, microseconds; None: there is no bound."""
 
     how: Selection
-    at_end: After | None
+    at_end: x.Duration | None
+    zone: str
     longest: tuple[int, int] | None
 
     def instant(self, start: int, end: int) -> int:
         """When a pair is detected."""
-        return end if self.at_end is None else self.at_end.of(start)
+        return end if self.at_end is None else add(start, self.at_end, self.zone)
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,7 +42,8 @@ class Member:
     start: int
     end: int
     side: int
-    ranks: tuple[Rank, ...]
+    ranks: tuple[int, ...]
+    rows: list[int]
     entries: Entries
 
     def with_(self, other: Member) -> Pair:
@@ -49,7 +51,9 @@ class Member:
         return interval, self.entries + other.entries
 
 
-def selecting(how: Selection, tree: x.Expression, longest: tuple[int, int] | None) -> Selecting:
+def selecting(
+    how: Selection, tree: x.Expression, zone: str, longest: tuple[int, int] | None
+) -> Selecting:
     """A selection over a tree. Raises `EngineError('not-detectable')` where it cannot stand."""
     span = _span(tree)
     if pairs(tree) is None or (how.evaluate == "at_end" and span is None):
@@ -58,7 +62,7 @@ def selecting(how: Selection, tree: x.Expression, longest: tuple[int, int] | Non
             "select stands for `a ; b` and `a and b`, at_end with a `within`",
             "give a context's name",
         )
-    return Selecting(how, span if how.evaluate == "at_end" else None, longest)
+    return Selecting(how, span if how.evaluate == "at_end" else None, zone, longest)
 
 
 def choose(history: History, by: Selecting) -> Iterator[Found]:
@@ -70,7 +74,7 @@ def choose(history: History, by: Selecting) -> Iterator[Found]:
     A pair must be an instance of the whole expression: filters act first.
     """
     while True:
-        found = history.upto(history.tree, All())
+        found = Search(history, All()).of(history.sought.tree, whole=True)
         known = {(i, frozenset(entries)) for i, instances in found.items() for entries in instances}
         chosen: dict[object, Pair] = {}
         for pair in _pairs(history, by.how, known):
@@ -118,16 +122,16 @@ def _known(pair: Pair, known: Container[tuple[Interval, frozenset[Entry]]]) -> b
 def _runs(history: History) -> tuple[list[list[Member]], bool]:
     """Maximal runs of one operand, and whether they must be in sequence: then of one instant the
     second operand comes first, as it is never after the first."""
-    node = pairs(history.tree)
-    ordered = isinstance(node, x.Seq)
+    node = pairs(history.sought.tree)
+    order, ordered = history.order, isinstance(node, x.Seq)
     operands = node.operands() if node else ()
     members = [
-        Member(start, end, side, history.order.ranks(entries), entries)
+        Member(start, end, side, order.ranks(entries), order.rows(entries), entries)
         for side, operand in enumerate(operands)
-        for (start, end), instances in history.upto(operand, All()).items()
+        for (start, end), instances in Search(history, All()).of(operand, whole=True).items()
         for entries in instances
     ]
-    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.ranks, m.start))
+    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.ranks, m.rows, m.start))
     runs: list[list[Member]] = []
     for member in members:
         if not runs or runs[-1][0].side != member.side:
@@ -145,11 +149,11 @@ def pairs(tree: x.Expression) -> x.Seq | x.AnyOf | None:
     return tree if isinstance(tree, x.Seq) else None
 
 
-def _span(tree: x.Expression) -> After | None:
+def _span(tree: x.Expression) -> x.Duration | None:
     """The outermost `within` above the pair."""
     while isinstance(tree, x.Minus):
         tree = tree.part
-    return After(tree.duration, tree.zone) if isinstance(tree, Within) else None
+    return tree.duration if isinstance(tree, x.Within) else None
 
 
 def _pick(which: str, candidates: Sequence[T]) -> Sequence[T]:

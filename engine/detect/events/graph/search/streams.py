@@ -1,9 +1,9 @@
 """A rule's expression as the exact search reads it: its leaves are numbered streams.
 
-A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them. An
-operand that is only looked at (the b of `a - b`) is a stream of intervals. The intervals that
-`restricted` keeps are enough: of those with one end it keeps the latest start, and if that one lies
-outside an instance, so do all others with that end.
+A stream is a node of the event graph. A leaf reads a stream of occurrences, every row of them, or
+of what is the same whatever is consumed. An operand that is only looked at (the b of `a - b`) is a
+stream of intervals. The intervals that `restricted` keeps are enough: of those with one end it
+keeps the latest start, and if that one lies outside an instance, so do all others with that end.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from tidegate.engine.detect.events.graph import calendar
 from tidegate.engine.detect.events.graph.roles import Role, roles
 from tidegate.rules.expressions import nodes as x
 
@@ -43,30 +42,11 @@ class Looked(x.Expression):
 
 
 @dataclass(frozen=True, slots=True)
-class After(x.Own):
-    """`[d]`; months count in `zone`."""
-
-    zone: str
-
-    def of(self, instant: int) -> int:
-        """The point so long after an instant."""
-        return calendar.add(instant, self.duration, self.zone)
-
-
-@dataclass(frozen=True, slots=True)
-class Within(x.Within):
-    """`a within d`; months count in `zone`."""
-
-    zone: str
-
-
-@dataclass(frozen=True, slots=True)
 class Ticks(x.Expression):
     """The ticks of a `P*`, which is read as an `A*` over them: e(a) + k * period, k >= 1. `source`
     is their event type, `role` their role."""
 
     period: x.Duration
-    zone: str
     source: str
     role: int
     shown: bool
@@ -84,27 +64,26 @@ _LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
 class Reading:
     """Reads an expression with these roles, and numbers its streams as they are met.
 
-    events   event type -> its first role
-    given    operand that is the same whatever is consumed -> its first role
-    looked   operand that is only looked at
+    streams   event type, or operand that is the same whatever is consumed -> its first role
+    looked    operand that is only looked at
+
+    Example: `(a ; b) - every(2, c)` has the streams a (0), b (1) and looks at `every(2, c)`.
     """
 
-    zone: str
     roles: tuple[Role, ...]
-    events: dict[str, int] = field(default_factory=dict)
-    given: dict[x.Expression, int] = field(default_factory=dict)
+    streams: dict[str | x.Expression, int] = field(default_factory=dict)
     looked: dict[x.Expression, int] = field(default_factory=dict)
 
     def read(self, e: x.Expression, role: int = 0) -> x.Expression:
         """A subexpression whose first role is `role`."""
         match e:
             case x.Name() | x.Clock() | x.Cron():
-                return Leaf(*_numbered(self.events, self.roles[role].event, role))
+                return Leaf(*_numbered(self.streams, self.roles[role].event, role))
             case x.Every() | x.Nth() | x.Plus() | x.Periodic():
                 shown = any(r.parameter for r in self.roles[role : role + len(roles(e))])
-                return Given(*_numbered(self.given, e, role), shown)
-            case x.Own(duration=duration):
-                return After(duration, self.zone)
+                return Given(*_numbered(self.streams, e, role), shown)
+            case x.Own():
+                return e
         operands: list[x.Expression] = []
         for number, operand in enumerate(e.operands()):
             if number in _LOOKED.get(type(e), ()) and not isinstance(operand, x.Own):
@@ -113,14 +92,12 @@ class Reading:
                 operands.append(self.read(operand, role))
             role += len(roles(operand))
         match e:
-            case x.Within(duration=duration):
-                return Within(operands[0], duration, self.zone)
             case x.And() | x.AnyOf():
                 count = e.count if isinstance(e, x.AnyOf) else len(operands)
                 return x.AnyOf(min(count, len(operands)), tuple(operands))
             case x.PeriodicStar(period=period):
                 tick = self.roles[role]
-                part = Ticks(period, self.zone, tick.event, role, tick.parameter)
+                part = Ticks(period, tick.event, role, tick.parameter)
                 return x.AperiodicStar(operands[0], part, operands[1])
         return x.with_operands(e, operands)
 
@@ -133,7 +110,7 @@ def _numbered(known: dict[T, int], new: T, role: int) -> tuple[int, int]:
 
 def parts(e: x.Expression) -> list[x.Expression]:
     """The operands whose instances make up this one's."""
-    return [o for o in e.operands() if not isinstance(o, Looked | After | Ticks)]
+    return [o for o in e.operands() if not isinstance(o, Looked | x.Own | Ticks)]
 
 
 def leaves(e: x.Expression) -> Iterator[Leaf]:
@@ -166,19 +143,19 @@ def _each_lasting(operands: Iterable[x.Expression]) -> Iterator[Leaf]:
     return (leaf for operand in operands for leaf in lasting(operand))
 
 
-def ends(e: x.Expression) -> Iterator[tuple[Leaf, tuple[After, ...]]]:
+def ends(e: x.Expression) -> Iterator[tuple[Leaf, tuple[x.Duration, ...]]]:
     """The instants at which instances can end, whatever is consumed, as pairs: a leaf, and the
-    terminators to be added one after the other to the end of an occurrence of it.
+    durations to be added one after the other to the end of an occurrence of it.
 
-    Example: `(a ; b) ; [d]` gives (b, [d]).
+    Example: `(a ; b) ; [5 s]` gives (b, 5 s).
     """
     match e:
         case Leaf():
             yield e, ()
         case (
-            x.Seq(first=opener, then=After() as after)
-            | x.Not(opener=opener, closer=After() as after)
-            | x.AperiodicStar(opener=opener, closer=After() as after)
+            x.Seq(first=opener, then=x.Own(duration=after))
+            | x.Not(opener=opener, closer=x.Own(duration=after))
+            | x.AperiodicStar(opener=opener, closer=x.Own(duration=after))
         ):
             for leaf, path in ends(opener):
                 yield leaf, (*path, after)
