@@ -1,112 +1,163 @@
-"""The end of a step: carried instances and the occurrences that they refer to, as tables."""
+"""The end of a step: carried instances and the occurrences that they refer to, in hand and as
+tables. Only what has changed is written."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.engine.core.values import Carried, Int64
-from tidegate.engine.detect.events.occurrences.instances import Bools, Carry
-from tidegate.engine.detect.events.occurrences.sources import CarriedParts
-from tidegate.engine.detect.events.state import tables
+from tidegate.engine.core.values import FOREVER, Carried, Int64
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.graph.timers import Timed
+from tidegate.engine.detect.events.occurrences.instances import Carry, Instances, Int32, concat
+from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
+from tidegate.engine.detect.events.state.decoded import Decoded
+from tidegate.engine.detect.events.state.partitions import (
+    by_partition,
+    count_of,
+    dropped_at,
+    marked,
+    part_name,
+    place,
+    replaced,
+    sliced,
+)
+from tidegate.engine.detect.events.state.tables import read_spans, write_instances, write_keys
 from tidegate.engine.detect.events.step.frame import Frame
+from tidegate.engine.detect.events.step.kept import Homes, Kept
+
+_SPARE = 1_024
+"""So many keys of which nothing is carried stay in hand, beside as many as instances are."""
 
 
-def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carried:
-    """The tables to carry on. Those of the step's nodes are written. Those of other nodes of the
-    graph stay as they were. Those of nodes that have left the graph are dropped."""
-    graph = frame.graph
-    kept = {
-        name: table
-        for name, table in stored.tables.items()
-        if (name.startswith("node:") and name[5:] in graph.nodes and name[5:] not in carry)
-        or name in graph.censuses
+def carry_on(
+    frame: Frame, carry: Mapping[str, Carry], stored: Carried, count: int, behind: Mapping[str, int]
+) -> Carried:
+    """What to carry on, in `count` partitions. The nodes of the step carry on `carry`, the others
+    what they did. `behind`: how far nodes run behind."""
+    graph, decoded = frame.graph, frame.decoded
+    anew = bool(stored.tables) and count != count_of(stored.tables)
+    before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
+    after = {d: slots for d, slots in {**before, **carry}.items() if any(map(len, slots))}
+    known = {**_known(frame), **{name: frame.known(name) for name in frame.censuses}}
+    nodes = [d for d in {**before, **after} if anew or not _same(before.get(d), after.get(d))]
+    names = [name for name, (_, new) in known.items() if anew or len(new)]
+    if not (nodes or names or decoded.foreign):
+        return Carried(stored.tables, decoded=decoded)
+    homes = Homes(frame, count)
+    touched = None if anew or decoded.foreign else _events_of(nodes, frame)
+    kept = Kept(frame, after, homes, touched)
+    written = kept.tables()
+    for digest in nodes:
+        if digest in after:
+            node = graph.nodes[digest]
+            written |= _node_parts(node, after[digest], homes, kept, frame, behind.get(digest, 0))
+    for name in names:
+        written |= _key_parts(name, known[name][0], homes, frame)
+    whole = {*("node:" + d for d in nodes), *names, *("occ:" + e for e in kept.looked_at)}
+    read = {n for n in stored.tables if n in decoded.foreign or place(n)[0] in whole}
+    left, changed = replaced(stored.tables, read, written)
+    codes = {name: code for name, (code, _) in known.items()}
+    return Carried(left, changed, _in_hand(frame, after, kept, codes, homes))
+
+
+def _known(frame: Frame) -> dict[str, tuple[Int32, Int32]]:
+    """The known keys of the censuses that are carried, none of them new."""
+    none = np.empty(0, np.int32)
+    return {
+        name: (frame.codes.coded(frame.graph.census_domain(name), code), none)
+        for name, code in frame.decoded.known.items()
     }
-    serial, written = _occurrences(frame, carry, kept, stored)
-    for digest, slots in carry.items():
-        if any(len(part) for part in slots):
-            node = frame.nodes[digest]
-            written["node:" + digest] = tables.write_carry(
-                node, slots, frame.keys(node), frame.unseen(node), serial
-            )
-    for node in frame.nodes.values():
-        if node.census and len(known := frame.known(node.census)[0]):
-            written[node.census] = tables.write_keys(frame.keys(node), known)
-    for name, table in written.items():
-        old = stored.tables.get(name)
-        kept[name] = old if old is not None and old.equals(table) else table
-    changed = {
-        name for name in {*kept, *stored.tables} if kept.get(name) is not stored.tables.get(name)
+
+
+def _same(one: Carry | None, other: Carry | None) -> bool:
+    if one is None or other is None or len(one) != len(other):
+        return False
+    names = [column.name for column in fields(Instances)]
+    pairs = zip(one, other, strict=True)
+    return all(np.array_equal(getattr(a, n), getattr(b, n)) for a, b in pairs for n in names)
+
+
+def _events_of(nodes: Sequence[str], frame: Frame) -> frozenset[str] | None:
+    """The event types that some nodes refer to; None: all, as a rule's detections refer to
+    others."""
+    known = frame.decoded.events.values()
+    if frame.occurrences.parts or any(some.parts is not None for some in known):
+        return None
+    return frozenset(role for digest in nodes for role in frame.graph.nodes[digest].roles)
+
+
+def _node_parts(
+    node: Node, carry: Carry, homes: Homes, kept: Kept, frame: Frame, behind: int
+) -> dict[str, pa.Table]:
+    """The tables of what a node carries."""
+    whole, domain = concat(carry), frame.graph.domain(node)
+    slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
+    of = homes.of(domain, whole.key)[whole.key]
+    order, bounds = by_partition(of, homes.count)
+    if (of[1:] < of[:-1]).any():
+        whole, slot = whole.take(order), slot[order]
+    keys = homes.keys.get(domain, NO_KEYS)
+    every = (whole.key == 0) | (whole.key > keys.count)
+    table = write_instances(slot, every, keys.values(whole.key), whole, kept.time, kept.number)
+    found = {}
+    for partition, part in sliced(table, bounds).items():
+        due = np.empty(0, dtype=np.int64)
+        if isinstance(node.shape, Timed):
+            due = np.minimum(node.shape.due(read_spans(node, part)), FOREVER) + behind
+        old = dropped_at(part.column("start").to_numpy(), node.horizon_micros)
+        first = int(due.min(initial=FOREVER))
+        name = part_name("node:" + node.digest, partition)
+        found[name] = marked(part, homes.count, first, len(due), old)
+    return found
+
+
+def _key_parts(name: str, known: Int32, homes: Homes, frame: Frame) -> dict[str, pa.Table]:
+    """The tables of the known keys of a census."""
+    domain = frame.graph.census_domain(name)
+    of = homes.of(domain, known)[known]
+    order, bounds = by_partition(of, homes.count)
+    parts = sliced(write_keys(homes.keys[domain].values(known[order])), bounds)
+    return {part_name(name, p): marked(part, homes.count, FOREVER) for p, part in parts.items()}
+
+
+def _in_hand(
+    frame: Frame, after: Mapping[str, Carry], kept: Kept, known: Mapping[str, Int32], homes: Homes
+) -> Decoded:
+    """What is carried on, in hand."""
+    domains = {digest: frame.graph.domain(frame.graph.nodes[digest]) for digest in after}
+    keys, found, codes = dict(homes.keys), dict(homes.found), dict[int | None, Int32]()
+    for domain in keys:
+        used = [part.key for d in after if domains[d] == domain for part in after[d]]
+        used += [code for name, code in known.items() if frame.graph.census_domain(name) == domain]
+        if keys[domain].count > 2 * sum(map(len, used)) + _SPARE:
+            keys[domain], codes[domain] = _fewer(keys[domain], np.concatenate([[0], *used]))
+            found.pop(domain, None)
+
+    def coded(domain: int | None, key: Int32) -> Int32:
+        return codes[domain][key] if domain in codes else key
+
+    carry = {
+        digest: tuple(
+            replace(part, key=coded(domains[digest], part.key), row=kept.again[part.row])
+            for part in slots
+        )
+        for digest, slots in after.items()
     }
-    return Carried(kept, frozenset(changed))
+    known = {n: coded(frame.graph.census_domain(n), code) for n, code in known.items()}
+    return Decoded(frame.graph, kept.events, carry, known, keys, found, homes.count)
 
 
-def _occurrences(
-    frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
-) -> tuple[Int64, dict[str, pa.Table]]:
-    """The serials of the occurrences that carried instances refer to, by row, -1 = none; and the
-    tables of these occurrences."""
-    occurrences = frame.occurrences
-    used, untouched = _used(frame, carry, kept, stored)
-    serial = np.full(len(used), -1, dtype=np.int64)
-    written = {"occ:" + event: stored.tables["occ:" + event] for event in untouched}
-    for event, source in occurrences.sources.items():
-        rows, old = source.rows(), frame.carried.get(event)
-        if old is not None:
-            serial[rows[: source.carried]] = old.serial
-        following = old.next_serial if old else 0
-        index = np.flatnonzero(used[rows])
-        new = index[index >= source.carried]
-        serial[rows[new]] = following + np.arange(len(new))
-        if len(index):
-            own, following = occurrences.own[rows[index]], following + len(new)
-            written["occ:" + event] = tables.write_occurrences(
-                source.batch, index, serial[rows[index]], own, following
-            )
-    names = pa.array([*occurrences.sources], pa.string())
-    for rule, parts in occurrences.parts.items():
-        if "occ:" + rule in written:
-            whole = parts.take(np.flatnonzero(used[occurrences.sources[rule].rows()]))
-            events = names.take(pa.array(occurrences.place_of(whole.row)))
-            carried = CarriedParts(whole.start, whole.offsets, events, serial[whole.row])
-            written["occ:" + rule] = tables.with_parts(written["occ:" + rule], carried)
-    return serial, written
-
-
-def _used(
-    frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
-) -> tuple[Bools, set[str]]:
-    """Marks the step's occurrences that something carried refers to. And the event types that have
-    no part in the step, but are referred to by tables that stay as they are."""
-    occurrences = frame.occurrences
-    used = np.zeros(len(occurrences.time), dtype=np.bool_)
-    for slots in carry.values():
-        for part in slots:
-            used[part.row] = True
-    referred: dict[str, list[Int64]] = defaultdict(list)
-    for name, table in kept.items():
-        if name.startswith("node:"):
-            for event, found in tables.serials_of(table, frame.graph.nodes[name[5:]].roles).items():
-                referred[event].append(found)
-    untouched = {event for event in referred if event not in frame.carried}
-    for event in sorted(untouched):
-        parts = tables.read_parts(stored.tables["occ:" + event])
-        if parts is None:
-            continue
-        for inner in pc.unique(parts.event).to_pylist():
-            mark = pc.equal(parts.event, inner).to_numpy(zero_copy_only=False)
-            referred[inner].append(parts.serial[mark])
-            untouched |= {inner} - frame.carried.keys()
-    for event, serials in referred.items():
-        if event in frame.carried:
-            base, serial = occurrences.sources[event].base, frame.carried[event].serial
-            for found in serials:
-                used[base + np.searchsorted(serial, found)] = True
-    for rule, whole in occurrences.parts.items():
-        rows = occurrences.sources[rule].rows()
-        used[whole.take(np.flatnonzero(used[rows])).row] = True
-    return used, untouched
+def _fewer(keys: Keys, used: Int64) -> tuple[Keys, Int32]:
+    """The keys of some codes, and for each code its new one."""
+    mark = np.zeros(keys.count + 2, dtype=np.bool_)
+    mark[used] = True
+    mark[[0, -1]] = False
+    left = np.flatnonzero(mark)
+    code = np.zeros(len(mark), dtype=np.int32)
+    code[left] = np.arange(1, len(left) + 1)
+    code[-1] = len(left) + 1
+    return Keys(tuple(keys.values(left)), len(left)), code

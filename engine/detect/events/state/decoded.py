@@ -1,0 +1,125 @@
+"""What is carried, as a step has it in hand.
+
+Between buckets the detector keeps this beside the tables that it was written to. Then nothing is
+decoded anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.values import Carried, Int64
+from tidegate.engine.detect.events.graph.graph import Graph
+from tidegate.engine.detect.events.occurrences.instances import Carry, Int32
+from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Columns, Keys, encode
+from tidegate.engine.detect.events.occurrences.occurrences import in_order
+from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences, Parts
+from tidegate.engine.detect.events.state import tables
+from tidegate.engine.detect.events.state.partitions import grouped, place
+
+
+@dataclass(frozen=True, slots=True)
+class Decoded:
+    """What a graph carries.
+
+    events    by event type, in order of their numbering (`in_order`), its occurrences; their rows
+              are numbered one event type after the other
+    carry     by node; its rows are these, its keys are codes of `keys`
+    known     by census, the codes of its keys
+    keys      by domain
+    homes     by domain, the partition of each key code, of `count`; where it is not known -2
+    foreign   the names of tables that are of no use to the graph
+    """
+
+    graph: Graph
+    events: Mapping[str, CarriedOccurrences] = field(default_factory=dict)
+    carry: Mapping[str, Carry] = field(default_factory=dict)
+    known: Mapping[str, Int32] = field(default_factory=dict)
+    keys: Mapping[int | None, Keys] = field(default_factory=dict)
+    homes: Mapping[int | None, Int64] = field(default_factory=dict)
+    count: int = 1
+    foreign: frozenset[str] = frozenset()
+
+
+def decoded(graph: Graph, carried: Carried) -> Decoded:
+    """What a graph carries, from its tables unless it is in hand. Raises
+    `EngineError('carried-schema')`."""
+    known = carried.decoded
+    if isinstance(known, Decoded) and known.graph is graph:
+        return known
+    tables.check(carried.tables)
+    parts = grouped(carried.tables)
+    codes, keys = _codes(graph, parts)
+    events, firsts = _occurrences(parts)
+    found = {event: (firsts[event], known) for event, known in events.items()}
+    carry = {}
+    for digest, node in graph.nodes.items():
+        name = "node:" + digest
+        if name in parts:
+            domain = graph.domain(node)
+            unseen = keys.get(domain, NO_KEYS).count + 1
+            carry[digest] = tables.read_carry(node, parts[name], codes[name], unseen, found)
+    foreign = _foreign(graph, parts, carried)
+    known_keys = {name: codes[name] for name in graph.censuses if name in codes}
+    return Decoded(graph, events, carry, known_keys, keys, foreign=foreign)
+
+
+def _codes(
+    graph: Graph, parts: Mapping[str, list[pa.Table]]
+) -> tuple[dict[str, Int32], dict[int | None, Keys]]:
+    """The key codes of the tables of nodes and censuses, all parts one after the other; and the
+    keys of each domain."""
+    chunks: dict[int | None, list[tuple[str, Columns]]] = defaultdict(list)
+    domains = {"node:" + digest: graph.domain(node) for digest, node in graph.nodes.items()}
+    domains |= {name: graph.census_domain(name) for name in graph.censuses}
+    found = {name: [np.empty(0, np.int32)] for name in domains if name in parts}
+    for name in found:
+        for part in parts[name]:
+            if columns := tables.key_columns(part):
+                chunks[domains[name]].append((name, columns))
+    keys = {}
+    for domain, named in chunks.items():
+        codes, keys[domain] = encode([columns for _, columns in named])
+        for (name, _), code in zip(named, codes, strict=True):
+            found[name].append(code)
+    return {name: np.concatenate(some) for name, some in found.items()}, keys
+
+
+def _occurrences(
+    parts: Mapping[str, list[pa.Table]],
+) -> tuple[dict[str, CarriedOccurrences], dict[str, int]]:
+    """The occurrences of each event type, and the row of the first."""
+    names = in_order(name[4:] for name in parts if name.startswith("occ:"))
+    whole = {event: tables.each_once(event, parts["occ:" + event]) for event in names}
+    events = {event: tables.read_occurrences(event, table) for event, table in whole.items()}
+    sizes = np.cumsum([0, *map(len, events.values())]).tolist()
+    firsts = dict(zip(events, sizes, strict=False))
+    for event, table in whole.items():
+        if "events" in table.column_names:
+            stands_for = _stands_for(table, events, firsts)
+            events[event] = replace(events[event], parts=stands_for)
+    return events, firsts
+
+
+def _stands_for(
+    table: pa.Table, events: Mapping[str, CarriedOccurrences], firsts: Mapping[str, int]
+) -> Parts:
+    """What a rule's detections stand for."""
+    (offsets, time), (_, number) = (tables.lists_in(table, name) for name in ("times", "numbers"))
+    row, named = np.empty(len(time), dtype=np.int64), tables.flat(table, "events")
+    for event in pc.unique(named).to_pylist():
+        mark = pc.equal(named, event).to_numpy(zero_copy_only=False)
+        row[mark] = firsts[event] + events[event].places(time[mark], number[mark])
+    return Parts(tables.numbers(table, "start"), offsets, row)
+
+
+def _foreign(graph: Graph, parts: Mapping[str, object], carried: Carried) -> frozenset[str]:
+    used = {"node:" + digest for digest in graph.nodes} | graph.censuses.keys()
+    gone = {name for name in parts if not name.startswith("occ:")} - used
+    return frozenset(name for name in carried.tables if place(name)[0] in gone)
