@@ -95,9 +95,9 @@ def grouped(tables: Tables) -> dict[str, list[pa.Table]]:
     return found
 
 
-def count_of(tables: Tables) -> int:
+def count_of(tables: Iterable[pa.Table]) -> int:
     """Into how many partitions the tables are cut."""
-    return next((int(t.schema.metadata.get(_COUNT, 1)) for t in tables.values()), 1)
+    return next((int(table.schema.metadata.get(_COUNT, 1)) for table in tables), 1)
 
 
 def wanted(count: int, parts: Iterable[Part], most: int) -> int:
@@ -125,9 +125,11 @@ def due_of(part: pa.Table) -> int:
     return int((part.schema.metadata or {}).get(DUE, FOREVER))
 
 
-def marked(part: pa.Table, count: int, due: int, timers: int = 0, old: int = FOREVER) -> pa.Table:
-    """The part with what is said of it."""
-    said = {_COUNT: count, DUE: min(due, FOREVER), TIMERS: timers, _OLD: old}
+def marked(
+    part: pa.Table, count: int, due: int = FOREVER, timers: int = 0, old: int = FOREVER
+) -> pa.Table:
+    """The part with what is said of it. `old`: when the first of it is dropped for its age."""
+    said = {_COUNT: count, DUE: min(due, FOREVER), TIMERS: timers, _OLD: min(old, FOREVER)}
     added = {key: str(value).encode() for key, value in said.items()}
     return part.replace_schema_metadata({**(part.schema.metadata or {}), **added})
 
@@ -136,7 +138,7 @@ def dropped_at(start: Int64, age: int | None) -> int:
     """When the oldest of what has started then is dropped for its age; None: it is not."""
     if age is None or not len(start):
         return FOREVER
-    return min(int(start.min()) + age + age // _LATE, FOREVER)
+    return int(start.min()) + age + age // _LATE
 
 
 def slots(columns: Iterable[pa.ChunkedArray]) -> Int64:
@@ -160,17 +162,17 @@ def _of_one_kind(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
 
 
-def by_partition(of: Int64, count: int) -> tuple[Int64, Int64]:
-    """The rows of one partition after the other, each in the order that it has; and their bounds.
-    of[n] is the partition of row n."""
-    found: tuple[Int64, Int64] = table_rows.split(of - EVERY, count - EVERY)
-    return found
-
-
-def sliced(table: pa.Table, bounds: Int64) -> dict[int, pa.Table]:
-    """The parts of a table in order of partition."""
+def by_partition(of: Int64, count: int) -> tuple[Int64, dict[int, slice]]:
+    """The rows of one partition after the other, each in the order that it has; and where each
+    partition is among them. of[n] is the partition of row n."""
+    order, bounds = table_rows.split(of - EVERY, count - EVERY)
     spans = enumerate(pairwise(bounds.tolist()), start=EVERY)
-    return {partition: table.slice(a, b - a) for partition, (a, b) in spans if a < b}
+    return order, {partition: slice(a, b) for partition, (a, b) in spans if a < b}
+
+
+def sliced(table: pa.Table, spans: Mapping[int, slice]) -> dict[int, pa.Table]:
+    """The parts of a table in order of partition."""
+    return {p: table.slice(span.start, span.stop - span.start) for p, span in spans.items()}
 
 
 def replaced(

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
+from typing import cast
 
 import numpy as np
 import pyarrow as pa
@@ -12,7 +13,13 @@ import pyarrow as pa
 from tidegate.engine.core.values import FOREVER, Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.timers import Timed
-from tidegate.engine.detect.events.occurrences.instances import Carry, Instances, Int32, concat
+from tidegate.engine.detect.events.occurrences.instances import (
+    EVERY_KEY,
+    Carry,
+    Instances,
+    Int32,
+    concat,
+)
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
 from tidegate.engine.detect.events.state.decoded import Decoded
 from tidegate.engine.detect.events.state.partitions import (
@@ -34,17 +41,17 @@ _SPARE = 1_024
 
 
 def carry_on(
-    frame: Frame, carry: Mapping[str, Carry], stored: Carried, count: int, behind: Mapping[str, int]
+    frame: Frame, carry: Mapping[str, Carry], stored: Carried, count: int, timed: Mapping[str, int]
 ) -> Carried:
     """What to carry on, in `count` partitions. The nodes of the step carry on `carry`, the others
-    what they did. `behind`: how far nodes run behind."""
+    what they did. `timed`: of the nodes with timers how far they run behind."""
     graph, decoded = frame.graph, frame.decoded
-    anew = bool(stored.tables) and count != count_of(stored.tables)
+    anew = bool(stored.tables) and count != count_of(stored.tables.values())
     before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
     after = {d: slots for d, slots in {**before, **carry}.items() if any(map(len, slots))}
     known = {**_known(frame), **{name: frame.known(name) for name in frame.censuses}}
     nodes = [d for d in {**before, **after} if anew or not _same(before.get(d), after.get(d))]
-    names = [name for name, (_, new) in known.items() if anew or len(new)]
+    names = [name for name, (code, new) in known.items() if len(code if anew else new)]
     if not (nodes or names or decoded.foreign):
         return Carried(stored.tables, decoded=decoded)
     homes = Homes(frame, count)
@@ -54,7 +61,7 @@ def carry_on(
     for digest in nodes:
         if digest in after:
             node = graph.nodes[digest]
-            written |= _node_parts(node, after[digest], homes, kept, frame, behind.get(digest, 0))
+            written |= _node_parts(node, after[digest], homes, kept, frame, timed.get(digest))
     for name in names:
         written |= _key_parts(name, known[name][0], homes, frame)
     whole = {*("node:" + d for d in nodes), *names, *("occ:" + e for e in kept.looked_at)}
@@ -91,37 +98,37 @@ def _events_of(nodes: Sequence[str], frame: Frame) -> frozenset[str] | None:
 
 
 def _node_parts(
-    node: Node, carry: Carry, homes: Homes, kept: Kept, frame: Frame, behind: int
+    node: Node, carry: Carry, homes: Homes, kept: Kept, frame: Frame, behind: int | None
 ) -> dict[str, pa.Table]:
-    """The tables of what a node carries."""
+    """The tables of what a node carries. `behind`: how far it runs behind, if it has timers."""
     whole, domain = concat(carry), frame.graph.domain(node)
     slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
     of = homes.of(domain, whole.key)[whole.key]
-    order, bounds = by_partition(of, homes.count)
-    if (of[1:] < of[:-1]).any():
+    order, spans = by_partition(of, homes.count)
+    if len(spans) > 1:
         whole, slot = whole.take(order), slot[order]
     keys = homes.keys.get(domain, NO_KEYS)
-    every = (whole.key == 0) | (whole.key > keys.count)
+    every = (whole.key == EVERY_KEY) | (whole.key > keys.count)
     table = write_instances(slot, every, keys.values(whole.key), whole, kept.time, kept.number)
     found = {}
-    for partition, part in sliced(table, bounds).items():
-        due = np.empty(0, dtype=np.int64)
-        if isinstance(node.shape, Timed):
-            due = np.minimum(node.shape.due(read_spans(node, part)), FOREVER) + behind
-        old = dropped_at(part.column("start").to_numpy(), node.horizon_micros)
-        first = int(due.min(initial=FOREVER))
+    for partition, part in sliced(marked(table, homes.count), spans).items():
+        due, timers = FOREVER, 0
+        if behind is not None:
+            instants = cast(Timed, node.shape).due(read_spans(node, part))
+            due, timers = int(instants.min(initial=FOREVER)) + behind, len(instants)
+        old = dropped_at(whole.start[spans[partition]], node.horizon_micros)
+        said = timers or old < FOREVER
         name = part_name("node:" + node.digest, partition)
-        found[name] = marked(part, homes.count, first, len(due), old)
+        found[name] = marked(part, homes.count, due, timers, old) if said else part
     return found
 
 
 def _key_parts(name: str, known: Int32, homes: Homes, frame: Frame) -> dict[str, pa.Table]:
     """The tables of the known keys of a census."""
     domain = frame.graph.census_domain(name)
-    of = homes.of(domain, known)[known]
-    order, bounds = by_partition(of, homes.count)
-    parts = sliced(write_keys(homes.keys[domain].values(known[order])), bounds)
-    return {part_name(name, p): marked(part, homes.count, FOREVER) for p, part in parts.items()}
+    order, spans = by_partition(homes.of(domain, known)[known], homes.count)
+    table = marked(write_keys(homes.keys[domain].values(known[order])), homes.count)
+    return {part_name(name, partition): part for partition, part in sliced(table, spans).items()}
 
 
 def _in_hand(

@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.search_limits import LimitError
-from tidegate.engine.detect.events.graph.timers import FloodError, Timers
+from tidegate.engine.detect.events.graph.timers import FloodError, Timed, Timers
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
@@ -88,6 +88,11 @@ class Detector:
             for name, micros in self._rule_behind.items()
             if micros is not None
             for node in roots[name].walk()
+        }
+        self._timed = {
+            digest: self.behind_micros(digest)
+            for digest, node in self._graph.nodes.items()
+            if isinstance(node.shape, Timed)
         }
         self._shown = [name for name in self._rules if name in rulebook.rules]
 
@@ -188,7 +193,7 @@ class Detector:
             if reached >= watermark:
                 left = Carried({}, frozenset(carried.tables))
                 if watermark != FOREVER:
-                    left = carry_on(frame, carry, carried, partitions, self._behind)
+                    left = carry_on(frame, carry, carried, partitions, self._timed)
                 return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
 

@@ -8,7 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.entries import NOWHERE, settle
 from tidegate.engine.detect.events.occurrences.instances import Carry, Int32
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS
@@ -113,8 +113,9 @@ class Kept:
             table = write_occurrences(kept.batch.take(at), kept.number[at], kept.rank[at])
             if event in self._parts:
                 table = self._with_parts(table, self._parts[event].take(at))
-            for partition, part in sliced(table, by_partition(of, count)[1]).items():
-                found[part_name("occ:" + event, partition)] = marked(part, count, FOREVER)
+            _, spans = by_partition(of, count)
+            for partition, part in sliced(marked(table, count), spans).items():
+                found[part_name("occ:" + event, partition)] = part
         return found
 
     def _settle_instances(self, carry: Mapping[str, Carry]) -> None:

@@ -65,7 +65,11 @@ class Partitioned:
             check_held(stored, self.detector.events)
         tables = {name: table for name, table in stored.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
-        parts, asleep, count = self._seen.of(tables), self._asleep(parked), count_of(tables)
+        parts, asleep, count = (
+            self._seen.of(tables),
+            self._asleep(parked),
+            count_of(tables.values()),
+        )
         most = wanted(count, (p for p in parts if p.whole.startswith("node:")), self._count_max)
         due = {p.partition for p in parts if p.whole not in asleep and p.waits_until(watermark)}
         touched = None if most > count else self._touched(batches, due, count)
