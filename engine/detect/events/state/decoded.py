@@ -21,7 +21,12 @@ from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Columns, Key
 from tidegate.engine.detect.events.occurrences.occurrences import in_order
 from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences, Parts
 from tidegate.engine.detect.events.state import tables
-from tidegate.engine.detect.events.state.partitions import grouped, place
+from tidegate.engine.detect.events.state.partitions import EVERY, count_of, grouped, place
+
+Tables = Mapping[str, Mapping[int, pa.Table]]
+"""Parts by table and partition."""
+UNKNOWN = -2
+"""The partition of a key that is not known."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,7 +38,7 @@ class Decoded:
     carry     by node; its rows are these, its keys are codes of `keys`
     known     by census, the codes of its keys
     keys      by domain
-    homes     by domain, the partition of each key code, of `count`; where it is not known -2
+    homes     by domain, the partition of each key code, of `count`, or `UNKNOWN`
     foreign   the names of tables that are of no use to the graph
     """
 
@@ -55,48 +60,51 @@ def decoded(graph: Graph, carried: Carried) -> Decoded:
         return known
     tables.check(carried.tables)
     parts = grouped(carried.tables)
-    codes, keys = _codes(graph, parts)
+    codes, keys, homes = _codes(graph, parts)
     events, firsts = _occurrences(parts)
     found = {event: (firsts[event], known) for event, known in events.items()}
     carry = {}
     for digest, node in graph.nodes.items():
         name = "node:" + digest
         if name in parts:
-            domain = graph.domain(node)
-            unseen = keys.get(domain, NO_KEYS).count + 1
-            carry[digest] = tables.read_carry(node, parts[name], codes[name], unseen, found)
-    foreign = _foreign(graph, parts, carried)
-    known_keys = {name: codes[name] for name in graph.censuses if name in codes}
-    return Decoded(graph, events, carry, known_keys, keys, foreign=foreign)
+            unseen = keys.get(graph.domain(node), NO_KEYS).count + 1
+            some = [*parts[name].values()]
+            carry[digest] = tables.read_carry(node, some, codes[name], unseen, found)
+    census = {name: codes[name] for name in graph.censuses if name in codes}
+    foreign, count = _foreign(graph, parts, carried), count_of(carried.tables.values())
+    return Decoded(graph, events, carry, census, keys, homes, count, foreign)
 
 
 def _codes(
-    graph: Graph, parts: Mapping[str, list[pa.Table]]
-) -> tuple[dict[str, Int32], dict[int | None, Keys]]:
-    """The key codes of the tables of nodes and censuses, all parts one after the other; and the
-    keys of each domain."""
-    chunks: dict[int | None, list[tuple[str, Columns]]] = defaultdict(list)
+    graph: Graph, parts: Tables
+) -> tuple[dict[str, Int32], dict[int | None, Keys], dict[int | None, Int64]]:
+    """The key codes of the tables of nodes and censuses, all parts one after the other; the keys of
+    each domain, and the partition of each."""
     domains = {"node:" + digest: graph.domain(node) for digest, node in graph.nodes.items()}
     domains |= {name: graph.census_domain(name) for name in graph.censuses}
+    chunks: dict[int | None, list[tuple[str, int, Columns]]] = defaultdict(list)
     found = {name: [np.empty(0, np.int32)] for name in domains if name in parts}
     for name in found:
-        for part in parts[name]:
+        for partition, part in parts[name].items():
             if columns := tables.key_columns(part):
-                chunks[domains[name]].append((name, columns))
-    keys = {}
+                chunks[domains[name]].append((name, partition, columns))
+    keys, homes = {}, {}
     for domain, named in chunks.items():
-        codes, keys[domain] = encode([columns for _, columns in named])
-        for (name, _), code in zip(named, codes, strict=True):
+        codes, keys[domain] = encode([columns for _, _, columns in named])
+        homes[domain] = np.full(keys[domain].count + 2, UNKNOWN)
+        homes[domain][[0, -1]] = EVERY
+        for (name, partition, _), code in zip(named, codes, strict=True):
+            homes[domain][code] = partition
             found[name].append(code)
-    return {name: np.concatenate(some) for name, some in found.items()}, keys
+    return {name: np.concatenate(some) for name, some in found.items()}, keys, homes
 
 
 def _occurrences(
-    parts: Mapping[str, list[pa.Table]],
+    parts: Tables,
 ) -> tuple[dict[str, CarriedOccurrences], dict[str, int]]:
     """The occurrences of each event type, and the row of the first."""
     names = in_order(name[4:] for name in parts if name.startswith("occ:"))
-    whole = {event: tables.each_once(event, parts["occ:" + event]) for event in names}
+    whole = {event: tables.each_once(event, [*parts["occ:" + event].values()]) for event in names}
     events = {event: tables.read_occurrences(event, table) for event, table in whole.items()}
     sizes = np.cumsum([0, *map(len, events.values())]).tolist()
     firsts = dict(zip(events, sizes, strict=False))
@@ -119,7 +127,7 @@ def _stands_for(
     return Parts(tables.numbers(table, "start"), offsets, row)
 
 
-def _foreign(graph: Graph, parts: Mapping[str, object], carried: Carried) -> frozenset[str]:
+def _foreign(graph: Graph, parts: Tables, carried: Carried) -> frozenset[str]:
     used = {"node:" + digest for digest in graph.nodes} | graph.censuses.keys()
     gone = {name for name in parts if not name.startswith("occ:")} - used
     return frozenset(name for name in carried.tables if place(name)[0] in gone)

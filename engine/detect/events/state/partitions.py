@@ -87,11 +87,12 @@ def place(name: str) -> tuple[str, int]:
     return whole, EVERY if partition == "every" else int(partition)
 
 
-def grouped(tables: Tables) -> dict[str, list[pa.Table]]:
-    """The parts of each table."""
-    found: dict[str, list[pa.Table]] = defaultdict(list)
+def grouped(tables: Tables) -> dict[str, dict[int, pa.Table]]:
+    """The parts of each table by partition."""
+    found: dict[str, dict[int, pa.Table]] = defaultdict(dict)
     for name, table in tables.items():
-        found[place(name)[0]].append(table)
+        whole, partition = place(name)
+        found[whole][partition] = table
     return found
 
 

@@ -81,6 +81,8 @@ def _known(frame: Frame) -> dict[str, tuple[Int32, Int32]]:
 
 
 def _same(one: Carry | None, other: Carry | None) -> bool:
+    if one is other:
+        return True
     if one is None or other is None or len(one) != len(other):
         return False
     names = [column.name for column in fields(Instances)]
@@ -163,7 +165,7 @@ def _fewer(keys: Keys, used: Int64) -> tuple[Keys, Int32]:
     mark = np.zeros(keys.count + 2, dtype=np.bool_)
     mark[used] = True
     mark[[0, -1]] = False
-    left = np.flatnonzero(mark)
+    left = np.flatnonzero(mark).astype(np.int32)
     code = np.zeros(len(mark), dtype=np.int32)
     code[left] = np.arange(1, len(left) + 1)
     code[-1] = len(left) + 1

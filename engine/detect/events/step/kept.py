@@ -14,6 +14,7 @@ from tidegate.engine.detect.events.occurrences.instances import Carry, Int32
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS
 from tidegate.engine.detect.events.occurrences.occurrences import in_order
 from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences, Parts, Source
+from tidegate.engine.detect.events.state.decoded import UNKNOWN
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     by_partition,
@@ -26,7 +27,6 @@ from tidegate.engine.detect.events.state.partitions import (
 from tidegate.engine.detect.events.state.tables import compact, lists_of, write_occurrences
 from tidegate.engine.detect.events.step.frame import Frame
 
-_UNKNOWN = -2
 _POSITION_BITS = 40
 
 
@@ -44,7 +44,7 @@ class Homes:
         if domain not in self.found:
             self.found[domain] = self._known(domain)
         found = self.found[domain]
-        unknown = key[found[key] == _UNKNOWN]
+        unknown = key[found[key] == UNKNOWN]
         if len(unknown):
             code = np.unique(unknown)
             found[code] = partitions(self.keys[domain].values(code), self.count)
@@ -54,11 +54,11 @@ class Homes:
         size = self.keys.get(domain, NO_KEYS).count + 2
         if self.count == 1:
             return np.zeros(size, dtype=np.int64)
-        found = np.full(size, _UNKNOWN)
+        found = np.full(size, UNKNOWN)
         decoded = self._frame.decoded
         if decoded.count == self.count and domain in decoded.homes:
             before = decoded.homes[domain]
-            found[self._frame.codes.coded(domain, np.arange(len(before)))] = before
+            found[self._frame.codes.coded(domain, np.arange(len(before), dtype=np.int32))] = before
         found[[0, -1]] = EVERY
         return found
 
@@ -109,11 +109,11 @@ class Kept:
         found, count = {}, self._homes.count
         for event in self._rows:
             of, at = self._placed(self._rows[event])
-            kept = self.events[event]
+            order, spans = by_partition(of, count)
+            at, kept = at[order], self.events[event]
             table = write_occurrences(kept.batch.take(at), kept.number[at], kept.rank[at])
             if event in self._parts:
                 table = self._with_parts(table, self._parts[event].take(at))
-            _, spans = by_partition(of, count)
             for partition, part in sliced(marked(table, count), spans).items():
                 found[part_name("occ:" + event, partition)] = part
         return found
@@ -143,7 +143,7 @@ class Kept:
             self._more.append((there[elsewhere], row[elsewhere]))
 
     def _placed(self, rows: Int64) -> tuple[Int64, Int64]:
-        """The partitions that some rows are in, in order, and for each the place in `rows`."""
+        """The partitions that some rows are in, and for each the place in `rows`."""
         index = np.flatnonzero(self._home[rows] != NOWHERE)
         of = self._home[rows[index]]
         if self._more:
@@ -153,9 +153,6 @@ class Kept:
             mine = place[other] >= 0
             of, index = np.append(of, more[mine]), np.append(index, place[other[mine]])
             of, index = np.divmod(np.unique(of * len(rows) + index), max(len(rows), 1))
-        else:
-            order = np.argsort(of, kind="stable")
-            of, index = of[order], index[order]
         return of, index
 
     def _stands_for(self, event: str) -> Parts | None:

@@ -111,7 +111,7 @@ def encode_step(graph: Graph, nodes: Iterable[Node], decoded: Decoded, timeline:
             raise _wrong([s for s in looked if s[0] in timeline.counts], timeline, error) from None
         found |= zip(parts, codes, strict=True)
     every, none = [EVERY_KEY], np.empty(0, np.int32)
-    again = {
+    again: dict[int | None, Int32] = {
         domain: np.concatenate(
             [every, found.get(domain, none), [keys[domain].count + 1]], dtype=np.int32
         )

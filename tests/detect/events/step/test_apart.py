@@ -188,9 +188,7 @@ def test_g26_partitions_that_were_stepped_apart_are_those_that_were_stepped_toge
     assert sum(broadcasts) * 20 >= len(meetings)
 
 
-def test_g26_what_executors_have_taken_at_one_instant_is_told_apart_where_a_broadcast_arrives() -> (
-    None
-):
+def test_g26_what_executors_have_taken_at_one_instant_is_told_apart() -> None:
     book = loaded("a", "t", r="on: 'a ; t', per: k")
     cluster = Cluster(book, range(COUNT))
     keys = [*range(40)]
@@ -203,6 +201,21 @@ def test_g26_what_executors_have_taken_at_one_instant_is_told_apart_where_a_broa
     batch = found.batches["a"]
     assert batch.ids["set"][of_a, 0].tolist() == keys
     assert found.keys.column("k").to_pylist() == keys
+
+
+def test_g26_what_executors_have_detected_at_one_instant_is_told_apart() -> None:
+    book = loaded("ab", "t", pair="on: 'a ; b', per: k", r="on: 'pair ; t', per: k")
+    cluster = Cluster(book, range(COUNT))
+    keys = [*range(40)]
+    for number, name in enumerate("ab", start=1):
+        rows = [(name, number * SECOND, {"k": key, "v": 0}) for key in keys]
+        found = cluster.apart(identified(batches(book, rows), number), number * SECOND)
+    assert sum(map(len, found)) == len(keys)
+    given = identified(batches(book, [("t", 3 * SECOND, {})]), 3)
+    (found_,) = cluster.together(given, 3 * SECOND)
+    of_a = found_.event_row[found_.event_code == found_.events.index("a")]
+    assert found_.batches["a"].ids["set"][of_a, 0].tolist() == keys
+    assert found_.keys.column("k").to_pylist() == keys
 
 
 def tables_of(carried: Carried) -> dict[str, list[str]]:
