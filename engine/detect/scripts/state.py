@@ -69,7 +69,7 @@ class Store:
                     f"carried table {name} is of another version than this engine reads",
                     "run the engine version that wrote the store, or start with a new store",
                 )
-        return self._seen.of(own)
+        return self._seen.of(own).values()
 
     def wanted(self, parts: Collection[Part]) -> tuple[int, int]:
         """Into how many partitions the instances are cut, and into how many they shall be."""

@@ -71,7 +71,9 @@ def decoded(graph: Graph, carried: Carried) -> Decoded:
             some = [*parts[name].values()]
             carry[digest] = tables.read_carry(node, some, codes[name], unseen, found)
     census = {name: codes[name] for name in graph.censuses if name in codes}
-    foreign, count = _foreign(graph, parts, carried), count_of(carried.tables.values())
+    used = {*codes, *("occ:" + event for event in events)}
+    foreign = frozenset(name for name in carried.tables if place(name)[0] not in used)
+    count = count_of(carried.tables.values())
     return Decoded(graph, events, carry, census, keys, homes, count, foreign)
 
 
@@ -125,9 +127,3 @@ def _stands_for(
         mark = pc.equal(named, event).to_numpy(zero_copy_only=False)
         row[mark] = firsts[event] + events[event].places(time[mark], number[mark])
     return Parts(tables.numbers(table, "start"), offsets, row)
-
-
-def _foreign(graph: Graph, parts: Tables, carried: Carried) -> frozenset[str]:
-    used = {"node:" + digest for digest in graph.nodes} | graph.censuses.keys()
-    gone = {name for name in parts if not name.startswith("occ:")} - used
-    return frozenset(name for name in carried.tables if place(name)[0] in gone)

@@ -63,13 +63,13 @@ class Seen:
     def __init__(self) -> None:
         self._parts: dict[str, Part] = {}
 
-    def of(self, tables: Tables) -> Collection[Part]:
-        """The parts that some tables are."""
+    def of(self, tables: Tables) -> Mapping[str, Part]:
+        """The parts that some tables are, by name."""
         known, self._parts = self._parts, {}
         for name, table in tables.items():
             part = known.get(name)
             self._parts[name] = part if part and part.table is table else _seen(name, table)
-        return self._parts.values()
+        return self._parts
 
 
 def _seen(name: str, table: pa.Table) -> Part:

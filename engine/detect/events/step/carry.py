@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
-from typing import cast
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
@@ -15,29 +15,42 @@ from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.timers import Timed
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
+    Bools,
     Carry,
     Instances,
     Int32,
     concat,
 )
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
-from tidegate.engine.detect.events.state.decoded import Decoded
+from tidegate.engine.detect.events.state.decoded import UNKNOWN, Decoded
 from tidegate.engine.detect.events.state.partitions import (
+    EVERY,
     by_partition,
     count_of,
     dropped_at,
     marked,
     part_name,
+    partitions,
     place,
     replaced,
     sliced,
 )
 from tidegate.engine.detect.events.state.tables import read_spans, write_instances, write_keys
 from tidegate.engine.detect.events.step.frame import Frame
-from tidegate.engine.detect.events.step.kept import Homes, Kept
+from tidegate.engine.detect.events.step.kept import Kept
 
 _SPARE = 1_024
-"""So many keys of which nothing is carried stay in hand, beside as many as instances are."""
+"""So many keys that nothing is carried of stay in hand, beside as many as are in use."""
+
+
+class _InUse(NamedTuple):
+    """What nodes and censuses carry on; and by domain the keys that it is of, and the partition of
+    each key code."""
+
+    carry: Mapping[str, Carry]
+    known: Mapping[str, Int32]
+    keys: Mapping[int | None, Keys]
+    homes: Mapping[int | None, Int64]
 
 
 def carry_on(
@@ -49,35 +62,82 @@ def carry_on(
     anew = bool(stored.tables) and count != count_of(stored.tables.values())
     before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
     after = {d: slots for d, slots in {**before, **carry}.items() if any(map(len, slots))}
-    known = {**_known(frame), **{name: frame.known(name) for name in frame.censuses}}
+    known = {name: frame.known(name) for name in {**decoded.known, **frame.censuses}}
     nodes = [d for d in {**before, **after} if anew or not _same(before.get(d), after.get(d))]
     names = [name for name, (code, new) in known.items() if len(code if anew else new)]
     if not (nodes or names or decoded.foreign):
         return Carried(stored.tables, decoded=decoded)
-    homes = Homes(frame, count)
+    used = _in_use(frame, after, {name: code for name, (code, _) in known.items()}, count)
     touched = None if anew or decoded.foreign else _events_of(nodes, frame)
-    kept = Kept(frame, after, homes, touched)
+    kept = Kept(frame, used.carry, used.homes, count, touched)
     written = kept.tables()
-    for digest in nodes:
-        if digest in after:
-            node = graph.nodes[digest]
-            written |= _node_parts(node, after[digest], homes, kept, frame, timed.get(digest))
+    for digest in used.carry.keys() & nodes:
+        written |= _node_parts(graph.nodes[digest], used, kept, frame, timed.get(digest))
     for name in names:
-        written |= _key_parts(name, known[name][0], homes, frame)
+        domain = graph.census_domain(name)
+        order, spans = by_partition(used.homes[domain][used.known[name]], count)
+        table = write_keys(used.keys[domain].values(used.known[name][order]))
+        parts = sliced(marked(table, count), spans)
+        written |= {part_name(name, partition): part for partition, part in parts.items()}
     whole = {*("node:" + d for d in nodes), *names, *("occ:" + e for e in kept.looked_at)}
     read = {n for n in stored.tables if n in decoded.foreign or place(n)[0] in whole}
     left, changed = replaced(stored.tables, read, written)
-    codes = {name: code for name, (code, _) in known.items()}
-    return Carried(left, changed, _in_hand(frame, after, kept, codes, homes))
-
-
-def _known(frame: Frame) -> dict[str, tuple[Int32, Int32]]:
-    """The known keys of the censuses that are carried, none of them new."""
-    none = np.empty(0, np.int32)
-    return {
-        name: (frame.codes.coded(frame.graph.census_domain(name), code), none)
-        for name, code in frame.decoded.known.items()
+    carry = {
+        digest: tuple(replace(part, row=kept.again[part.row]) for part in slots)
+        for digest, slots in used.carry.items()
     }
+    in_hand = Decoded(graph, kept.events, carry, used.known, used.keys, used.homes, count)
+    return Carried(left, changed, in_hand)
+
+
+def _in_use(
+    frame: Frame, carry: Mapping[str, Carry], known: Mapping[str, Int32], count: int
+) -> _InUse:
+    """What is carried on, by keys in hand that are in use, in `count` partitions. A key that was
+    hashed is not hashed anew."""
+    graph, decoded = frame.graph, frame.decoded
+    every = {**decoded.keys, **frame.codes.keys}
+    domains: dict[str, int | None] = {d: graph.domain(graph.nodes[d]) for d in carry}
+    domains |= {name: graph.census_domain(name) for name in known}
+    marks = {d: np.zeros(every.get(d, NO_KEYS).count + 2, np.bool_) for d in domains.values()}
+    for digest, slots in carry.items():
+        for part in slots:
+            marks[domains[digest]][part.key] = True
+    for name, code in known.items():
+        marks[domains[name]][code] = True
+    keys, homes, again = {}, {}, dict[int | None, Int32]()
+    for domain, mark in marks.items():
+        mark[[0, -1]] = False
+        keys[domain], home = every.get(domain, NO_KEYS), np.full(len(mark), UNKNOWN)
+        if decoded.count == count and domain in decoded.homes:
+            before = decoded.homes[domain]
+            home[frame.codes.coded(domain, np.arange(len(before), dtype=np.int32))] = before
+        if len(mark) > 2 * np.count_nonzero(mark) + _SPARE:
+            left = np.flatnonzero(mark).astype(np.int32)
+            again[domain] = np.cumsum(mark, dtype=np.int32)
+            again[domain][-1] = len(left) + 1
+            keys[domain] = Keys(tuple(keys[domain].values(left)), len(left))
+            still = np.concatenate([[0], left, [-1]])
+            home, mark = home[still], mark[still]
+        homes[domain] = _homed(keys[domain], home, mark, count)
+    recoded = {
+        digest: tuple(replace(part, key=again[domains[digest]][part.key]) for part in slots)
+        for digest, slots in carry.items()
+        if domains[digest] in again
+    }
+    census = {n: again[domains[n]][code] for n, code in known.items() if domains[n] in again}
+    return _InUse({**carry, **recoded}, {**known, **census}, keys, homes)
+
+
+def _homed(keys: Keys, home: Int64, used: Bools, count: int) -> Int64:
+    """The partition of each key code, at least of those that are used; known ones are in `home`."""
+    if count == 1:
+        return np.zeros_like(home)
+    home[[0, -1]] = EVERY
+    new = np.flatnonzero(used & (home == UNKNOWN)).astype(np.int32)
+    if len(new):
+        home[new] = partitions(keys.values(new), count)
+    return home
 
 
 def _same(one: Carry | None, other: Carry | None) -> bool:
@@ -100,20 +160,19 @@ def _events_of(nodes: Sequence[str], frame: Frame) -> frozenset[str] | None:
 
 
 def _node_parts(
-    node: Node, carry: Carry, homes: Homes, kept: Kept, frame: Frame, behind: int | None
+    node: Node, used: _InUse, kept: Kept, frame: Frame, behind: int | None
 ) -> dict[str, pa.Table]:
     """The tables of what a node carries. `behind`: how far it runs behind, if it has timers."""
-    whole, domain = concat(carry), frame.graph.domain(node)
+    carry, domain = used.carry[node.digest], frame.graph.domain(node)
+    whole, keys = concat(carry), used.keys[domain]
     slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
-    of = homes.of(domain, whole.key)[whole.key]
-    order, spans = by_partition(of, homes.count)
+    order, spans = by_partition(used.homes[domain][whole.key], kept.count)
     if len(spans) > 1:
         whole, slot = whole.take(order), slot[order]
-    keys = homes.keys.get(domain, NO_KEYS)
     every = (whole.key == EVERY_KEY) | (whole.key > keys.count)
     table = write_instances(slot, every, keys.values(whole.key), whole, kept.time, kept.number)
     found = {}
-    for partition, part in sliced(marked(table, homes.count), spans).items():
+    for partition, part in sliced(marked(table, kept.count), spans).items():
         due, timers = FOREVER, 0
         if behind is not None:
             instants = cast(Timed, node.shape).due(read_spans(node, part))
@@ -121,52 +180,5 @@ def _node_parts(
         old = dropped_at(whole.start[spans[partition]], node.horizon_micros)
         said = timers or old < FOREVER
         name = part_name("node:" + node.digest, partition)
-        found[name] = marked(part, homes.count, due, timers, old) if said else part
+        found[name] = marked(part, kept.count, due, timers, old) if said else part
     return found
-
-
-def _key_parts(name: str, known: Int32, homes: Homes, frame: Frame) -> dict[str, pa.Table]:
-    """The tables of the known keys of a census."""
-    domain = frame.graph.census_domain(name)
-    order, spans = by_partition(homes.of(domain, known)[known], homes.count)
-    table = marked(write_keys(homes.keys[domain].values(known[order])), homes.count)
-    return {part_name(name, partition): part for partition, part in sliced(table, spans).items()}
-
-
-def _in_hand(
-    frame: Frame, after: Mapping[str, Carry], kept: Kept, known: Mapping[str, Int32], homes: Homes
-) -> Decoded:
-    """What is carried on, in hand."""
-    domains = {digest: frame.graph.domain(frame.graph.nodes[digest]) for digest in after}
-    keys, found, codes = dict(homes.keys), dict(homes.found), dict[int | None, Int32]()
-    for domain in keys:
-        used = [part.key for d in after if domains[d] == domain for part in after[d]]
-        used += [code for name, code in known.items() if frame.graph.census_domain(name) == domain]
-        if keys[domain].count > 2 * sum(map(len, used)) + _SPARE:
-            keys[domain], codes[domain] = _fewer(keys[domain], np.concatenate([[0], *used]))
-            found.pop(domain, None)
-
-    def coded(domain: int | None, key: Int32) -> Int32:
-        return codes[domain][key] if domain in codes else key
-
-    carry = {
-        digest: tuple(
-            replace(part, key=coded(domains[digest], part.key), row=kept.again[part.row])
-            for part in slots
-        )
-        for digest, slots in after.items()
-    }
-    known = {n: coded(frame.graph.census_domain(n), code) for n, code in known.items()}
-    return Decoded(frame.graph, kept.events, carry, known, keys, found, homes.count)
-
-
-def _fewer(keys: Keys, used: Int64) -> tuple[Keys, Int32]:
-    """The keys of some codes, and for each code its new one."""
-    mark = np.zeros(keys.count + 2, dtype=np.bool_)
-    mark[used] = True
-    mark[[0, -1]] = False
-    left = np.flatnonzero(mark).astype(np.int32)
-    code = np.zeros(len(mark), dtype=np.int32)
-    code[left] = np.arange(1, len(left) + 1)
-    code[-1] = len(left) + 1
-    return Keys(tuple(keys.values(left)), len(left)), code

@@ -78,6 +78,7 @@ class Frame:
         self.timeline = timeline
         self._known: dict[str, tuple[Int32, Int32]] = {}
         self._detected: dict[str, Flow] = {}
+        self.censuses = dict.fromkeys(node.census for node in nodes.values() if node.census)
 
     def keys(self, node: Node) -> Keys:
         return self.codes.keys.get(self.graph.domain(node), NO_KEYS)
@@ -99,22 +100,18 @@ class Frame:
             until.timers,
         )
 
-    @property
-    def censuses(self) -> list[str]:
-        """The censuses of the step's nodes."""
-        return [*dict.fromkeys(node.census for node in self.nodes.values() if node.census)]
-
     def known(self, name: str) -> tuple[Int32, Int32]:
         """The codes of the known keys of a census, and of those that are new in this step.
 
         A key is known from its first arrival on. A key of a used rule is known from its first
-        pending start on: a later detection may start there.
+        pending start on: a later detection may start there. A census that the step does not ask
+        for stays as it is.
         """
         if name not in self._known:
             census = self.graph.censuses[name]
             stored = self.decoded.known.get(name, np.empty(0, np.int32))
             parts = [self.codes.coded(self.graph.census_domain(name), stored)]
-            for stream in sorted(census.streams):
+            for stream in sorted(census.streams) if name in self.censuses else ():
                 shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
                 if stream[0] in self.timeline.counts:
                     time = self.timeline.batch(stream[0]).time

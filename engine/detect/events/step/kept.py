@@ -11,16 +11,13 @@ import pyarrow as pa
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.entries import NOWHERE, settle
 from tidegate.engine.detect.events.occurrences.instances import Carry, Int32
-from tidegate.engine.detect.events.occurrences.keys import NO_KEYS
 from tidegate.engine.detect.events.occurrences.occurrences import in_order
 from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences, Parts, Source
-from tidegate.engine.detect.events.state.decoded import UNKNOWN
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     by_partition,
     marked,
     part_name,
-    partitions,
     sliced,
     slots,
 )
@@ -28,39 +25,6 @@ from tidegate.engine.detect.events.state.tables import compact, lists_of, write_
 from tidegate.engine.detect.events.step.frame import Frame
 
 _POSITION_BITS = 40
-
-
-class Homes:
-    """In which partition a key is. `found`: by domain, of each key code that was asked for."""
-
-    def __init__(self, frame: Frame, count: int) -> None:
-        self.count = count
-        self.keys = {**frame.decoded.keys, **frame.codes.keys}
-        self._frame = frame
-        self.found = {domain: self._known(domain) for domain in frame.decoded.homes}
-
-    def of(self, domain: int | None, key: Int32) -> Int64:
-        """By key code, for those in `key`."""
-        if domain not in self.found:
-            self.found[domain] = self._known(domain)
-        found = self.found[domain]
-        unknown = key[found[key] == UNKNOWN]
-        if len(unknown):
-            code = np.unique(unknown)
-            found[code] = partitions(self.keys[domain].values(code), self.count)
-        return found
-
-    def _known(self, domain: int | None) -> Int64:
-        size = self.keys.get(domain, NO_KEYS).count + 2
-        if self.count == 1:
-            return np.zeros(size, dtype=np.int64)
-        found = np.full(size, UNKNOWN)
-        decoded = self._frame.decoded
-        if decoded.count == self.count and domain in decoded.homes:
-            before = decoded.homes[domain]
-            found[self._frame.codes.coded(domain, np.arange(len(before), dtype=np.int32))] = before
-        found[[0, -1]] = EVERY
-        return found
 
 
 class Kept:
@@ -73,10 +37,16 @@ class Kept:
     """
 
     def __init__(
-        self, frame: Frame, carry: Mapping[str, Carry], homes: Homes, of: frozenset[str] | None
+        self,
+        frame: Frame,
+        carry: Mapping[str, Carry],
+        homes: Mapping[int | None, Int64],
+        count: int,
+        of: frozenset[str] | None,
     ) -> None:
-        """`carry` refers to them. `of`: the event types that are looked at; None: all."""
-        self._frame, self._homes = frame, homes
+        """`carry` refers to them; `homes` are the partitions of its key codes. `of`: the event
+        types that are looked at; None: all."""
+        self._frame, self._homes, self.count = frame, homes, count
         self._sources = frame.occurrences.sources
         known = frame.decoded.events
         self.looked_at = [e for e in in_order(self._sources) if of is None or e in of]
@@ -106,7 +76,7 @@ class Kept:
 
     def tables(self) -> dict[str, pa.Table]:
         """The tables of what is looked at, in parts."""
-        found, count = {}, self._homes.count
+        found, count = {}, self.count
         for event in self._rows:
             of, at = self._placed(self._rows[event])
             order, spans = by_partition(of, count)
@@ -124,8 +94,7 @@ class Kept:
         for digest, carried in carry.items():
             node = graph.nodes[digest]
             for part in () if looked_at.isdisjoint(node.roles) else carried:
-                of = self._homes.of(graph.domain(node), part.key)
-                self._settle(part.key, part.offsets, part.row, of)
+                self._settle(part.key, part.offsets, part.row, self._homes[graph.domain(node)])
 
     def _settle_parts(self) -> None:
         """Puts what a rule's detections stand for where these are."""
@@ -133,7 +102,7 @@ class Kept:
             parts = self._stands_for(event)
             if parts is not None:
                 of, index = self._placed(self._sources[event].rows())
-                mine, everywhere = parts.take(index), np.arange(EVERY, self._homes.count)
+                mine, everywhere = parts.take(index), np.arange(EVERY, self.count)
                 self._settle(of - EVERY, mine.offsets, mine.row, everywhere)
 
     def _settle(self, key: Int32 | Int64, offsets: Int64, row: Int64, of: Int64) -> None:

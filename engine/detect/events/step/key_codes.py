@@ -84,7 +84,7 @@ def encode_step(graph: Graph, nodes: Iterable[Node], decoded: Decoded, timeline:
             continue
         streams |= {stream for stream in node.streams if stream[0] in timeline.counts}
         used |= {s for s in node.streams if s[0] in graph.roots and not graph.same_keys(s)}
-        if domain in decoded.keys:
+        if decoded.keys.get(domain, NO_KEYS).columns:
             chunks[domain][domain] = decoded.keys[domain].chunked
     read: dict[Stream, Chunk] = {}
     for shared in _by_table(graph, streams, timeline):

@@ -23,7 +23,6 @@ from tidegate.engine.detect.events.state.partitions import (
     count_of,
     due_of,
     earliest,
-    part_name,
     partitions,
     wanted,
 )
@@ -40,7 +39,6 @@ class Partitioned:
         self._count_max = count_max
         self._spread = _spread(detector.graph)
         self._spread_timed = any(_uses_apart(detector.graph, timed=True))
-        self._names = _names(detector.graph)
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
@@ -65,18 +63,14 @@ class Partitioned:
             check_held(stored, self.detector.events)
         tables = {name: table for name, table in stored.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
-        parts, asleep, count = (
-            self._seen.of(tables),
-            self._asleep(parked),
-            count_of(tables.values()),
-        )
+        seen, asleep = self._seen.of(tables), self._asleep(parked)
+        parts, count = seen.values(), count_of(tables.values())
         most = wanted(count, (p for p in parts if p.whole.startswith("node:")), self._count_max)
         due = {p.partition for p in parts if p.whole not in asleep and p.waits_until(watermark)}
         touched = None if most > count else self._touched(batches, due, count)
         read = Carried(tables, decoded=carried.decoded)
         if touched is not None:
-            names = (part_name(whole, p) for whole in self._names for p in touched)
-            read = Carried({name: tables[name] for name in names if name in tables})
+            read = Carried({n: p.table for n, p in seen.items() if p.partition in touched})
         made = self.detector.step(read, batches, watermark, last, parked, limit, most)
         self._adopted = True
         if watermark == FOREVER:
@@ -97,7 +91,7 @@ class Partitioned:
         asleep = self._asleep(parked)
         held = [due_of(table) for name, table in carried.tables.items() if is_held(name)]
         tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
-        parts = self._seen.of(tables)
+        parts = self._seen.of(tables).values()
         return earliest([*held, *(p.due for p in parts if p.whole not in asleep)])
 
     def _asleep(self, parked: Collection[str]) -> frozenset[str]:
@@ -119,7 +113,7 @@ class Partitioned:
 
     def _touched(
         self, batches: Mapping[str, Batch], due: Collection[int], count: int
-    ) -> list[int] | None:
+    ) -> frozenset[int] | None:
         """The partitions that a step touches; None for all."""
         arriving = {event for event, batch in batches.items() if len(batch)}
         if not self._adopted or count == 1 or arriving & self._spread:
@@ -134,18 +128,7 @@ class Partitioned:
                     return None
                 rows = batch.table.take(batch.row)
                 found |= {*partitions(select(rows, columns), count).tolist()}
-        return sorted(found) if len(found) <= count else None
-
-
-def _names(graph: Graph) -> tuple[str, ...]:
-    """The names of all tables that may be carried, before they are cut."""
-    roles = {role for node in graph.nodes.values() for role in node.roles}
-    events = sorted(roles.union(*graph.events.values()))
-    return (
-        *("node:" + digest for digest in graph.nodes),
-        *graph.censuses,
-        *("occ:" + event for event in events),
-    )
+        return frozenset(found) if len(found) <= count else None
 
 
 def _spread(graph: Graph) -> frozenset[str]:
