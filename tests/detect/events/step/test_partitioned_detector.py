@@ -25,6 +25,7 @@ from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.values import Batch, Carried, Detections
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.decoded import decoded
+from tidegate.engine.detect.events.step import carry
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.errors import EngineError
@@ -35,7 +36,8 @@ steps: Counter[str] = Counter()
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is carried is cut as far as may be; steps are counted."""
+    """Whatever is carried is cut as far as may be, and no key stays in hand of which nothing is;
+    steps are counted."""
     steps.clear()
     touched = Partitioned._touched
 
@@ -45,6 +47,7 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         return found
 
     monkeypatch.setattr(partitions, "ROWS_MAX", 0)
+    monkeypatch.setattr(carry, "_SPARE", -1_000)
     monkeypatch.setattr(Partitioned, "_touched", counted)
 
 
