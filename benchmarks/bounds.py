@@ -107,7 +107,7 @@ def _counts(carried: Carried) -> np.ndarray[tuple[int, int], np.dtype[np.int64]]
         if name.startswith("node:"):
             key = table["k0"].to_numpy()
             stored = table["end"].to_numpy() != LAST
-            sizes = table["serials"].combine_chunks().value_lengths().to_numpy()
+            sizes = table["times"].combine_chunks().value_lengths().to_numpy()
             np.add.at(found[0], key[stored], 1)
             np.add.at(found[1], key[stored], sizes[stored])
     return found

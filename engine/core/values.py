@@ -203,7 +203,9 @@ class Batch:
     cause (0 = the outside world), None if all are 0. `ids`: by the digest of a set of columns
     (`engine.core.columns.ids.column_set`), the 128-bit occurrence ids, uint64[n, 2]. place[n]: the
     position of an occurrence among all that its script emitted at that instant; None if it is of no
-    script, or nobody reads the position.
+    script, or nobody reads the position. number[n]: tells an occurrence from the simultaneous ones
+    of its type, among which it ascends; None if the batch holds all of these: then it is their
+    position.
     """
 
     event: str
@@ -213,6 +215,7 @@ class Batch:
     ids: Mapping[str, UInt64] = field(default_factory=dict)
     depth: npt.NDArray[np.int32] | None = None
     place: Int64 | None = None
+    number: Int64 | None = None
 
     def __len__(self) -> int:
         return len(self.time)
@@ -239,7 +242,9 @@ class Batch:
         ids = {name: values[index] for name, values in self.ids.items()}
         depth = None if self.depth is None else self.depth[index]
         place = None if self.place is None else self.place[index]
-        return Batch(self.event, self.time[index], self.row[index], self.table, ids, depth, place)
+        number = None if self.number is None else self.number[index]
+        time, row = self.time[index], self.row[index]
+        return Batch(self.event, time, row, self.table, ids, depth, place, number)
 
 
 @dataclass(frozen=True, slots=True)
@@ -334,11 +339,13 @@ class Carried:
     `DUE` and `TIMERS` if it has timers.
 
     `changed`: the names whose tables differ from the bucket before, removed ones included. Only
-    these are written.
+    these are written. `decoded`: the same as the detector that left it has it in hand; it is not
+    stored.
     """
 
     tables: Mapping[str, pa.Table] = field(default_factory=dict)
     changed: frozenset[str] = frozenset()
+    decoded: object = field(default=None, compare=False, repr=False)
 
 
 class Load(NamedTuple):

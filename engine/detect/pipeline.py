@@ -17,14 +17,14 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.state.held_back import check_held, released
-from tidegate.engine.detect.events.state.partitions import due_of, earliest
+from tidegate.engine.detect.events.state.partitions import Tables, due_of, earliest
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
 from tidegate.engine.detect.scripts.run import ScriptRunner
-from tidegate.engine.detect.scripts.state import PREFIX, Tables
+from tidegate.engine.detect.scripts.state import PREFIX
 from tidegate.rules import model
 from tidegate.rules.analysis.graph import in_order, uses_of
 from tidegate.rules.errors import InputError, Problem

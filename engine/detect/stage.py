@@ -29,7 +29,7 @@ from tidegate.engine.core.values import (
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
-from tidegate.engine.detect.events.state.partitions import key_hash, part_name, place
+from tidegate.engine.detect.events.state.partitions import Tables, key_hash, part_name, place
 from tidegate.engine.detect.events.state.tables import key_columns
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -37,7 +37,7 @@ from tidegate.engine.detect.inputs import LiveTaking
 from tidegate.engine.detect.pipeline import Flow, Pipeline, Span
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of
-from tidegate.engine.detect.scripts.state import PREFIX, Tables
+from tidegate.engine.detect.scripts.state import PREFIX
 from tidegate.rules import model
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError

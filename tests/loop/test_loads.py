@@ -15,7 +15,7 @@ from tidegate.connectors.http.metrics import Metrics
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
-from tidegate.engine.detect.events.step import partitioned_detector
+from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.store import SqlStore
 
@@ -125,7 +125,7 @@ def test_what_is_counted_is_what_the_store_has(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:
     """However it is cut, over restarts, and where keys come and go."""
-    monkeypatch.setattr(partitioned_detector, "ROWS_MAX", rows_max)
+    monkeypatch.setattr(partitions, "ROWS_MAX", rows_max)
     drawn, seen = random.Random(rows_max), Counter[str]()
     text = BOOK.replace("scripts:", f"{TWO_NODES}scripts:")
     live = Live(store, rules.load(text), "m", BEGIN)

@@ -14,8 +14,8 @@ own), `graph` makes equal nodes of several rules one.
 An occurrence on its way: `occurrences.timeline` has the arrivals of all event types in order of
 time, of a bucket or of a table; `occurrences.occurrences` numbers them after those that are
 carried; `step.key_codes` encodes their keys; the nodes step, operands first (`step.frame` is what
-they know); `step.constituents` is what a rule detects; `step.carry` and
-`state.tables` what outlives the step. `step.partitioned_detector` keeps that by partitions of the
-keys' hash, which `state.partitions` joins and cuts. The kernels are compiled loops over columns of
-numbers.
+they know); `step.constituents` is what a rule detects; `step.carry` is what outlives the step:
+`state.decoded` in hand, `state.tables` as tables, in parts by the keys' hash (`state.partitions`).
+`step.partitioned_detector` steps the parts that are touched. The kernels are compiled loops over
+columns of numbers.
 """

@@ -15,7 +15,7 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried, UInt64
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys, encode
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
-from tidegate.engine.detect.events.state.partitions import due_of, earliest, partitions
+from tidegate.engine.detect.events.state.partitions import earliest, partitions, replaced
 from tidegate.engine.detect.scripts.compiled.automaton import FullError, Table
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Given
 from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
@@ -36,7 +36,7 @@ from tidegate.engine.detect.scripts.instances import (
     StoppedError,
 )
 from tidegate.engine.detect.scripts.program import Compiled, Script, reads_key
-from tidegate.engine.detect.scripts.state import Store, replaced
+from tidegate.engine.detect.scripts.state import Store
 from tidegate.engine.detect.scripts.value_types import output_column, values_of
 
 Stepped = tuple[Emissions, dict[str, pa.Table]]
@@ -124,12 +124,12 @@ class ScriptRunner:
     def _finish(self, carried: Carried, last: int | None) -> Emissions:
         """`last`: the instant at which a transition runs away."""
         parts, nothing = self._store.own(carried.tables), self._inputs.read({})
-        stored = [*map(self._store.keys, parts.values())]
+        stored = [self._store.keys(part.table) for part in parts]
         codes, keys = _together(nothing.key, stored, self._grouped)
         tuples = self._tuples(keys)
         stepper = Stepper(self.compiled, tuples, nothing, last=last)
-        read = zip(parts.values(), codes[1:], strict=True)
-        found = {each.key: each for t, c in read for each in self._store.read(t, c.tolist())}
+        read = zip(parts, codes[1:], strict=True)
+        found = {each.key: each for p, c in read for each in self._store.read(p.table, c.tolist())}
         instances = self._by_key(found, keys)
         pauses = [min((t.at for t in each.timers if t.phase == ELAPSE), default=-FOREVER)
                   for each in instances]  # fmt: skip
@@ -144,7 +144,7 @@ class ScriptRunner:
 
     def next_due(self, carried: Carried) -> int | None:
         """The watermark at which something happens though nothing arrives."""
-        return earliest(map(due_of, self._store.own(carried.tables).values()))
+        return earliest(part.due for part in self._store.own(carried.tables))
 
     @property
     def without_table(self) -> bool:
@@ -169,11 +169,11 @@ class ScriptRunner:
         arrivals = self._inputs.read(batches)
         parts = self._store.own(carried.tables)
         count, wanted = self._store.wanted(parts)
-        touched = {*parts}
         if wanted == count > 1 and not arrivals.every.any():
-            touched = self._store.waiting(parts, watermark)
-            touched |= {*partitions([pa.chunked_array([c]) for c in arrivals.key], count).tolist()}
-        read = {p: table for p, table in parts.items() if p in touched}
+            touched = {part.partition for part in parts if part.waits_until(watermark)}
+            touched |= {*partitions(arrivals.key, count).tolist()}
+            parts = [part for part in parts if part.partition in touched]
+        read = {self._store.name(part.partition): part.table for part in parts}
         stored = [*map(self._store.keys, read.values())]
         codes, keys = _together(arrivals.key, stored, self._grouped)
         arriving = np.zeros(len(arrivals), np.int32)
@@ -191,7 +191,7 @@ class ScriptRunner:
             stepper = Stepper(self.compiled, tuples, arrivals, limit, last=last)
             done = self._interpret(given, stepper, watermark, wanted, parked)
         found, written = done
-        kept = Carried(*replaced(carried.tables, {*map(self._store.name, read)}, written))
+        kept = Carried(*replaced(carried.tables, read.keys(), written))
         return ScriptStepped(found, kept, watermark, parked)
 
     def _table_for(self, count: int) -> Table | None:

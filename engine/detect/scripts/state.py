@@ -9,22 +9,32 @@
     timer_at, timer_place     lists: timed markers and when they are due
     v0, v1, ..                variables, in the order of the script's
 
-Its metadata has the number of partitions, and `values.DUE`: when its first timer is due; `old`:
-from when on some instance may be dropped for its age. Nothing in it depends on numbers of states.
+Its parts say what those of rules do (`events.state.partitions`). Nothing in it depends on numbers
+of states.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.text.times import python_values
-from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Int64
-from tidegate.engine.detect.events.state.partitions import due_of, partitions
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.state.partitions import (
+    Part,
+    Seen,
+    Tables,
+    by_partition,
+    count_of,
+    dropped_at,
+    marked,
+    partitions,
+    sliced,
+    wanted,
+)
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled, Script
@@ -34,15 +44,8 @@ from tidegate.rules.errors import EngineError
 PREFIX = "script:"
 """What the names of all that scripts carry begin with."""
 VERSION = b"1"
-ROWS_MAX = 4_000
-"""The most rows of a part: one with more is cut into `GROWTH`."""
-GROWTH = 4
-_LATE = 8
-"""An instance is dropped an eighth of its time later than it may be: otherwise a part with many
-would be touched in every step."""
-_SCHEMA, _COUNT, _OLD = b"tidegate.script", b"partitions", b"old"
+_SCHEMA = b"tidegate.script"
 _READ = ("previous", "cause0", "cause1", "depth", "timer_at", "timer_place")
-Tables = Mapping[str, pa.Table]
 
 
 class Store:
@@ -53,38 +56,26 @@ class Store:
         self._compiled = compiled
         self._count_max = count_max
         self._expires = compiled.expire_micros
+        self._seen = Seen()
         self.prefix = f"{PREFIX}{compiled.script.digest}/"
 
-    def own(self, tables: Tables) -> dict[int, pa.Table]:
-        """The script's tables by partition. Raises `EngineError('carried-schema')`."""
-        found = {}
-        for name, table in tables.items():
-            if name.startswith(self.prefix):
-                found[int(name.removeprefix(self.prefix))] = table
-                if table.schema.metadata.get(_SCHEMA) != VERSION:
-                    raise EngineError(
-                        "carried-schema",
-                        f"carried table {name} is of another version than this engine reads",
-                        "run the engine version that wrote the store, or start with a new store",
-                    )
-        return found
+    def own(self, tables: Tables) -> Collection[Part]:
+        """The script's tables. Raises `EngineError('carried-schema')`."""
+        own = {name: table for name, table in tables.items() if name.startswith(self.prefix)}
+        for name, table in own.items():
+            if table.schema.metadata.get(_SCHEMA) != VERSION:
+                raise EngineError(
+                    "carried-schema",
+                    f"carried table {name} is of another version than this engine reads",
+                    "run the engine version that wrote the store, or start with a new store",
+                )
+        return self._seen.of(own).values()
 
-    def wanted(self, parts: Mapping[int, pa.Table]) -> tuple[int, int]:
+    def wanted(self, parts: Collection[Part]) -> tuple[int, int]:
         """Into how many partitions the instances are cut, and into how many they shall be."""
-        count = next((int(t.schema.metadata[_COUNT]) for t in parts.values()), 1)
-        wanted, largest = count, max(map(len, parts.values()), default=0)
+        count = count_of(part.table for part in parts)
         most = self._count_max if self._compiled.script.program.key_types else 1
-        while wanted < most and largest > ROWS_MAX:
-            wanted, largest = min(wanted * GROWTH, self._count_max), largest // GROWTH
-        return count, wanted
-
-    def waiting(self, parts: Mapping[int, pa.Table], watermark: int) -> set[int]:
-        """The partitions in which a timer is due, or something is too old."""
-        return {
-            partition
-            for partition, table in parts.items()
-            if min(due_of(table), int(table.schema.metadata[_OLD])) <= watermark
-        }
+        return count, wanted(count, parts, most)
 
     def keys(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The key columns of a table."""
@@ -123,7 +114,7 @@ class Store:
         depths: np.ndarray,
         count: int,
     ) -> dict[str, pa.Table]:
-        """The tables of some instances by name. keys: the key columns, a row for each;
+        """The tables of some instances, by name. keys: the key columns, a row for each;
         causes: uint64[n, 2]."""
         previous = np.array([each.previous for each in instances], np.int64)
         lists = pa.list_(pa.int64())
@@ -152,41 +143,28 @@ class Store:
         timers: Int64,
         count: int,
     ) -> dict[str, pa.Table]:
-        """Instances by the column as tables by name. `timers`: how many each has."""
+        """Instances by the column as tables, by name. `timers`: how many each has."""
         if not len(previous):
             return {}
         table = pa.table({**{f"k{n}": column for n, column in enumerate(keys)}, **columns})
-        if count == 1:
-            return {self.name(0): self._marked(table, previous, due, timers, count)}
-        of = partitions([pa.chunked_array([column]) for column in keys], count)
-        order = np.argsort(of, kind="stable")
-        present, first = np.unique(of[order], return_index=True)
-        sorted_table = table.take(pa.array(order))
-        found = {}
-        bounds = pairwise([*first.tolist(), len(of)])
-        for partition, (begin, end) in zip(present.tolist(), bounds, strict=True):
-            rows, part = order[begin:end], sorted_table.slice(begin, end - begin)
-            marked = self._marked(part, previous[rows], due[rows], timers[rows], count)
-            found[self.name(partition)] = marked
-        return found
+        of = partitions(keys, count) if count > 1 else np.zeros(len(table), np.int64)
+        order, spans = by_partition(of, count)
+        if len(spans) > 1:
+            table = table.take(pa.array(order))
+        table = table.replace_schema_metadata({_SCHEMA: VERSION})
+        return {
+            self.name(partition): marked(
+                part,
+                count,
+                int(due[order[spans[partition]]].min()),
+                int(timers[order[spans[partition]]].sum()),
+                dropped_at(previous[order[spans[partition]]], self._expires),
+            )
+            for partition, part in sliced(table, spans).items()
+        }
 
     def name(self, partition: int) -> str:
         return f"{self.prefix}{partition}"
-
-    def _marked(
-        self, table: pa.Table, previous: Int64, due: Int64, timers: Int64, count: int
-    ) -> pa.Table:
-        old = FOREVER
-        if self._expires is not None and len(previous):
-            old = min(int(previous.min()) + self._expires + self._expires // _LATE, FOREVER)
-        said = {
-            _COUNT: count,
-            _OLD: old,
-            DUE: int(due.min(initial=FOREVER)),
-            TIMERS: int(timers.sum()),
-        }
-        metadata = {_SCHEMA: VERSION, **{k: str(v).encode() for k, v in said.items()}}
-        return table.replace_schema_metadata(metadata)
 
 
 def waiting_timers(script: Script, tables: Tables, most: int) -> list[tuple[int, tuple[Any, ...]]]:
@@ -200,20 +178,3 @@ def waiting_timers(script: Script, tables: Tables, most: int) -> list[tuple[int,
                 key = tuple(values[row] for values in keys)
                 found += [(at, key) for at in times]
     return sorted(found, key=lambda timer: (timer[0], str(timer[1])))[:most]
-
-
-def replaced(
-    tables: Tables, read: Collection[str], written: Mapping[str, pa.Table]
-) -> tuple[dict[str, pa.Table], frozenset[str]]:
-    """The tables with `written` in place of those that were read, and the names of all that differ
-    from before."""
-    kept = {name: table for name, table in tables.items() if name not in read}
-    changed = {name for name in read if name not in written}
-    for name, table in written.items():
-        before = tables.get(name)
-        if before is not None and before.equals(table, check_metadata=True):
-            kept[name] = before
-        else:
-            kept[name] = table
-            changed.add(name)
-    return kept, frozenset(changed)

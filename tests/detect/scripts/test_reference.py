@@ -17,7 +17,8 @@ from tests.reference.eventscript.reading import program
 from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, resuming, saw
-from tidegate.engine.detect.scripts import column_expressions, run, state
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.scripts import column_expressions, run
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Done
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits
@@ -52,8 +53,8 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
     """Whole; cut, with the keys in as many partitions as there may be."""
     wanted = expected(example)
     saw([out for out in wanted if out.output != "$error"])
-    for cuts, rows_max in (((), state.ROWS_MAX), (example.cuts, 0)):
-        with patch.object(state, "ROWS_MAX", rows_max):
+    for cuts, rows_max in (((), partitions.ROWS_MAX), (example.cuts, 0)):
+        with patch.object(partitions, "ROWS_MAX", rows_max):
             found = emissions(
                 example.text,
                 example.events,

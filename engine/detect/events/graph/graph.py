@@ -139,6 +139,10 @@ class Graph:
         """The domain of a node's keys; None for a node of broadcasts."""
         return next((self.domains[stream] for stream in node.streams), None)
 
+    def census_domain(self, name: str) -> int:
+        """The domain of a census."""
+        return next(self.domains[stream] for stream in self.censuses[name].streams)
+
 
 def connect(
     roots: Mapping[str, Node],

@@ -18,6 +18,9 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.columns import TICK_RANK, Int16
 from tidegate.engine.detect.events.kernels.instance_order import after
 
+NOWHERE = -2
+"""The partition of an occurrence that nothing refers to."""
+
 
 class Entries(NamedTuple):
     """The entries of n instances (see `Columns`)."""
@@ -168,3 +171,25 @@ def insert(out, begin, end, row, role, ranks):
     out_row[place] = row
     out_role[place] = role
     return end + 1
+
+
+@njit
+def settle(key, offsets, row, partition, home):
+    """Puts the occurrences of instances where their keys are: those of key code c at partition[c].
+    Returns which entries are of an occurrence that has another home already.
+
+    >>> home = np.full(3, NOWHERE)
+    >>> key, offsets, row = np.array([1, 2]), np.array([0, 1, 3]), np.array([0, 0, 2])
+    >>> settle(key, offsets, row, np.array([-1, 5, 6]), home)
+    array([False,  True, False])
+    >>> home
+    array([ 5, -2,  6])
+    """
+    elsewhere = np.zeros(len(row), dtype=np.bool_)
+    for i in range(len(key)):
+        at = partition[key[i]]
+        for e in range(offsets[i], offsets[i + 1]):
+            if home[row[e]] == NOWHERE:
+                home[row[e]] = at
+            elsewhere[e] = home[row[e]] != at
+    return elsewhere

@@ -86,6 +86,29 @@ def inverse(place, bounds):
 
 
 @njit
+def places(time, number, of_time, of_number):
+    """The place of each pair of time and number in a table in order of both, which has it. Where it
+    is that after the last one it is not searched for.
+
+    >>> places(np.array([1, 4, 4]), np.array([0, 0, 7]), np.array([4, 1]), np.array([7, 0]))
+    array([2, 0])
+    """
+    out = np.empty(len(of_time), dtype=np.int64)
+    low = 0
+    for i in range(len(of_time)):
+        t, n = of_time[i], of_number[i]
+        if low == len(time) or time[low] != t or number[low] != n:
+            low, high = 0, len(time)
+            while low < high:
+                middle = (low + high) // 2
+                before = time[middle] < t or (time[middle] == t and number[middle] < n)
+                low, high = (middle + 1, high) if before else (low, middle)
+        out[i] = low
+        low += 1
+    return out
+
+
+@njit
 def merged(left_time, left_code, right_time, right_code):
     """Merges two runs, each in order of time: time, code. At one instant the left run comes first.
 

@@ -29,6 +29,11 @@ class Keys:
     columns: tuple[pa.Array, ...]
     count: int
 
+    @property
+    def chunked(self) -> Columns:
+        """The columns, as they are encoded again."""
+        return [pa.chunked_array([column]) for column in self.columns]
+
     def values(self, code: Int32) -> list[pa.Array]:
         """The key columns of some codes; null where the code is `EVERY_KEY` or past the last."""
         index = pa.array(code.astype(np.int64) - 1, mask=(code < 1) | (code > self.count))

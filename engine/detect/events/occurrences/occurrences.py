@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping
 from itertools import groupby, pairwise
 from typing import Protocol
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.core.event_names import is_tick, shown_name
 from tidegate.engine.core.values import Batch, Int64
@@ -19,7 +17,6 @@ from tidegate.engine.detect.events.occurrences.concatenation import no_parameter
 from tidegate.engine.detect.events.occurrences.instances import Int16
 from tidegate.engine.detect.events.occurrences.sources import (
     CarriedOccurrences,
-    CarriedParts,
     Parts,
     Source,
 )
@@ -229,36 +226,36 @@ class Occurrences:
 def number(
     timeline: Timeline,
     carried: Mapping[str, CarriedOccurrences],
-    rules: Iterable[str],
+    rules: Collection[str],
     tied: Mapping[str, Int64],
     ranking: Ranking,
 ) -> Occurrences:
-    """Number the occurrences of a step. `rules`: those whose detections will be added to it.
+    """Number the occurrences of a step. `rules`: those that are used in it; their detections will
+    be added.
 
     tied[event] are the positions of arrivals that are simultaneous with another one of their type
     and key, where more than the greatest of them counts. Only these are ranked by their parameters,
     among all that have their name.
     """
-    first = sum(len(stored.batch) for stored in carried.values())
+    first = sum(map(len, carried.values()))
     own = np.zeros(first + len(timeline), dtype=np.int64)
     sources: dict[str, Source] = {}
     base = 0
-    for event in sorted({*carried, *timeline.counts, *rules}, key=_order):
+    for event in in_order({*carried, *timeline.counts, *rules}):
         old = carried.get(event)
-        stored = replace(old.batch, event=shown_name(event)) if old else None
-        sources[event] = Source(event, base, stored, timeline, first)
+        sources[event] = Source(event, base, old.batch if old else None, timeline, first)
         if old:
-            own[base : base + len(old.rank)] = old.rank
-            base += len(old.rank)
+            own[base : base + len(old)] = old.rank
+            base += len(old)
     for _, alike in groupby((event for event in sources if event in tied), shown_name):
         events = [*alike]
         position = np.concatenate([tied[event] for event in events])
         table = stack(_parameters(timeline, event, tied[event]) for event in events)
         own[first + position] = ranking.refine(timeline.time[position], table)
     found = Occurrences(sources, timeline, first, own)
-    for event, kept in carried.items():
-        if kept.parts is not None:
-            found.set_carried(event, _resolved(kept.parts, sources, carried))
+    for event in rules:
+        if event in carried and (parts := carried[event].parts) is not None:
+            found.set_carried(event, parts)
     return found
 
 
@@ -267,16 +264,6 @@ def _parameters(timeline: Timeline, event: str, position: Int64) -> pa.Table:
     return timeline.table(event).take(timeline.rows(position, event))
 
 
-def _order(event: str) -> tuple[bool, str, str]:
-    return is_tick(event), shown_name(event), event
-
-
-def _resolved(
-    parts: CarriedParts, sources: Mapping[str, Source], carried: Mapping[str, CarriedOccurrences]
-) -> Parts:
-    row = np.empty(len(parts.serial), dtype=np.int64)
-    for event in pc.unique(parts.event).to_pylist():
-        mark = pc.equal(parts.event, event).to_numpy(zero_copy_only=False)
-        place = np.searchsorted(carried[event].serial, parts.serial[mark])
-        row[mark] = sources[event].base + place
-    return Parts(parts.start, parts.offsets, row)
+def in_order(events: Iterable[str]) -> list[str]:
+    """Event types in the order in which their carried occurrences are numbered."""
+    return sorted(events, key=lambda event: (is_tick(event), shown_name(event), event))

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
-import pyarrow as pa
 
 from tidegate.engine.core.values import Batch, Int64
+from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.concatenation import both, no_parameters
 from tidegate.engine.detect.events.occurrences.timeline import Timeline
 
@@ -39,28 +39,25 @@ class Parts:
 
 
 @dataclass(frozen=True, slots=True)
-class CarriedParts:
-    """`Parts` as they are carried: constituent e has serial[e] of event type event[e]."""
-
-    start: Int64
-    offsets: Int64
-    event: pa.StringArray
-    serial: Int64
-
-
-@dataclass(frozen=True, slots=True)
 class CarriedOccurrences:
-    """Carried occurrences of one event type: n of them, in order of `serial`.
+    """Carried occurrences of one event type: n of them, in order of (time, number).
 
-    serial[n] names an occurrence for as long as it is carried; rank[n] orders it among the
-    simultaneous ones of its type (S1). A rule's occurrences have `parts`.
+    number[n] tells an occurrence from the simultaneous ones of its type for as long as it is
+    carried, and wherever; rank[n] orders it among them (S1). A rule's occurrences have `parts`.
     """
 
     batch: Batch
-    serial: Int64
+    number: Int64
     rank: Int64
-    next_serial: int
-    parts: CarriedParts | None = None
+    parts: Parts | None = None
+
+    def __len__(self) -> int:
+        return len(self.number)
+
+    def places(self, time: Int64, number: Int64) -> Int64:
+        """Where those with these times and numbers are; all are among them."""
+        found: Int64 = table_rows.places(self.batch.time, self.number, time, number)
+        return found
 
 
 class Source:
@@ -74,8 +71,8 @@ class Source:
         """The arrivals of a timeline have rows from `first` on."""
         self.event = event
         self.base = base
-        self.carried = len(stored) if stored else 0
         self.stored = stored
+        self.carried = len(stored) if stored else 0
         self._line = line if line and event in line.counts else None
         self._first = first
         self._added: list[tuple[int, Batch]] = []
@@ -105,6 +102,16 @@ class Source:
     def __len__(self) -> int:
         arrived = self._line.counts[self.event] if self._line else 0
         return self.carried + arrived + sum(len(batch) for _, batch in self._added)
+
+    def numbers(self, index: Int64) -> Int64:
+        """What tells arrivals from the simultaneous ones of their type. `index`: their places in
+        the batch, which ascend."""
+        if self._line is None:
+            return np.zeros_like(index)
+        arrived, index = self._line.batch(self.event), index - self.carried
+        if arrived.number is not None:
+            return arrived.number[index]
+        return index - np.searchsorted(arrived.time, arrived.time[index])
 
     def rows(self) -> Int64:
         """The row of each occurrence of the batch."""

@@ -23,7 +23,7 @@ from tidegate.engine.core.values import Batch
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.occurrences.occurrence_table import frozen
-from tidegate.engine.detect.events.state.partitions import saying_due
+from tidegate.engine.detect.events.state.partitions import marked
 from tidegate.engine.detect.events.state.tables import read_occurrences, write_occurrences
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
@@ -111,11 +111,10 @@ def released(
         if due:
             found[event] = whole.take(np.arange(due))
         if due < len(whole):
-            rest = np.arange(due, len(whole))
+            rest = whole.take(np.arange(due, len(whole)))
             nothing = np.zeros(len(rest), dtype=np.int64)
-            place = nothing if whole.place is None else whole.place[rest]
-            table = write_occurrences(whole, rest, nothing, place, 0)
-            held[_HELD + event] = saying_due(table, int(whole.time[due]) + behind, 0)
+            table = write_occurrences(rest, nothing, nothing if rest.place is None else rest.place)
+            held[_HELD + event] = marked(table, 1, int(rest.time[0]) + behind)
     return found, held
 
 

@@ -1,40 +1,80 @@
-"""Carried tables in parts, one for each partition of the keys' hash. Parts are joined before a
-step, and cut after it.
+"""Carried tables in parts, one for each partition of the keys' hash: their names, and what is said
+of them. Alike for what rules carry and for what scripts carry.
 
 `node:1f/3` holds the instances of node 1f whose key is of partition 3, `node:1f/every` those of
 every key. `occ:a/3` holds the occurrences of `a` that instances of partition 3 refer to. An
-occurrence that several partitions refer to is stored in each of them, under the same serial. Every
-step reads `occ:a/every`: it also has the next serial. A single partition is named `/0`.
+occurrence that several partitions refer to is stored in each of them. A single partition is named
+`/0`. A part says in its metadata into how many partitions its table is cut, when its first timer is
+due, how many timers it has, and when something in it is dropped for its age.
+
+The number of partitions grows with the state. It is one for the first few thousand instances, and
+four times as many whenever a part has grown too large, up to `state_partitions`.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 from itertools import pairwise
+from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import row_hash
-from tidegate.engine.core.event_names import is_tick
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Int64, UInt64
-from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.kernels import table_rows
-from tidegate.engine.detect.events.occurrences.comparison import united
-from tidegate.engine.detect.events.occurrences.concatenation import joined
-from tidegate.engine.detect.events.state.tables import flat, lists_in, lists_of, take_rows
 
 EVERY = -1
 """The partition of instances of every key, and of the keys not seen yet."""
+SLOTS = 2**16
+"""Keys are hashed into so many slots. A partition is made of whole slots, however many there are of
+it."""
+ROWS_MAX = 4_000
+"""The most rows of a part: one with more is cut into `GROWTH`."""
+GROWTH = 4
+_LATE = 8
+"""An instance is dropped once it is older than may be by an eighth of that. Were it dropped at
+once, a partition with many instances would be touched in every step."""
 Tables = Mapping[str, pa.Table]
-Parts = dict[str, dict[int, pa.Table]]
-"""Parts by table and partition."""
-Renumbering = tuple[Int64, Int64]
-"""Serials in order, and the serials that replace them."""
-Pair = tuple[Int64, Int64]
-"""For n references: the partition that holds each, and the serial that it refers to."""
-_COUNT, _NEXT = b"partitions", b"next_serial"
+_COUNT, _OLD = b"partitions", b"old"
+
+
+class Part(NamedTuple):
+    """A carried part as it was last seen: its number of rows, and the watermarks at which its first
+    timer is due and its oldest instance is dropped for its age."""
+
+    table: pa.Table
+    whole: str
+    partition: int
+    rows: int
+    due: int
+    old: int
+
+    def waits_until(self, watermark: int) -> bool:
+        """Whether something of it happens by then though nothing arrives."""
+        old = FOREVER if self.partition == EVERY else self.old
+        return min(self.due, old) <= watermark
+
+
+class Seen:
+    """What was seen of parts is known until they are other tables."""
+
+    def __init__(self) -> None:
+        self._parts: dict[str, Part] = {}
+
+    def of(self, tables: Tables) -> Mapping[str, Part]:
+        """The parts that some tables are, by name."""
+        known, self._parts = self._parts, {}
+        for name, table in tables.items():
+            part = known.get(name)
+            self._parts[name] = part if part and part.table is table else _seen(name, table)
+        return self._parts
+
+
+def _seen(name: str, table: pa.Table) -> Part:
+    old = int((table.schema.metadata or {}).get(_OLD, FOREVER))
+    return Part(table, *place(name), len(table), due_of(table), old)
 
 
 def part_name(whole: str, partition: int) -> str:
@@ -47,17 +87,26 @@ def place(name: str) -> tuple[str, int]:
     return whole, EVERY if partition == "every" else int(partition)
 
 
-def grouped(tables: Tables) -> Parts:
-    found: Parts = defaultdict(dict)
+def grouped(tables: Tables) -> dict[str, dict[int, pa.Table]]:
+    """The parts of each table by partition."""
+    found: dict[str, dict[int, pa.Table]] = defaultdict(dict)
     for name, table in tables.items():
         whole, partition = place(name)
         found[whole][partition] = table
     return found
 
 
-def count_of(tables: Tables) -> int:
+def count_of(tables: Iterable[pa.Table]) -> int:
     """Into how many partitions the tables are cut."""
-    return next((int(t.schema.metadata.get(_COUNT, 1)) for t in tables.values()), 1)
+    return next((int(table.schema.metadata.get(_COUNT, 1)) for table in tables), 1)
+
+
+def wanted(count: int, parts: Iterable[Part], most: int) -> int:
+    """The number of partitions wanted: more once a part has grown too large."""
+    largest = max((part.rows for part in parts), default=0)
+    while count < most and largest > ROWS_MAX:
+        count, largest = min(count * GROWTH, most), largest // GROWTH
+    return count
 
 
 def next_due(carried: Carried) -> int | None:
@@ -77,15 +126,30 @@ def due_of(part: pa.Table) -> int:
     return int((part.schema.metadata or {}).get(DUE, FOREVER))
 
 
-def saying_due(part: pa.Table, due: int, timers: int) -> pa.Table:
-    """The part with the watermark at which its first timer is due, and the number of its timers, as
-    metadata."""
-    return _marked(part, part, {DUE: due, TIMERS: timers})
+def marked(
+    part: pa.Table, count: int, due: int = FOREVER, timers: int = 0, old: int = FOREVER
+) -> pa.Table:
+    """The part with what is said of it. `old`: when the first of it is dropped for its age."""
+    said = {_COUNT: count, DUE: min(due, FOREVER), TIMERS: timers, _OLD: min(old, FOREVER)}
+    added = {key: str(value).encode() for key, value in said.items()}
+    return part.replace_schema_metadata({**(part.schema.metadata or {}), **added})
+
+
+def dropped_at(start: Int64, age: int | None) -> int:
+    """When the oldest of what has started then is dropped for its age; None: it is not."""
+    if age is None or not len(start):
+        return FOREVER
+    return int(start.min()) + age + age // _LATE
+
+
+def slots(columns: Iterable[pa.ChunkedArray]) -> Int64:
+    """The slot of each key."""
+    return (key_hash(columns) % np.uint64(SLOTS)).astype(np.int64)
 
 
 def partitions(columns: Iterable[pa.ChunkedArray], count: int) -> Int64:
     """The partition of each key."""
-    return (key_hash(columns) % np.uint64(count)).astype(np.int64)
+    return slots(columns) % count
 
 
 def key_hash(columns: Iterable[pa.ChunkedArray]) -> UInt64:
@@ -99,193 +163,31 @@ def _of_one_kind(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return column.cast(pa.timestamp("us")) if pa.types.is_date(column.type) else column
 
 
-# -- joining ------------------------------------------------------------------------------------
-
-
-def join(graph: Graph, parts: Mapping[str, Mapping[int, pa.Table]]) -> dict[str, pa.Table]:
-    """The parts of each table one after the other."""
-    found: dict[str, pa.Table] = {}
-    same: dict[str, Renumbering] = {}
-    for name, some in parts.items():
-        if not name.startswith("occ:"):
-            found[name] = _join_rows([*some.values()])
-            continue
-        event = name[4:]
-        found[name] = _join_occurrences(event, [*some.values()])
-        if is_tick(event) and len(some) > 1:
-            found[name], same[event] = _one_an_instant(found[name])
-    for name in found if same else ():
-        if name.startswith("node:") and name[5:] in graph.nodes:
-            found[name] = _renumbered(found[name], graph.nodes[name[5:]].roles, same)
-    return found
-
-
-def _join_rows(parts: Sequence[pa.Table]) -> pa.Table:
-    """The rows of a node's parts. If each part is in order of end the whole is, for operators may
-    rely on it."""
-    if len(parts) == 1:
-        return parts[0]
-    whole = _concatenated(parts)
-    if "end" not in whole.column_names:
-        return whole
-    slot, end = (whole.column(name).to_numpy() for name in ("slot", "end"))
-    falls = (slot[1:] < slot[:-1]) | ((slot[1:] == slot[:-1]) & (end[1:] < end[:-1]))
-    falls[np.cumsum([len(part) for part in parts])[:-1] - 1] = False
-    return whole if falls.any() else take_rows(whole, np.lexsort((end, slot)))
-
-
-def _concatenated(parts: Sequence[pa.Table]) -> pa.Table:
-    """The parts one after the other. Key columns may differ in type, as parts were written in
-    different steps."""
-    first = parts[0]
-    if all(part.schema == first.schema for part in parts):
-        return pa.concat_tables(parts)
-    columns = [
-        united([part.column(name) for part in parts])
-        if name[0] == "k"
-        else pa.chunked_array([chunk for part in parts for chunk in part.column(name).chunks])
-        for name in first.column_names
-    ]
-    return pa.table(columns, first.column_names).replace_schema_metadata(first.schema.metadata)
-
-
-def _join_occurrences(event: str, parts: Sequence[pa.Table]) -> pa.Table:
-    """The occurrences of all parts, each once, in order of serial."""
-    if len(parts) == 1:
-        return parts[0]
-    following = max(int(part.schema.metadata[_NEXT]) for part in parts)
-    whole = joined(event, [part for part in parts if len(part)] or parts[:1])
-    serial = whole.column("serial").to_numpy()
-    _, first = np.unique(serial, return_index=True)
-    if len(first) < len(serial) or (first[1:] < first[:-1]).any():
-        whole = whole.take(first)
-    return _marked(whole, parts[0], {_NEXT: following}).combine_chunks()
-
-
-def _one_an_instant(ticks: pa.Table) -> tuple[pa.Table, Renumbering]:
-    """The ticks with one for each instant (S6), and the serials that this replaces. Partitions that
-    were stepped apart may each have made a tick at one instant."""
-    time, serial = ticks.column("time").to_numpy(), ticks.column("serial").to_numpy()
-    _, first, at = np.unique(time, return_index=True, return_inverse=True)
-    return ticks.take(np.sort(first)), (serial, serial[first][at])
-
-
-def _renumbered(table: pa.Table, roles: Sequence[str], same: Mapping[str, Renumbering]) -> pa.Table:
-    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
-    for number, event in enumerate(roles):
-        if event in same:
-            old, new = same[event]
-            mark = role == number
-            serial[mark] = new[np.searchsorted(old, serial[mark])]
-    column = lists_of(offsets, serial)
-    return table.set_column(table.column_names.index("serials"), "serials", column)
-
-
-# -- cutting ------------------------------------------------------------------------------------
-
-
-def cut(graph: Graph, before: Tables, after: Tables, count: int, *, anew: bool) -> Parts:
-    """The parts of the tables of `after` that differ from `before`; `anew`: of all tables."""
-    new = {name for name, table in after.items() if anew or before.get(name) is not table}
-    found: Parts = {name: {} for name in before.keys() - after.keys()}
-    if count == 1:
-        return found | {name: {0: after[name]} for name in new}
-    refers: dict[str, list[Pair]] = defaultdict(list)
-    for name, table in after.items():
-        if name.startswith("occ:"):
-            continue
-        of = _partition_of(table, count)
-        if name in new:
-            found[name] = _cut(table, of, count)
-        if name.startswith("node:"):
-            for event, pair in _references(table, graph.nodes[name[5:]].roles, of):
-                refers[event].append(pair)
-    occurrences = [name for name in after if name.startswith("occ:")]
-    for name in sorted(occurrences, key=lambda name: "parts" not in after[name].column_names):
-        whole = after[name]
-        stands_for = "parts" in whole.column_names  # a rule's detections bring their constituents
-        if name not in new and not stands_for:
-            continue
-        of, serial = _once(refers[name[4:]])
-        rows = whole.take(np.searchsorted(whole.column("serial").to_numpy(), serial))
-        if stands_for:
-            for event, pair in _constituents(rows, of):
-                refers[event].append(pair)
-        if name in new:
-            found[name] = _cut_occurrences(whole, rows, of, count)
-    return found
-
-
-def with_serials(before: Tables, after: Tables) -> Tables:
-    """The tables of `after`, and for event types that nothing refers to any more an empty one, so
-    that serials go on where they were."""
-    gone = [name for name in before.keys() - after.keys() if name.startswith("occ:")]
-    return {**after, **{name: before[name].slice(0, 0) for name in gone}}
-
-
-def _partition_of(table: pa.Table, count: int) -> Int64:
-    """The partition of each row: of a node's instance, or of a known key."""
-    names = [name for name in table.column_names if name[0] == "k"]
-    every = np.zeros(len(table), dtype=np.bool_)
-    if "every" in table.column_names:
-        every = np.array(table.column("every"))
-    if every.all() or not names:
-        return np.full(len(table), EVERY, dtype=np.int64)
-    of = partitions([table.column(name) for name in names], count)
-    of[every] = EVERY
-    return of
-
-
-def _cut(table: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
-    """A table's rows by partition, in the order that they have."""
-    order, bounds = table_rows.split(of + 1, count + 1)
-    if (of[1:] < of[:-1]).any():
-        table = take_rows(table, order)
-    table = _marked(table, table, {_COUNT: count})
+def by_partition(of: Int64, count: int) -> tuple[Int64, dict[int, slice]]:
+    """The rows of one partition after the other, each in the order that it has; and where each
+    partition is among them. of[n] is the partition of row n."""
+    order, bounds = table_rows.split(of - EVERY, count - EVERY)
     spans = enumerate(pairwise(bounds.tolist()), start=EVERY)
-    return {partition: table.slice(a, b - a) for partition, (a, b) in spans if a < b}
+    return order, {partition: slice(a, b) for partition, (a, b) in spans if a < b}
 
 
-def _cut_occurrences(whole: pa.Table, rows: pa.Table, of: Int64, count: int) -> dict[int, pa.Table]:
-    found = _cut(_marked(rows, whole, {_NEXT: 0}), of, count)
-    every = found.get(EVERY, rows.slice(0, 0))
-    following = int(whole.schema.metadata[_NEXT])
-    found[EVERY] = _marked(every, whole, {_COUNT: count, _NEXT: following})
-    return found
+def sliced(table: pa.Table, spans: Mapping[int, slice]) -> dict[int, pa.Table]:
+    """The parts of a table in order of partition."""
+    return {p: table.slice(span.start, span.stop - span.start) for p, span in spans.items()}
 
 
-def _references(table: pa.Table, roles: Sequence[str], of: Int64) -> Iterator[tuple[str, Pair]]:
-    """The references of a node's instances, by event type."""
-    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
-    at = np.repeat(of, np.diff(offsets))
-    for number, event in enumerate(roles):
-        mark = role == number
-        yield event, (at[mark], serial[mark])
-
-
-def _constituents(rows: pa.Table, of: Int64) -> Iterator[tuple[str, Pair]]:
-    """The references of a rule's detections to their constituents, by event type."""
-    offsets, serial = lists_in(rows, "parts")
-    at = np.repeat(of, np.diff(offsets))
-    events = flat(rows, "events").dictionary_encode()
-    code = events.indices.to_numpy(zero_copy_only=False)
-    for number, event in enumerate(events.dictionary.to_pylist()):
-        mark = code == number
-        yield event, (at[mark], serial[mark])
-
-
-def _once(pairs: Sequence[Pair]) -> Pair:
-    """Each pair of partition and serial once, in order."""
-    if not pairs:
-        return np.empty(0, dtype=np.int64), np.empty(0, dtype=np.int64)
-    of, serial = (np.concatenate(column) for column in zip(*pairs, strict=True))
-    low = serial.min(initial=0)
-    bits = int(serial.max(initial=0) - low).bit_length()
-    pair = np.sort((of << bits) + (serial - low))
-    pair = pair[np.append(True, pair[1:] != pair[:-1])[: len(pair)]]
-    return pair >> bits, (pair & ((1 << bits) - 1)) + low
-
-
-def _marked(table: pa.Table, like: pa.Table, more: Mapping[bytes, int]) -> pa.Table:
-    added = {key: str(value).encode() for key, value in more.items()}
-    return table.replace_schema_metadata({**(like.schema.metadata or {}), **added})
+def replaced(
+    tables: Tables, read: Collection[str], written: Tables
+) -> tuple[dict[str, pa.Table], frozenset[str]]:
+    """The tables with `written` in place of those that were read, and the names of all that differ
+    from before."""
+    kept = {name: table for name, table in tables.items() if name not in read}
+    changed = {name for name in read if name not in written}
+    for name, table in written.items():
+        before = tables.get(name)
+        if before is not None and before.equals(table, check_metadata=True):
+            kept[name] = before
+        else:
+            kept[name] = table
+            changed.add(name)
+    return kept, frozenset(changed)

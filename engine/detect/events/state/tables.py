@@ -1,55 +1,62 @@
 """The carried state as Arrow tables: `engine.core.values.Carried`.
 
     table             a row each                 columns
-    node:<digest>     carried instance           slot, every, k0, k1, .., start, end, serials, roles
-    occ:<event type>  occurrence referred to     serial, time, rank, depth, id:<columns>, p:<name>
-    occ:<rule>        detection referred to (S8) likewise, and start, parts, events
+    node:<digest>     carried instance           slot, every, k0, k1, .., start, end, times,
+                                                 numbers, roles
+    occ:<event type>  occurrence referred to     time, number, rank, depth, id:<columns>, p:<name>
+    occ:<rule>        detection referred to (S8) likewise, and start, times, numbers, events
     keys:<digest>     known key                  k0, k1, ..
 
+An occurrence is named by its event type, its instant and a number that tells it apart from the
+simultaneous ones of its type. So it has its name wherever and whenever it is written, and nothing
+is counted on from step to step. The number of an arrival is its position among them, or what its
+batch says; of a tick 0, as there is one at an instant (S6); of a rule's detection its position
+among those of its key's slot.
+
 k0, k1, .. are the key. `every` marks an instance of every key, or of the keys not seen yet. The
-lists `serials` and `roles` are an instance's entries. The lists `parts` and `events` are the
-serials and event types of what a detection stands for. p:<name> are parameters, id:<columns> the
-occurrence ids of a column set.
+lists `times`, `numbers` and `roles` are an instance's entries. The lists `times`, `numbers` and
+`events` name what a detection stands for. p:<name> are parameters, id:<columns> the occurrence ids
+of a column set.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.kernels.entries import Entries, take_entries
+from tidegate.engine.detect.events.occurrences.concatenation import joined
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
     Carry,
     Instances,
     Int32,
-    concat,
 )
-from tidegate.engine.detect.events.occurrences.keys import Keys
-from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences, CarriedParts
+from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences
 from tidegate.rules.errors import EngineError
 
-SCHEMA = {b"tidegate.carried": b"2"}
+VERSION = b"3"
+SCHEMA = {b"tidegate.carried": VERSION}
+_ENTRIES = ("times", "numbers", "roles")
+_INSTANCE = ("slot", "every", "start", "end", *_ENTRIES)
 
 
 def check(tables: Mapping[str, pa.Table]) -> None:
     """Raises `EngineError('carried-schema')` if there is a table of another version."""
     for name, table in tables.items():
-        _check(name, table)
-
-
-def _check(name: str, table: pa.Table) -> None:
-    found = (table.schema.metadata or {}).get(b"tidegate.carried")
-    if found != SCHEMA[b"tidegate.carried"]:
-        raise EngineError(
-            "carried-schema",
-            f"carried table {name} has schema version {found!r}, this engine reads 2",
-            "run the engine version that wrote the store, or start with a new store",
-        )
+        found = (table.schema.metadata or {}).get(b"tidegate.carried")
+        if found != VERSION:
+            raise EngineError(
+                "carried-schema",
+                f"carried table {name} has schema version {found!r}, this engine reads "
+                f"{VERSION.decode()}",
+                "run the engine version that wrote the store, or start with a new store",
+            )
 
 
 # -- occurrences --------------------------------------------------------------------------------
@@ -62,17 +69,25 @@ def read_occurrences(event: str, table: pa.Table) -> CarriedOccurrences:
     parameters = [n for n in names if n.startswith("p:")]
     depth = numbers(table, "depth").astype(np.int32)
     batch = Batch(
-        event,
+        shown_name(event),
         numbers(table, "time"),
         np.arange(table.num_rows),
         table.select(parameters).rename_columns([n[2:] for n in parameters]),
         ids,
         depth if depth.any() else None,
     )
-    next_serial = int((table.schema.metadata or {})[b"next_serial"])
-    return CarriedOccurrences(
-        batch, numbers(table, "serial"), numbers(table, "rank"), next_serial, read_parts(table)
-    )
+    return CarriedOccurrences(batch, numbers(table, "number"), numbers(table, "rank"))
+
+
+def each_once(event: str, parts: Sequence[pa.Table]) -> pa.Table:
+    """The occurrences of all parts of a table, each once, in order of time and number."""
+    if len(parts) == 1:
+        return parts[0]
+    whole = joined(event, parts)
+    time, number = (whole.column(name).to_numpy() for name in ("time", "number"))
+    order = np.lexsort((number, time))
+    same = (np.diff(time[order]) == 0) & (np.diff(number[order]) == 0)
+    return whole.take(order[np.append(True, ~same)]).combine_chunks()
 
 
 def _ids(column: pa.ChunkedArray) -> UInt64:
@@ -84,46 +99,31 @@ def _ids(column: pa.ChunkedArray) -> UInt64:
     return words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))].reshape(-1, 2)
 
 
-def read_parts(table: pa.Table) -> CarriedParts | None:
-    """What the occurrences of a table stand for; None for those that are no rule's."""
-    if "parts" not in table.column_names:
-        return None
-    offsets, serial = lists_in(table, "parts")
-    return CarriedParts(numbers(table, "start"), offsets, flat(table, "events"), serial)
-
-
-def with_parts(table: pa.Table, parts: CarriedParts) -> pa.Table:
-    """A table of a rule's occurrences with what they stand for."""
-    offsets = pa.array(parts.offsets.astype(np.int32))
-    return (
-        table.append_column("start", pa.array(parts.start))
-        .append_column("parts", pa.ListArray.from_arrays(offsets, pa.array(parts.serial)))
-        .append_column("events", pa.ListArray.from_arrays(offsets, parts.event))
-    )
-
-
-def write_occurrences(
-    batch: Batch, kept: Int64, serial: Int64, rank: Int64, next_serial: int
-) -> pa.Table:
-    """The table of the occurrences kept[n] of `batch`, with their serials and ranks."""
-    depth = np.zeros(len(kept), np.int32) if batch.depth is None else batch.depth[kept]
+def write_occurrences(batch: Batch, number: Int64, rank: Int64) -> pa.Table:
+    """The table of some occurrences, with their numbers and ranks."""
+    depth = np.zeros(len(batch), np.int32) if batch.depth is None else batch.depth
     columns = {
-        "serial": pa.array(serial),
-        "time": pa.array(batch.time[kept]),
+        "time": pa.array(batch.time),
+        "number": pa.array(number),
         "rank": pa.array(rank),
         "depth": pa.array(depth),
     }
     for name, ids in batch.ids.items():
-        raw = np.ascontiguousarray(ids[kept]).tobytes()
-        columns["id:" + name] = pa.Array.from_buffers(
-            pa.binary(16), len(kept), [None, pa.py_buffer(raw)]
-        )
+        raw = pa.py_buffer(np.ascontiguousarray(ids).tobytes())
+        columns["id:" + name] = pa.Array.from_buffers(pa.binary(16), len(batch), [None, raw])
     table = pa.table(columns)
-    parameters = batch.table.take(batch.row[kept])
+    parameters = compact(batch).table
     for name in parameters.column_names:
         table = table.append_column("p:" + name, parameters.column(name))
-    metadata = {**SCHEMA, b"next_serial": str(next_serial).encode()}
-    return table.replace_schema_metadata(metadata).combine_chunks()
+    return table.replace_schema_metadata(SCHEMA)
+
+
+def compact(batch: Batch) -> Batch:
+    """The batch with its own rows alone in its table."""
+    row = np.arange(len(batch))
+    if batch.table.num_rows == len(batch) and (batch.row == row).all():
+        return batch
+    return replace(batch, row=row, table=batch.table.take(batch.row).combine_chunks())
 
 
 def numbers(table: pa.Table, name: str) -> np.ndarray:
@@ -142,80 +142,67 @@ def key_columns(table: pa.Table) -> list[pa.ChunkedArray]:
     return [table.column(n) for n in names]
 
 
-def serials_of(table: pa.Table, roles: Sequence[str]) -> Mapping[str, Int64]:
-    """The serials that a node's table refers to, by event type."""
-    (_, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
-    events: dict[str, list[Int64]] = {}
-    for i, event in enumerate(roles):
-        events.setdefault(event, []).append(serial[role == i])
-    found = {event: np.unique(np.concatenate(parts)) for event, parts in events.items()}
-    return {event: serials for event, serials in found.items() if len(serials)}
-
-
 def read_carry(
-    node: Node, table: pa.Table, key: Int32, unseen: int, found: Mapping[str, tuple[int, Int64]]
+    node: Node,
+    parts: Sequence[pa.Table],
+    key: Int32,
+    unseen: int,
+    found: Mapping[str, tuple[int, CarriedOccurrences]],
 ) -> Carry:
-    """What `node` carries. key[n] are the codes of `key_columns`, `unseen` is the code of the keys
-    not seen yet. `found` has for each event type its first row and its serials in order."""
+    """What `node` carries. key[n] are the codes of `key_columns` of all parts, `unseen` is the code
+    of the keys not seen yet. `found` has for each event type its first row and its occurrences."""
+    table = pa.concat_tables([part.select(_INSTANCE) for part in parts])
     every = numbers(table, "every")
     code = np.empty(table.num_rows, dtype=np.int32)
     code[every] = unseen if node.census else EVERY_KEY
     code[~every] = key
-    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
-    row = np.empty(len(serial), dtype=np.int64)
+    (offsets, time), (_, number), (_, role) = (lists_in(table, name) for name in _ENTRIES)
+    row = np.empty(len(time), dtype=np.int64)
     for i, event in enumerate(node.roles):
         mark = role == i
         if mark.any():
-            base, serials = found[event]
-            row[mark] = base + np.searchsorted(serials, serial[mark])
-    start, end = numbers(table, "start"), numbers(table, "end")
-    return _by_slot(node, table, Instances(code, start, end, offsets, row, role))
-
-
-def _by_slot(node: Node, table: pa.Table, whole: Instances) -> Carry:
-    slot = numbers(table, "slot")
+            first, known = found[event]
+            row[mark] = first + known.places(time[mark], number[mark])
+    start, end, slot = (numbers(table, name) for name in ("start", "end", "slot"))
+    whole = Instances(code, start, end, offsets, row, role)
+    if len(parts) > 1 and ((np.diff(end) < 0) & (np.diff(slot) == 0) | (np.diff(slot) < 0)).any():
+        order = np.lexsort((end, slot))  # operators may rely on an order of end
+        whole, slot = whole.take(order), slot[order]
     return tuple(whole.where(slot == s) for s in range(node.shape.slots))
 
 
 def read_spans(node: Node, table: pa.Table) -> Carry:
-    """What a node carries, without its keys and occurrences: all are of `EVERY_KEY` and row 0."""
+    """What a part of a node carries, without its keys and occurrences: all are of `EVERY_KEY` and
+    row 0."""
     offsets, role = lists_in(table, "roles")
     key = np.full(len(table), EVERY_KEY, dtype=np.int32)
     row = np.zeros(len(role), dtype=np.int64)
-    start, end = numbers(table, "start"), numbers(table, "end")
-    return _by_slot(node, table, Instances(key, start, end, offsets, row, role))
+    start, end, slot = (numbers(table, name) for name in ("start", "end", "slot"))
+    whole = Instances(key, start, end, offsets, row, role)
+    return tuple(whole.where(slot == s) for s in range(node.shape.slots))
 
 
-def write_carry(node: Node, carry: Carry, keys: Keys, unseen: int, serial: Int64) -> pa.Table:
-    """The table of what `node` carries; serial[r] is that of the step's occurrence r."""
-    whole = concat(carry)
-    slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
+def write_instances(
+    slot: np.ndarray, every: np.ndarray, keys: Sequence[pa.Array], found: Instances,
+    time: Int64, number: Int64,
+) -> pa.Table:  # fmt: skip
+    """The table of some carried instances; time[r] and number[r] name the step's occurrence r."""
     columns = {
         "slot": pa.array(slot),
-        "every": pa.array(whole.key == (unseen if node.census else EVERY_KEY)),
-        **{f"k{i}": column for i, column in enumerate(keys.values(whole.key))},
-        "start": pa.array(whole.start),
-        "end": pa.array(whole.end),
-        "serials": lists_of(whole.offsets, serial[whole.row]),
-        "roles": lists_of(whole.offsets, whole.role),
+        "every": pa.array(every),
+        **{f"k{i}": column for i, column in enumerate(keys)},
+        "start": pa.array(found.start),
+        "end": pa.array(found.end),
+        "times": lists_of(found.offsets, time[found.row]),
+        "numbers": lists_of(found.offsets, number[found.row]),
+        "roles": lists_of(found.offsets, found.role),
     }
     return pa.table(columns).replace_schema_metadata(SCHEMA)
 
 
-def take_rows(table: pa.Table, index: Int64) -> pa.Table:
-    """The rows of a table at `index`, of a node's or of known keys; Arrow takes lists slowly."""
-    if "serials" not in table.column_names:
-        return table.take(index)
-    (offsets, serial), (_, role) = lists_in(table, "serials"), lists_in(table, "roles")
-    entries = take_entries(Entries(offsets, serial, role), index)
-    taken = table.drop_columns(["serials", "roles"]).take(index)
-    taken = taken.append_column("serials", lists_of(entries.offsets, entries.row))
-    return taken.append_column("roles", lists_of(entries.offsets, entries.role))
-
-
-def write_keys(keys: Keys, known: Int32) -> pa.Table:
+def write_keys(keys: Sequence[pa.Array]) -> pa.Table:
     """The table of known keys."""
-    columns = {f"k{i}": column for i, column in enumerate(keys.values(known))}
+    columns = {f"k{i}": column for i, column in enumerate(keys)}
     return pa.table(columns).replace_schema_metadata(SCHEMA)
 
 
@@ -231,6 +218,6 @@ def lists_in(table: pa.Table, name: str) -> tuple[Int64, np.ndarray]:
     return offsets - offsets[0], np.array(lists.flatten().to_numpy())
 
 
-def lists_of(offsets: Int64, values: np.ndarray) -> pa.Array:
+def lists_of(offsets: Int64, values: np.ndarray | pa.Array) -> pa.Array:
     """A column of lists: list i is values[offsets[i]:offsets[i + 1]]."""
     return pa.ListArray.from_arrays(pa.array(offsets.astype(np.int32)), pa.array(values))

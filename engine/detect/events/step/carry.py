@@ -1,112 +1,184 @@
-"""The end of a step: carried instances and the occurrences that they refer to, as tables."""
+"""The end of a step: carried instances and the occurrences that they refer to, in hand and as
+tables. Only what has changed is written."""
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import NamedTuple, cast
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.engine.core.values import Carried, Int64
-from tidegate.engine.detect.events.occurrences.instances import Bools, Carry
-from tidegate.engine.detect.events.occurrences.sources import CarriedParts
-from tidegate.engine.detect.events.state import tables
+from tidegate.engine.core.values import FOREVER, Carried, Int64
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.graph.timers import Timed
+from tidegate.engine.detect.events.occurrences.instances import (
+    EVERY_KEY,
+    Bools,
+    Carry,
+    Instances,
+    Int32,
+    concat,
+)
+from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
+from tidegate.engine.detect.events.state.decoded import UNKNOWN, Decoded
+from tidegate.engine.detect.events.state.partitions import (
+    EVERY,
+    by_partition,
+    count_of,
+    dropped_at,
+    marked,
+    part_name,
+    partitions,
+    place,
+    replaced,
+    sliced,
+)
+from tidegate.engine.detect.events.state.tables import read_spans, write_instances, write_keys
 from tidegate.engine.detect.events.step.frame import Frame
+from tidegate.engine.detect.events.step.kept import Kept
+
+_SPARE = 1_024
+"""So many keys that nothing is carried of stay in hand, beside as many as are in use."""
 
 
-def carry_on(frame: Frame, carry: Mapping[str, Carry], stored: Carried) -> Carried:
-    """The tables to carry on. Those of the step's nodes are written. Those of other nodes of the
-    graph stay as they were. Those of nodes that have left the graph are dropped."""
-    graph = frame.graph
-    kept = {
-        name: table
-        for name, table in stored.tables.items()
-        if (name.startswith("node:") and name[5:] in graph.nodes and name[5:] not in carry)
-        or name in graph.censuses
+class _InUse(NamedTuple):
+    """What nodes and censuses carry on; and by domain the keys that it is of, and the partition of
+    each key code."""
+
+    carry: Mapping[str, Carry]
+    known: Mapping[str, Int32]
+    keys: Mapping[int | None, Keys]
+    homes: Mapping[int | None, Int64]
+
+
+def carry_on(
+    frame: Frame, carry: Mapping[str, Carry], stored: Carried, count: int, timed: Mapping[str, int]
+) -> Carried:
+    """What to carry on, in `count` partitions. The nodes of the step carry on `carry`, the others
+    what they did. `timed`: of the nodes with timers how far they run behind."""
+    graph, decoded = frame.graph, frame.decoded
+    anew = bool(stored.tables) and count != count_of(stored.tables.values())
+    before = {digest: frame.stored(graph.nodes[digest]) or () for digest in decoded.carry}
+    after = {d: slots for d, slots in {**before, **carry}.items() if any(map(len, slots))}
+    known = {name: frame.known(name) for name in {**decoded.known, **frame.censuses}}
+    nodes = [d for d in {**before, **after} if anew or not _same(before.get(d), after.get(d))]
+    names = [name for name, (code, new) in known.items() if len(code if anew else new)]
+    if not (nodes or names or decoded.foreign):
+        return Carried(stored.tables, decoded=decoded)
+    used = _in_use(frame, after, {name: code for name, (code, _) in known.items()}, count)
+    touched = None if anew or decoded.foreign else _events_of(nodes, frame)
+    kept = Kept(frame, used.carry, used.homes, count, touched)
+    written = kept.tables()
+    for digest in used.carry.keys() & nodes:
+        written |= _node_parts(graph.nodes[digest], used, kept, frame, timed.get(digest))
+    for name in names:
+        domain = graph.census_domain(name)
+        order, spans = by_partition(used.homes[domain][used.known[name]], count)
+        table = write_keys(used.keys[domain].values(used.known[name][order]))
+        parts = sliced(marked(table, count), spans)
+        written |= {part_name(name, partition): part for partition, part in parts.items()}
+    whole = {*("node:" + d for d in nodes), *names, *("occ:" + e for e in kept.looked_at)}
+    read = {n for n in stored.tables if n in decoded.foreign or place(n)[0] in whole}
+    left, changed = replaced(stored.tables, read, written)
+    carry = {
+        digest: tuple(replace(part, row=kept.again[part.row]) for part in slots)
+        for digest, slots in used.carry.items()
     }
-    serial, written = _occurrences(frame, carry, kept, stored)
+    in_hand = Decoded(graph, kept.events, carry, used.known, used.keys, used.homes, count)
+    return Carried(left, changed, in_hand)
+
+
+def _in_use(
+    frame: Frame, carry: Mapping[str, Carry], known: Mapping[str, Int32], count: int
+) -> _InUse:
+    """What is carried on, by keys in hand that are in use, in `count` partitions. A key that was
+    hashed is not hashed anew."""
+    graph, decoded = frame.graph, frame.decoded
+    every = {**decoded.keys, **frame.codes.keys}
+    domains: dict[str, int | None] = {d: graph.domain(graph.nodes[d]) for d in carry}
+    domains |= {name: graph.census_domain(name) for name in known}
+    marks = {d: np.zeros(every.get(d, NO_KEYS).count + 2, np.bool_) for d in domains.values()}
     for digest, slots in carry.items():
-        if any(len(part) for part in slots):
-            node = frame.nodes[digest]
-            written["node:" + digest] = tables.write_carry(
-                node, slots, frame.keys(node), frame.unseen(node), serial
-            )
-    for node in frame.nodes.values():
-        if node.census and len(known := frame.known(node.census)[0]):
-            written[node.census] = tables.write_keys(frame.keys(node), known)
-    for name, table in written.items():
-        old = stored.tables.get(name)
-        kept[name] = old if old is not None and old.equals(table) else table
-    changed = {
-        name for name in {*kept, *stored.tables} if kept.get(name) is not stored.tables.get(name)
-    }
-    return Carried(kept, frozenset(changed))
-
-
-def _occurrences(
-    frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
-) -> tuple[Int64, dict[str, pa.Table]]:
-    """The serials of the occurrences that carried instances refer to, by row, -1 = none; and the
-    tables of these occurrences."""
-    occurrences = frame.occurrences
-    used, untouched = _used(frame, carry, kept, stored)
-    serial = np.full(len(used), -1, dtype=np.int64)
-    written = {"occ:" + event: stored.tables["occ:" + event] for event in untouched}
-    for event, source in occurrences.sources.items():
-        rows, old = source.rows(), frame.carried.get(event)
-        if old is not None:
-            serial[rows[: source.carried]] = old.serial
-        following = old.next_serial if old else 0
-        index = np.flatnonzero(used[rows])
-        new = index[index >= source.carried]
-        serial[rows[new]] = following + np.arange(len(new))
-        if len(index):
-            own, following = occurrences.own[rows[index]], following + len(new)
-            written["occ:" + event] = tables.write_occurrences(
-                source.batch, index, serial[rows[index]], own, following
-            )
-    names = pa.array([*occurrences.sources], pa.string())
-    for rule, parts in occurrences.parts.items():
-        if "occ:" + rule in written:
-            whole = parts.take(np.flatnonzero(used[occurrences.sources[rule].rows()]))
-            events = names.take(pa.array(occurrences.place_of(whole.row)))
-            carried = CarriedParts(whole.start, whole.offsets, events, serial[whole.row])
-            written["occ:" + rule] = tables.with_parts(written["occ:" + rule], carried)
-    return serial, written
-
-
-def _used(
-    frame: Frame, carry: Mapping[str, Carry], kept: Mapping[str, pa.Table], stored: Carried
-) -> tuple[Bools, set[str]]:
-    """Marks the step's occurrences that something carried refers to. And the event types that have
-    no part in the step, but are referred to by tables that stay as they are."""
-    occurrences = frame.occurrences
-    used = np.zeros(len(occurrences.time), dtype=np.bool_)
-    for slots in carry.values():
         for part in slots:
-            used[part.row] = True
-    referred: dict[str, list[Int64]] = defaultdict(list)
-    for name, table in kept.items():
-        if name.startswith("node:"):
-            for event, found in tables.serials_of(table, frame.graph.nodes[name[5:]].roles).items():
-                referred[event].append(found)
-    untouched = {event for event in referred if event not in frame.carried}
-    for event in sorted(untouched):
-        parts = tables.read_parts(stored.tables["occ:" + event])
-        if parts is None:
-            continue
-        for inner in pc.unique(parts.event).to_pylist():
-            mark = pc.equal(parts.event, inner).to_numpy(zero_copy_only=False)
-            referred[inner].append(parts.serial[mark])
-            untouched |= {inner} - frame.carried.keys()
-    for event, serials in referred.items():
-        if event in frame.carried:
-            base, serial = occurrences.sources[event].base, frame.carried[event].serial
-            for found in serials:
-                used[base + np.searchsorted(serial, found)] = True
-    for rule, whole in occurrences.parts.items():
-        rows = occurrences.sources[rule].rows()
-        used[whole.take(np.flatnonzero(used[rows])).row] = True
-    return used, untouched
+            marks[domains[digest]][part.key] = True
+    for name, code in known.items():
+        marks[domains[name]][code] = True
+    keys, homes, again = {}, {}, dict[int | None, Int32]()
+    for domain, mark in marks.items():
+        mark[[0, -1]] = False
+        keys[domain], home = every.get(domain, NO_KEYS), np.full(len(mark), UNKNOWN)
+        if decoded.count == count and domain in decoded.homes:
+            before = decoded.homes[domain]
+            home[frame.codes.coded(domain, np.arange(len(before), dtype=np.int32))] = before
+        if len(mark) > 2 * np.count_nonzero(mark) + _SPARE:
+            left = np.flatnonzero(mark).astype(np.int32)
+            again[domain] = np.cumsum(mark, dtype=np.int32)
+            again[domain][-1] = len(left) + 1
+            keys[domain] = Keys(tuple(keys[domain].values(left)), len(left))
+            still = np.concatenate([[0], left, [-1]])
+            home, mark = home[still], mark[still]
+        homes[domain] = _homed(keys[domain], home, mark, count)
+    recoded = {
+        digest: tuple(replace(part, key=again[domains[digest]][part.key]) for part in slots)
+        for digest, slots in carry.items()
+        if domains[digest] in again
+    }
+    census = {n: again[domains[n]][code] for n, code in known.items() if domains[n] in again}
+    return _InUse({**carry, **recoded}, {**known, **census}, keys, homes)
+
+
+def _homed(keys: Keys, home: Int64, used: Bools, count: int) -> Int64:
+    """The partition of each key code, at least of those that are used; known ones are in `home`."""
+    if count == 1:
+        return np.zeros_like(home)
+    home[[0, -1]] = EVERY
+    new = np.flatnonzero(used & (home == UNKNOWN)).astype(np.int32)
+    if len(new):
+        home[new] = partitions(keys.values(new), count)
+    return home
+
+
+def _same(one: Carry | None, other: Carry | None) -> bool:
+    if one is other:
+        return True
+    if one is None or other is None or len(one) != len(other):
+        return False
+    names = [column.name for column in fields(Instances)]
+    pairs = zip(one, other, strict=True)
+    return all(np.array_equal(getattr(a, n), getattr(b, n)) for a, b in pairs for n in names)
+
+
+def _events_of(nodes: Sequence[str], frame: Frame) -> frozenset[str] | None:
+    """The event types that some nodes refer to; None: all, as a rule's detections refer to
+    others."""
+    known = frame.decoded.events.values()
+    if frame.occurrences.parts or any(some.parts is not None for some in known):
+        return None
+    return frozenset(role for digest in nodes for role in frame.graph.nodes[digest].roles)
+
+
+def _node_parts(
+    node: Node, used: _InUse, kept: Kept, frame: Frame, behind: int | None
+) -> dict[str, pa.Table]:
+    """The tables of what a node carries. `behind`: how far it runs behind, if it has timers."""
+    carry, domain = used.carry[node.digest], frame.graph.domain(node)
+    whole, keys = concat(carry), used.keys[domain]
+    slot = np.repeat(np.arange(len(carry), dtype=np.int16), [len(part) for part in carry])
+    order, spans = by_partition(used.homes[domain][whole.key], kept.count)
+    if len(spans) > 1:
+        whole, slot = whole.take(order), slot[order]
+    every = (whole.key == EVERY_KEY) | (whole.key > keys.count)
+    table = write_instances(slot, every, keys.values(whole.key), whole, kept.time, kept.number)
+    found = {}
+    for partition, part in sliced(marked(table, kept.count), spans).items():
+        due, timers = FOREVER, 0
+        if behind is not None:
+            instants = cast(Timed, node.shape).due(read_spans(node, part))
+            due, timers = int(instants.min(initial=FOREVER)) + behind, len(instants)
+        old = dropped_at(whole.start[spans[partition]], node.horizon_micros)
+        said = timers or old < FOREVER
+        name = part_name("node:" + node.digest, partition)
+        found[name] = marked(part, kept.count, due, timers, old) if said else part
+    return found

@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.search_limits import LimitError
-from tidegate.engine.detect.events.graph.timers import FloodError, Timers
+from tidegate.engine.detect.events.graph.timers import FloodError, Timed, Timers
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
@@ -30,6 +30,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.events.occurrences.occurrences import Occurrences, Ranking
 from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches
+from tidegate.engine.detect.events.state.decoded import Decoded, decoded
 from tidegate.engine.detect.events.state.held_back import names_for
 from tidegate.engine.detect.events.step import chains
 from tidegate.engine.detect.events.step.carry import carry_on
@@ -87,6 +88,11 @@ class Detector:
             for name, micros in self._rule_behind.items()
             if micros is not None
             for node in roots[name].walk()
+        }
+        self._timed = {
+            digest: self.behind_micros(digest)
+            for digest, node in self._graph.nodes.items()
+            if isinstance(node.shape, Timed)
         }
         self._shown = [name for name in self._rules if name in rulebook.rules]
 
@@ -147,6 +153,7 @@ class Detector:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
+        partitions: int = 1,
     ) -> Stepped:
         """One step over one bucket. Returns the detections of each rule that has any, in the
         rulebook's order; what to carry on; and the watermark that the step has reached. After a
@@ -161,6 +168,9 @@ class Detector:
         the end of the millisecond of the last timer within the limit. Arrivals after that are to be
         given again.
 
+        What is carried on is cut into so many `partitions`. What was carried may be the parts of
+        some partitions only, and that of every key; then what arrives is of these.
+
         The event types of rules that run behind have names such as `a by 3`. Their arrivals are
         only those up to the rule's own watermark (`held_back.released`).
 
@@ -171,30 +181,34 @@ class Detector:
             batches = {e: b for e, b in arrivals.items() if len(b) and e in self.events}
             arrivals = of_batches(batches)
         last = watermark if last is None else last
+        known = decoded(self._graph, carried)
         while True:
             timers = Timers(limit)
             try:
                 until = Until(watermark, min(last, watermark), timers)
-                found = self._stepped(carried, arrivals, until, parked)
+                frame, found, carry = self._stepped(known, arrivals, until, parked)
                 reached = timers.reached(watermark)
             except FloodError as flood:
                 reached = flood.reached
             if reached >= watermark:
-                return Stepped(*found, watermark)
+                left = Carried({}, frozenset(carried.tables))
+                if watermark != FOREVER:
+                    left = carry_on(frame, carry, carried, partitions, self._timed)
+                return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
 
     def _stepped(
         self,
-        carried: Carried,
+        known: Decoded,
         arrivals: Timeline,
         until: Until,
         parked: Collection[str],
-    ) -> tuple[tuple[Detections, ...], Carried]:
-        """A step that goes so far."""
+    ) -> tuple[Frame, tuple[Detections, ...], dict[str, Carry]]:
+        """A step that goes so far: what it knows, detects, and carries on by node."""
         stopped = self._stopped(parked)
         rules = [rule for rule in self._graph.active(arrivals.counts) if rule not in stopped]
         nodes = {n.digest: n for rule in rules for n in self._graph.roots[rule].walk()}
-        frame = open_frame(self._graph, nodes, carried, arrivals, self._ranking)
+        frame = open_frame(self._graph, nodes, known, arrivals, self._ranking)
         shown, done = self._run(frame, rules, until)
         found = []
         for name in self._shown:
@@ -207,10 +221,7 @@ class Detector:
                     every = every_role(shown[name], occurrences)
                     whole = build(rule, every, keys, occurrences, behind)
                     found[-1] = replace(found[-1], used=whole)
-        if until.watermark == FOREVER:
-            return tuple(found), Carried({}, frozenset(carried.tables))
-        carry = {digest: kept for digest, (_, kept) in done.items()}
-        return tuple(found), carry_on(frame, carry, carried)
+        return frame, tuple(found), {digest: kept for digest, (_, kept) in done.items()}
 
     def _run(
         self, frame: Frame, rules: Sequence[str], until: Until

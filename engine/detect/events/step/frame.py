@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 
 from tidegate.engine.core.event_names import Edge, EventKey
-from tidegate.engine.core.values import FOREVER, Carried, Int64
+from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node, Stream
 from tidegate.engine.detect.events.graph.operators.broadcast import endow
 from tidegate.engine.detect.events.graph.operators.detection import Detection
@@ -31,9 +31,8 @@ from tidegate.engine.detect.events.occurrences.instances import (
 )
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys
 from tidegate.engine.detect.events.occurrences.occurrences import Occurrences, Ranking, number
-from tidegate.engine.detect.events.occurrences.sources import CarriedOccurrences
 from tidegate.engine.detect.events.occurrences.timeline import Timeline
-from tidegate.engine.detect.events.state import tables
+from tidegate.engine.detect.events.state.decoded import Decoded
 from tidegate.engine.detect.events.step.key_codes import Codes, encode_step
 
 
@@ -63,10 +62,9 @@ class Frame:
         graph: Graph,
         nodes: Mapping[str, Node],
         occurrences: Occurrences,
-        carried: Mapping[str, CarriedOccurrences],
+        decoded: Decoded,
         codes: Codes,
         passed_over: Mapping[str, Int64],
-        stored: Carried,
         timeline: Timeline,
     ) -> None:
         """`passed_over`: by node digest the positions in the timeline of the arrivals that are not
@@ -74,19 +72,16 @@ class Frame:
         self.graph = graph
         self.nodes = nodes
         self.occurrences = occurrences
-        self.carried = carried
-        self._codes = codes
+        self.decoded = decoded
+        self.codes = codes
         self._passed_over = passed_over
-        self._stored = stored
         self.timeline = timeline
         self._known: dict[str, tuple[Int32, Int32]] = {}
         self._detected: dict[str, Flow] = {}
-        self._serials = {
-            event: (occurrences.sources[event].base, c.serial) for event, c in carried.items()
-        }
+        self.censuses = dict.fromkeys(node.census for node in nodes.values() if node.census)
 
     def keys(self, node: Node) -> Keys:
-        return self._codes.keys.get(self.graph.domain(node), NO_KEYS)
+        return self.codes.keys.get(self.graph.domain(node), NO_KEYS)
 
     def unseen(self, node: Node) -> int:
         """The code that stands for every key not seen yet."""
@@ -109,17 +104,19 @@ class Frame:
         """The codes of the known keys of a census, and of those that are new in this step.
 
         A key is known from its first arrival on. A key of a used rule is known from its first
-        pending start on: a later detection may start there.
+        pending start on: a later detection may start there. A census that the step does not ask
+        for stays as it is.
         """
         if name not in self._known:
             census = self.graph.censuses[name]
-            parts = [self._codes.stored.get(name, np.empty(0, np.int32))]
-            for stream in sorted(census.streams):
+            stored = self.decoded.known.get(name, np.empty(0, np.int32))
+            parts = [self.codes.coded(self.graph.census_domain(name), stored)]
+            for stream in sorted(census.streams) if name in self.censuses else ():
                 shape = Detection(stream[0], "", stream[1], census.activation, all_rows=True)
                 if stream[0] in self.timeline.counts:
                     time = self.timeline.batch(stream[0]).time
                     first = np.searchsorted(time, census.activation)
-                    parts.append(self._codes.of(*stream)[first:])
+                    parts.append(self.codes.of(*stream)[first:])
                 elif stream[0] in self._detected:
                     flow = self.detections(shape)
                     single = (flow.pending.key > EVERY_KEY) & (
@@ -132,19 +129,24 @@ class Frame:
 
     def _count(self, stream: Stream) -> int:
         """How many keys a stream's domain has."""
-        return self._codes.keys.get(self.graph.domains[stream], NO_KEYS).count
+        return self.codes.keys.get(self.graph.domains[stream], NO_KEYS).count
+
+    def stored(self, node: Node) -> Carry | None:
+        """What a node carried, in the key codes of this step; None if it did not."""
+        slots = self.decoded.carry.get(node.digest)
+        if slots is None:
+            return None
+        domain = self.graph.domain(node)
+        return tuple(replace(part, key=self.codes.coded(domain, part.key)) for part in slots)
 
     def carry(self, node: Node) -> Carry:
         """What a node carries. A new key begins with what the keys not seen yet carry."""
-        name = "node:" + node.digest
-        if name not in self._stored.tables:
+        read = self.stored(node)
+        if read is None:
             return (NONE,) * node.shape.slots
-        key = self._codes.stored.get(name, np.empty(0, np.int32))
-        table, unseen = self._stored.tables[name], self.unseen(node)
-        read = tables.read_carry(node, table, key, unseen, self._serials)
         if node.census:
             new = self.known(node.census)[1]
-            read = tuple(endow(part, new, unseen) for part in read)
+            read = tuple(endow(part, new, self.unseen(node)) for part in read)
         return read
 
     def arrivals(self, node: Node, shape: Event) -> Instances:
@@ -153,7 +155,7 @@ class Frame:
         if shape.event not in self.timeline.counts:
             return NONE
         time = self.timeline.batch(shape.event).time
-        key = self._codes.of(shape.event, shape.columns)
+        key = self.codes.of(shape.event, shape.columns)
         rows = self.occurrences.sources[shape.event].arrivals
         first = int(np.searchsorted(time, shape.activation))
         found = points(key[first:], time[first:], rows[first:])
@@ -171,11 +173,15 @@ class Frame:
     def codes_along(self, leaves: Iterable[Node]) -> Int32:
         """The key codes of the arrivals of some event types, in the order of the timeline."""
         shapes = [leaf.shape for leaf in leaves]
-        return self._codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
+        return self.codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
 
     def add_detected(self, rule: str, detected: Flow) -> None:
         """Adds a rule's detections, numbered as its occurrences, for the rules that use it."""
         self._detected[rule] = detected
+
+    def detected(self, rule: str) -> Instances:
+        """The detections of a rule in this step, by its own keys."""
+        return self._detected[rule].instances
 
     def detections(self, shape: Detection) -> Flow:
         """The detections of a rule in this step, from the activation on. Their key codes are those
@@ -198,7 +204,7 @@ class Frame:
         stream = (shape.rule, shape.columns)
         if self.graph.same_keys(stream):
             return np.arange(own.count + 2, dtype=np.int32)
-        keys = self._codes.keys.get(self.graph.domains[stream], NO_KEYS)
+        keys = self.codes.keys.get(self.graph.domains[stream], NO_KEYS)
         inside = np.empty(0, np.int32)
         if own.count:
             names = self.graph.key_names[shape.rule]
@@ -209,29 +215,16 @@ class Frame:
 def open_frame(
     graph: Graph,
     nodes: Mapping[str, Node],
-    stored: Carried,
+    decoded: Decoded,
     timeline: Timeline,
     ranking: Ranking,
 ) -> Frame:
-    """Read what the step's `nodes` carry, and number and encode the step's occurrences."""
-    tables.check(stored.tables)
-    roles = {role for node in nodes.values() for role in node.roles}
-    carried = _occurrences(roles, stored)
-    for found in [*carried.values()]:
-        if found.parts is not None:
-            carried |= _occurrences({*found.parts.event.to_pylist()} - carried.keys(), stored)
-    codes = encode_step(graph, nodes.values(), stored, timeline)
+    """Number and encode the occurrences of a step of `nodes`."""
+    codes = encode_step(graph, nodes.values(), decoded, timeline)
     passed_over, tied = _simultaneous(graph, nodes, codes, timeline, ranking)
-    occurrences = number(timeline, carried, roles & graph.roots.keys(), tied, ranking)
-    return Frame(graph, nodes, occurrences, carried, codes, passed_over, stored, timeline)
-
-
-def _occurrences(events: Iterable[str], stored: Carried) -> dict[str, CarriedOccurrences]:
-    return {
-        event: tables.read_occurrences(event, stored.tables["occ:" + event])
-        for event in events
-        if "occ:" + event in stored.tables
-    }
+    used = {role for node in nodes.values() for role in node.roles} & graph.roots.keys()
+    occurrences = number(timeline, decoded.events, used, tied, ranking)
+    return Frame(graph, nodes, occurrences, decoded, codes, passed_over, timeline)
 
 
 def _simultaneous(

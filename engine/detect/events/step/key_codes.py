@@ -9,13 +9,13 @@ from dataclasses import dataclass
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Carried, Int64
+from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node, Stream
 from tidegate.engine.detect.events.occurrences.comparison import KeyTypeError
 from tidegate.engine.detect.events.occurrences.instances import EVERY_KEY, Int32
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Columns, Keys, encode
 from tidegate.engine.detect.events.occurrences.timeline import Timeline
-from tidegate.engine.detect.events.state import tables
+from tidegate.engine.detect.events.state.decoded import Decoded
 from tidegate.rules.errors import InputError, Problem, word_place
 
 Chunk = tuple[int, int, tuple[str, ...]]
@@ -28,15 +28,19 @@ class Codes:
 
     found    by stream, in the order of its batch; or by chunk, in the order of its table
     chunks   the chunk of each stream that is read from one
-    stored   by carried table, the code of each row of `carried.key_columns`
+    again    by domain, for each key code of what is carried that of the step
     keys     by domain, the keys that the codes stand for
     """
 
     timeline: Timeline
     found: Mapping[object, Int32]
     chunks: Mapping[Stream, Chunk]
-    stored: Mapping[str, Int32]
+    again: Mapping[int | None, Int32]
     keys: Mapping[int | None, Keys]
+
+    def coded(self, domain: int | None, key: Int32) -> Int32:
+        """The codes of carried keys in this step."""
+        return self.again[domain][key] if domain in self.again else key
 
     def of(
         self, event: str, columns: tuple[str, ...] | None, positions: Int64 | None = None
@@ -69,11 +73,10 @@ class Codes:
         return code
 
 
-def encode_step(graph: Graph, nodes: Iterable[Node], stored: Carried, timeline: Timeline) -> Codes:
-    """Encode the keys of all streams that arrive and of all tables that the nodes carry."""
+def encode_step(graph: Graph, nodes: Iterable[Node], decoded: Decoded, timeline: Timeline) -> Codes:
+    """Encode the keys of all streams that arrive, after those that are carried."""
     chunks: dict[int, dict[object, Columns]] = defaultdict(dict)
     streams: set[Stream] = set()
-    names: set[str] = set()
     used: set[Stream] = set()
     for node in nodes:
         domain = graph.domain(node)
@@ -81,11 +84,8 @@ def encode_step(graph: Graph, nodes: Iterable[Node], stored: Carried, timeline: 
             continue
         streams |= {stream for stream in node.streams if stream[0] in timeline.counts}
         used |= {s for s in node.streams if s[0] in graph.roots and not graph.same_keys(s)}
-        for name in ("node:" + node.digest, node.census or ""):
-            known = tables.key_columns(stored.tables[name]) if name in stored.tables else []
-            if known:
-                names.add(name)
-                chunks[domain][name] = known
+        if decoded.keys.get(domain, NO_KEYS).columns:
+            chunks[domain][domain] = decoded.keys[domain].chunked
     read: dict[Stream, Chunk] = {}
     for shared in _by_table(graph, streams, timeline):
         event, columns = shared[0]
@@ -99,7 +99,7 @@ def encode_step(graph: Graph, nodes: Iterable[Node], stored: Carried, timeline: 
                 rows = table.take(timeline.batch(stream[0]).row)
                 chunks[graph.domains[stream]][stream] = select(rows, columns)
     for stream in sorted(used):
-        for n, part in enumerate(_values(graph, stream, stored, timeline)):
+        for n, part in enumerate(_values(graph, stream, decoded, timeline)):
             chunks[graph.domains[stream]][stream, n] = part
     found: dict[object, Int32] = {}
     keys: dict[int | None, Keys] = {None: NO_KEYS}
@@ -110,7 +110,14 @@ def encode_step(graph: Graph, nodes: Iterable[Node], stored: Carried, timeline: 
             looked = [s for s in graph.domains if graph.domains[s] == domain]
             raise _wrong([s for s in looked if s[0] in timeline.counts], timeline, error) from None
         found |= zip(parts, codes, strict=True)
-    return Codes(timeline, found, read, {name: found[name] for name in names}, keys)
+    every, none = [EVERY_KEY], np.empty(0, np.int32)
+    again: dict[int | None, Int32] = {
+        domain: np.concatenate(
+            [every, found.get(domain, none), [keys[domain].count + 1]], dtype=np.int32
+        )
+        for domain in chunks
+    }
+    return Codes(timeline, found, read, again, keys)
 
 
 def _wrong(streams: Iterable[Stream], timeline: Timeline, error: KeyTypeError) -> InputError:
@@ -134,7 +141,9 @@ def _by_table(graph: Graph, streams: Iterable[Stream], timeline: Timeline) -> li
     return list(groups.values())
 
 
-def _values(graph: Graph, stream: Stream, stored: Carried, timeline: Timeline) -> Iterator[Columns]:
+def _values(
+    graph: Graph, stream: Stream, decoded: Decoded, timeline: Timeline
+) -> Iterator[Columns]:
     """The key columns that occurrences of a stream may have in this step."""
     event, columns = stream
     if event in timeline.counts:
@@ -145,10 +154,9 @@ def _values(graph: Graph, stream: Stream, stored: Carried, timeline: Timeline) -
     root, names = graph.roots[event], graph.key_names[event]
     chosen = [names.index(name) for name in columns]
     parts = [part for below in sorted(root.streams) for part in
-             _values(graph, below, stored, timeline)]  # fmt: skip
-    for node in root.walk():
-        if "node:" + node.digest in stored.tables and node.streams:
-            parts.append(tables.key_columns(stored.tables["node:" + node.digest]))
+             _values(graph, below, decoded, timeline)]  # fmt: skip
+    if (domain := graph.domain(root)) in decoded.keys:
+        parts.append(decoded.keys[domain].chunked)
     yield from ([part[i] for i in chosen] for part in parts if part)
 
 

@@ -23,9 +23,9 @@ from tests.support.history import batches, buckets, printed, run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.values import Batch, Carried, Detections
-from tidegate.engine.detect.events.state.partitions import grouped, join
-from tidegate.engine.detect.events.state.tables import serials_of
-from tidegate.engine.detect.events.step import partitioned_detector
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state.decoded import decoded
+from tidegate.engine.detect.events.step import carry
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.errors import EngineError
@@ -36,7 +36,8 @@ steps: Counter[str] = Counter()
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Whatever is carried is cut as far as may be; steps are counted."""
+    """Whatever is carried is cut as far as may be, and no key stays in hand of which nothing is;
+    steps are counted."""
     steps.clear()
     touched = Partitioned._touched
 
@@ -45,7 +46,8 @@ def small(monkeypatch: pytest.MonkeyPatch) -> None:
         steps["all" if found is None else "some"] += 1
         return found
 
-    monkeypatch.setattr(partitioned_detector, "ROWS_MAX", 0)
+    monkeypatch.setattr(partitions, "ROWS_MAX", 0)
+    monkeypatch.setattr(carry, "_SPARE", -1_000)
     monkeypatch.setattr(Partitioned, "_touched", counted)
 
 
@@ -130,8 +132,7 @@ class Kept:
 
 def test_g26_a_row_reads_and_writes_the_partition_of_its_key_alone() -> None:
     kept = Kept("a ; b", range(1_000))
-    partitions = {name.rsplit("/")[1] for name in kept.carried.tables}
-    assert partitions == {*map(str, range(16)), "every"}
+    assert {name.rsplit("/")[1] for name in kept.carried.tables} == {*map(str, range(16))}
     before = kept.instances()
     (found,) = kept.step("b", [7])
     assert found.keys.to_pylist() == [{"k": 7}]
@@ -139,9 +140,8 @@ def test_g26_a_row_reads_and_writes_the_partition_of_its_key_alone() -> None:
     assert kept.instances() == before
     assert kept.step("a", [7]) == []
     changed = sorted(name.rsplit("/")[1] for name in kept.carried.changed)
-    assert len(changed) == 3  # the instances of one partition, its occurrences, the next serial
+    assert len(changed) == 2  # the instances of one partition, and its occurrences
     assert changed[0] == changed[1]
-    assert changed[2] == "every"
 
 
 def test_g26_equal_keys_of_other_types_are_of_one_partition() -> None:
@@ -187,7 +187,7 @@ def test_g26_a_broadcast_meets_every_partition() -> None:
     assert len(found) == 200
 
 
-def test_g26_serials_go_on_while_what_used_them_is_not_read() -> None:
+def test_g26_occurrences_are_told_apart_while_some_are_not_read() -> None:
     """Else two occurrences of one event type would be one where their partitions meet."""
     kept = Kept("a ; t", range(2))
     for _ in range(3):
@@ -202,7 +202,7 @@ def test_carried_tables_in_no_partition_are_refused() -> None:
     kept = Kept("a ; b")
     table = next(iter(kept.carried.tables.values()))
     old = {"node:1f": table.replace_schema_metadata({b"tidegate.carried": b"1"})}
-    with pytest.raises(EngineError, match="schema version b'1', this engine reads 2"):
+    with pytest.raises(EngineError, match="schema version b'1', this engine reads 3"):
         detector("a ; b").step(Carried(old), {}, 9)
 
 
@@ -243,17 +243,10 @@ def test_g26_a_tick_that_two_partitions_have_made_is_one_where_they_meet() -> No
     kept.step("b", [3], 25)
     kept.step("b", [4], 26)
     ticks = [name for name in kept.carried.tables if name.startswith("occ:" + Edge.TICK)]
-    made = {s for name in ticks for s in kept.carried.tables[name].column("serial").to_pylist()}
-    assert len(made) == 4  # two instants, in two partitions
-    graph = kept.detector.detector.graph
-    whole = join(graph, grouped(kept.carried.tables))
-    name = ticks[0].rpartition("/")[0]
-    assert whole[name].column("time").to_pylist() == [11, 21]
-    serials = {*whole[name].column("serial").to_pylist()}
-    nodes = {"node:" + node.digest: node.roles for node in graph.nodes.values()}
-    referred = [serials_of(whole[n], roles) for n, roles in nodes.items() if n in whole]
-    used = {serial for by_event in referred for serial in by_event.get(name[4:], ())}
-    assert used == serials
+    assert len(ticks) == 2
+    whole = decoded(kept.detector.detector.graph, Carried(kept.carried.tables))
+    ((event, made),) = [(e, o) for e, o in whole.events.items() if e.startswith(Edge.TICK)]
+    assert (event, made.batch.time.tolist()) == (ticks[0][4:].rpartition("/")[0], [11, 21])
     (found,) = kept.step("t", [None])
     assert len(found) == 2
 
