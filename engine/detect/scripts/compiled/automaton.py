@@ -9,22 +9,19 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.detect.scripts.compiled import kernel
-from tidegate.engine.detect.scripts.compiled.assembler import Assembler
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError
 from tidegate.engine.detect.scripts.compiled.native import Native
-from tidegate.engine.detect.scripts.compiled.registers import Registers
+from tidegate.engine.detect.scripts.compiled.transitions import Transition, Transitions
 from tidegate.engine.detect.scripts.machine import Move, State
 from tidegate.engine.detect.scripts.paths import TooManyPathsError
-from tidegate.engine.detect.scripts.places import Action, Marker
 from tidegate.engine.detect.scripts.program import Compiled
-from tidegate.rules.eventscript import tree
 
-PROGRAMS_MAX = 1_000
+FUNCTIONS_MAX = 1_000
 """A script whose moves need more functions is interpreted: each takes some milliseconds to make."""
 
 
 class FullError(Exception):
-    """There are more states than are kept, or more programs than are compiled."""
+    """There are more states than are kept, or more functions than are compiled."""
 
 
 class Numbers:
@@ -55,38 +52,22 @@ class Table:
 
     def __init__(self, compiled: Compiled, symbols: Sequence[tuple[int, str]]) -> None:
         self.layout = Layout(compiled)
-        self.registers = Registers(self.layout)
         self.symbols = symbols
         self.states: list[State] = []
-        self._machine, script = compiled.machine, compiled.script
-        self._assembler = Assembler(
-            self.layout, self.registers, compiled.places, script.program, script.limits.steps
-        )
-        self.timed, self.clocks = self._assembler.timed, self._assembler.clocks
-        self.loops, self.statements = self._assembler.loops, self._assembler.statements
-        self._check(compiled)
+        self._machine = compiled.machine
+        own = self._transitions = Transitions(compiled, self.layout)
+        own.check(symbols)
+        self.context, self.timed, self.clocks = own.context, own.timed, own.clocks
+        self.loops, self.statements = own.loops, own.statements
+        self._native = Native()
         self._numbers: dict[int, int] = {}
-        self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}
-        self.native = Native(self.layout, self.registers, script.limits.steps)
+        self._functions: dict[Transition, int] = {}
         self._rows, self._to, self._address = (
             Numbers(np.int32),
             Numbers(np.int32),
             Numbers(np.int64),
         )
         self._start()
-
-    def _check(self, compiled: Compiled) -> None:
-        """Try each place with each event that it takes."""
-        for part in compiled.places.places:
-            sources: set[int | None] = {None}
-            if isinstance(part, Marker) and isinstance(part.tree, tree.Named):
-                event = part.tree.event
-                sources = {n for n, name in self.symbols if event in (None, name)}
-            timed = isinstance(part, Marker) and not isinstance(part.tree, tree.Named)
-            for source in sources:
-                self._assembler.program(
-                    [] if timed else [part.number], source, [part.number] if timed else []
-                )
 
     def _start(self) -> None:
         try:
@@ -118,15 +99,14 @@ class Table:
         self._rows.whole[state * len(self.symbols) + symbol] = entry
 
     def _add(self, move: Move, source: int | None) -> int:
-        acting = (isinstance(self._assembler.places[p], Action) for p in move.places)
-        key = move.places, source if not all(acting) else None, move.state.timed
-        if key not in self._programs:
-            if len(self._programs) == PROGRAMS_MAX:
+        made = self._transitions.of(move, source)
+        if made not in self._functions:
+            if len(self._functions) == FUNCTIONS_MAX:
                 raise FullError
-            program = self._assembler.program(*key)
-            self._programs[key] = self.native.function(program) if program else 0
+            function = self._transitions.function(made)
+            self._functions[made] = 0 if function.empty else self._native.address(function)
         self._to.extend([self.number(move.state)])
-        self._address.extend([self._programs[key]])
+        self._address.extend([self._functions[made]])
         return len(self._to) - 1
 
     def arrays(self) -> kernel.Automaton:

@@ -65,7 +65,7 @@ class Bucket:
         self._compiled, self._table, self._given = compiled, table, given
         self._stepper, self._arrivals = stepper, given.arrivals
         self._grouped = bool(compiled.script.program.key_names)
-        self._texts = Texts(table.registers.texts)
+        self._texts = Texts(table.layout.texts)
         keys = given.keys.count + 1
         self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
         for carried, code in zip(given.tables, given.codes, strict=True):
@@ -110,7 +110,7 @@ class Bucket:
         return self._done(watermark)
 
     def _known(self, scratch: kernel.Scratch) -> Int64:
-        return self._table.native.context.words(self._sink.arrays, scratch, self._columns)
+        return self._table.context.words(self._sink.arrays, scratch, self._columns)
 
     # beside the kernel ----------------------------------------------------------------------------
 
@@ -200,7 +200,7 @@ class Bucket:
             if any(column is None for column in columns):
                 raise InterpretedError
             for word, part in zip(places, columns, strict=True):
-                place = self._table.native.context.place(EVENTS, word.double, word.place)
+                place = self._table.context.place(EVENTS, word.double, word.place)
                 found[place] = _fixed(words(part, word.kind, self._texts)), taken.first
         return found
 
@@ -212,7 +212,7 @@ class Bucket:
             kinds = self._compiled.script.program.key_types
             for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
                 (part,) = leaves(column.cast(arrow_type(kind)), kind)
-                place = self._table.native.context.place(KEYS, word.double, word.place)
+                place = self._table.context.place(KEYS, word.double, word.place)
                 found[place] = _fixed(words(part, word.kind, self._texts)), 1
         return found
 

@@ -32,14 +32,17 @@ class Word(NamedTuple):
 
 
 class Items(NamedTuple):
-    """An array of a script: its number, the words of its length and of its first element, its most
-    elements."""
+    """An array of a script: the type of its elements, the words of its length and of its first
+    element, its most elements."""
 
-    number: int
     kind: Basic
     length: int
     first: int
     most: int
+
+    @property
+    def double(self) -> bool:
+        return self.kind == Basic.DOUBLE
 
 
 def kinds_of(type_: Type) -> Iterator[Basic]:
@@ -71,18 +74,19 @@ class Counter:
         self.integers += 1
         return self.integers - 1
 
-    def items(self, number: int, kind: Basic, most: int) -> Items:
+    def items(self, kind: Basic, most: int) -> Items:
         length = self._next(Basic.LONG)
         first = self.integers
         for _ in range(most):
             self._next(kind)
-        return Items(number, kind, length, first, most)
+        return Items(kind, length, first, most)
 
 
 class Layout:
     """The places of a script's words: those of variables in an instance, those of outputs in the
     output's columns, those of inputs in the bucket's columns. `raw`: the words of an input's value,
-    in an expression of its `case` or `group`. Raises `UncompiledError`."""
+    in an expression of its `case` or `group`. `texts`: the strings of the script, by code. Raises
+    `UncompiledError`."""
 
     raw: tuple[Word, ...] = ()
 
@@ -96,9 +100,7 @@ class Layout:
             raise UncompiledError("arrays that no instance may have")
         for name, kind in compiled.variables:
             if isinstance(kind, Array):
-                self.arrays[name] = own.items(
-                    len(self.arrays), _number(kind.of), longest.get(name, 0)
-                )
+                self.arrays[name] = own.items(_number(kind.of), longest.get(name, 0))
             else:
                 self.variables[name] = own.words([*kinds_of(kind)])
         emitted = {each.output for each in nodes(program.regex) if isinstance(each, tree.Emit)}
@@ -114,6 +116,13 @@ class Layout:
         keys = program.key_types if reads_key(program) else ()
         self.keys = Counter().words([kind for each in keys for kind in kinds_of(each)])
         self.own, self.out, self.arriving = own, out, arriving
+        self.texts = texts_of(program.regex)
+
+
+def texts_of(node: tree.Node) -> list[str]:
+    """The strings in a script, the empty one first: that of code n is texts[n]."""
+    literals = (each for each in nodes(node) if isinstance(each, tree.Literal))
+    return [*dict.fromkeys(["", *(n.value for n in literals if isinstance(n.value, str))])]
 
 
 def _number(type_: Type) -> Basic:
