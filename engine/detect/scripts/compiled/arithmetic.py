@@ -101,20 +101,19 @@ def _extreme(sign: str) -> Operation:
     return extreme
 
 
+_SIGNS = ("<", "<=", ">", ">=", "==", "!=")
 LONGS: Mapping[str, Operation] = {
-    **{sign: _of_builder(name) for sign, name in {"+": "add", "-": "sub", "*": "mul"}.items()},
-    **{sign: _test("icmp_signed", sign) for sign in ("<", "<=", ">", ">=", "==", "!=")},
-    **{"/": _quotient, "%": _remainder, "-x": _of_builder("neg"), "abs": _absolute},
-    **{"min": _chosen("<"), "max": _chosen(">"), "long": _as_it_is, "microseconds": _as_it_is},
-    "double": lambda f, x: f.b.sitofp(x, F64),
-}
+    "+": _of_builder("add"), "-": _of_builder("sub"), "*": _of_builder("mul"), "/": _quotient,
+    "%": _remainder, "-x": _of_builder("neg"), "abs": _absolute, "min": _chosen("<"),
+    "max": _chosen(">"), "double": lambda f, x: f.b.sitofp(x, F64), "long": _as_it_is,
+    "microseconds": _as_it_is, **{sign: _test("icmp_signed", sign) for sign in _SIGNS},
+}  # fmt: skip
 """By their names in a script; also of booleans, times, durations and codes of strings."""
 DOUBLES: Mapping[str, Operation] = {
-    **{sign: _of_builder(name) for sign, name in {"+": "fadd", "-": "fsub", "*": "fmul"}.items()},
-    **{sign: _test("fcmp_ordered", sign) for sign in ("<", "<=", ">", ">=", "==")},
-    **{name: _of_llvm(name) for name in ("floor", "ceil")},
-    **{"/": _double_quotient, "%": _double_remainder, "-x": _of_builder("fneg")},
-    **{"abs": _of_llvm("fabs"), "min": _extreme("<"), "max": _extreme(">"), "sqrt": _root},
-    **{"double": _as_it_is, "long": whole, "round": _rounded},
+    "+": _of_builder("fadd"), "-": _of_builder("fsub"), "*": _of_builder("fmul"),
+    "/": _double_quotient, "%": _double_remainder, "-x": _of_builder("fneg"),
+    "abs": _of_llvm("fabs"), "min": _extreme("<"), "max": _extreme(">"), "sqrt": _root,
+    "floor": _of_llvm("floor"), "ceil": _of_llvm("ceil"), "double": _as_it_is, "long": whole,
+    "round": _rounded, **{sign: _test("fcmp_ordered", sign) for sign in _SIGNS},
     "!=": _test("fcmp_unordered", "!="),
-}
+}  # fmt: skip

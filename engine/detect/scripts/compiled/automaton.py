@@ -9,15 +9,25 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.detect.scripts.compiled import kernel
+from tidegate.engine.detect.scripts.compiled.context import Context
+from tidegate.engine.detect.scripts.compiled.function import Function
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError
 from tidegate.engine.detect.scripts.compiled.native import Native
-from tidegate.engine.detect.scripts.compiled.transitions import Transition, Transitions
+from tidegate.engine.detect.scripts.compiled.statements import Statements
 from tidegate.engine.detect.scripts.machine import Move, State
 from tidegate.engine.detect.scripts.paths import TooManyPathsError
+from tidegate.engine.detect.scripts.places import Action
 from tidegate.engine.detect.scripts.program import Compiled
+from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.tree import nodes
 
 FUNCTIONS_MAX = 1_000
 """A script whose moves need more functions is interpreted: each takes some milliseconds to make."""
+
+
+_Transition = tuple[tuple[int, ...], int | None, tuple[int, ...]]
+"""The places of a move; the input of the event that one of them takes; the timed markers of the
+next state."""
 
 
 class FullError(Exception):
@@ -54,20 +64,42 @@ class Table:
         self.layout = Layout(compiled)
         self.symbols = symbols
         self.states: list[State] = []
-        self._machine = compiled.machine
-        own = self._transitions = Transitions(compiled, self.layout)
-        own.check(symbols)
-        self.context, self.timed, self.clocks = own.context, own.timed, own.clocks
-        self.loops, self.statements = own.loops, own.statements
+        self.context = Context(self.layout)
+        self._machine, self._program = compiled.machine, compiled.script.program
+        self._places, steps_max = compiled.places.places, compiled.script.limits.steps
+        inner = [n for p in self._places if isinstance(p, Action) for n in nodes(p.block)]
+        self.loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
+        self.statements = sum(isinstance(n, tree.Statement) for n in inner)
+        self._steps_max = steps_max if self.loops or self.statements > steps_max else None
+        self._check()
         self._native = Native()
         self._numbers: dict[int, int] = {}
-        self._functions: dict[Transition, int] = {}
+        self._functions: dict[_Transition, int] = {}
         self._rows, self._to, self._address = (
             Numbers(np.int32),
             Numbers(np.int32),
             Numbers(np.int64),
         )
         self._start()
+
+    def _check(self) -> None:
+        """Try each place with each event that it takes; copies of one place once."""
+        trial, tried = self._statements(Function(self.context)), set()
+        for part in self._places:
+            node = part.block if isinstance(part, Action) else part.tree
+            if id(node) in tried:
+                continue
+            tried.add(id(node))
+            if isinstance(node, tree.Block):
+                trial.place(part, None)
+            elif isinstance(node, tree.Named):
+                for source in {n for n, name in self.symbols if node.event in (None, name)}:
+                    trial.place(part, source)
+            else:
+                trial.timer(part.number, node)
+
+    def _statements(self, function: Function) -> Statements:
+        return Statements(function, self.layout, self._program, self._steps_max)
 
     def _start(self) -> None:
         try:
@@ -99,15 +131,25 @@ class Table:
         self._rows.whole[state * len(self.symbols) + symbol] = entry
 
     def _add(self, move: Move, source: int | None) -> int:
-        made = self._transitions.of(move, source)
+        acting = (isinstance(self._places[number], Action) for number in move.places)
+        made = move.places, None if all(acting) else source, move.state.timed
         if made not in self._functions:
             if len(self._functions) == FUNCTIONS_MAX:
                 raise FullError
-            function = self._transitions.function(made)
-            self._functions[made] = 0 if function.empty else self._native.address(function)
+            self._functions[made] = self._made(*made)
         self._to.extend([self.number(move.state)])
         self._address.extend([self._functions[made]])
         return len(self._to) - 1
+
+    def _made(self, places: tuple[int, ...], source: int | None, timed: tuple[int, ...]) -> int:
+        """The address of a function; 0 if it has nothing to do."""
+        function = Function(self.context)
+        to = self._statements(function)
+        for number in places:
+            to.place(self._places[number], source)
+        for number in timed:
+            to.timer(number, self._places[number].tree)
+        return 0 if function.empty else self._native.address(function)
 
     def arrays(self) -> kernel.Automaton:
         """All that is known by now."""

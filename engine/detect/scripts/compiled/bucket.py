@@ -86,7 +86,8 @@ class Bucket:
             self._back(0, self._stepper.start(0, activation))
         expires = self._compiled.expire_micros
         automaton = self._table.arrays()
-        scratch = context.scratch(len(self._table.timed), UNDO, len(self._table.clocks))
+        layout = self._table.layout
+        scratch = context.scratch(len(layout.timed), UNDO, len(layout.clocks))
         found, known = sink.arrays, self._known(scratch)
         while True:
             if found is not sink.arrays:
@@ -116,7 +117,7 @@ class Bucket:
 
     def _set_clocks(self, clocks: Int64, now: int) -> None:
         """Say when each clock of the script is next, for what follows."""
-        for number, place in enumerate(self._table.clocks):
+        for number, place in enumerate(self._table.layout.clocks):
             if not clocks[number, 0] <= now < clocks[number, 1]:
                 clocks[number] = now, self._compiled.due[place]([], now)
 
@@ -200,7 +201,7 @@ class Bucket:
             if any(column is None for column in columns):
                 raise InterpretedError
             for word, part in zip(places, columns, strict=True):
-                place = self._table.context.place(EVENTS, word.double, word.place)
+                place = self._table.context.place(EVENTS, word)
                 found[place] = _fixed(words(part, word.kind, self._texts)), taken.first
         return found
 
@@ -212,7 +213,7 @@ class Bucket:
             kinds = self._compiled.script.program.key_types
             for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
                 (part,) = leaves(column.cast(arrow_type(kind)), kind)
-                place = self._table.context.place(KEYS, word.double, word.place)
+                place = self._table.context.place(KEYS, word)
                 found[place] = _fixed(words(part, word.kind, self._texts)), 1
         return found
 
@@ -222,7 +223,7 @@ class Bucket:
         layout, table, limits = self._table.layout, self._table, self._compiled.script.limits
         longest = self._texts.longest
         texts = sum(_texts(words) for words in layout.variables.values())
-        most = _WORD * (layout.own.integers + _LOOPS)
+        most = _WORD * (layout.width + _LOOPS)
         if most + texts * longest > limits.state_bytes:
             raise InterpretedError
         sizes = [_WORD * len(words) + _texts(words) * longest

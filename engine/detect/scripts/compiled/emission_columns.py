@@ -11,10 +11,10 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.scripts.compiled import context
 from tidegate.engine.detect.scripts.compiled.automaton import Table
-from tidegate.engine.detect.scripts.compiled.words import Texts, column, to_words
+from tidegate.engine.detect.scripts.compiled.kernel import UNEXPECTED_FIRST, Int32
+from tidegate.engine.detect.scripts.compiled.words import Texts, column, file, to_words
 from tidegate.engine.detect.scripts.context import ERROR, Fault
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
-from tidegate.engine.detect.scripts.input_columns import output_column
 from tidegate.engine.detect.scripts.instances import Cause, Emitted
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.value_types import column_of
@@ -32,18 +32,15 @@ class Sink:
         self._script, self._table, self._texts = script, table, texts
         self._faults: list[Fault] = []
         self._told: dict[int, tuple[Cause, int, int]] = {}
-        self.arrays = context.emissions(table.layout.out, len(script.program.outputs), room)
+        self.arrays = context.emissions(table.layout.out, room)
 
     def grow(self) -> None:
         """Make room for as many again."""
-        kept = {}
-        for name, old in self.arrays._asdict().items():
-            if name == "counts":
-                continue
-            new = np.empty((*old.shape[:-1], 2 * old.shape[-1]), old.dtype)
-            new[..., : old.shape[-1]] = old
-            kept[name] = new
-        self.arrays = self.arrays._replace(**kept)
+        before = self.arrays
+        room = len(before.cause)
+        self.arrays = context.emissions(len(before.words), 2 * room)
+        for new, old in zip(self.arrays, before, strict=True):
+            new[..., :room] = old
 
     def take(self, emitted: Emitted, records: int) -> int:
         """Emissions of the interpreter, which are removed there; how many there are now."""
@@ -58,23 +55,16 @@ class Sink:
             own.key[records] = emitted.key[n]
             own.output[records], own.number[records] = output, emitted.number[n]
             if output == ERROR:
-                own.row[records] = len(self._faults)
                 self._faults.append(emitted.value[n])
             else:
-                self._put(output, emitted.value[n], kinds[output])
-                own.row[records] = own.counts[output] - 1
+                words = to_words(emitted.value[n], kinds[output], self._texts)
+                for word, part in zip(self._table.layout.outputs[output], words, strict=True):
+                    file(own.words, word)[word.place, records] = part
             records += 1
         for each in (emitted.time, emitted.key, emitted.cause, emitted.depth, emitted.number,
                      emitted.output, emitted.value):  # fmt: skip
             each.clear()
         return records
-
-    def _put(self, output: int, value: Any, kind: Any) -> None:
-        own, row = self.arrays, self.arrays.counts[output]
-        places = self._table.layout.outputs[output]
-        for word, part in zip(places, to_words(value, kind, self._texts), strict=True):
-            (own.doubles if word.double else own.integers)[word.place, row] = part
-        own.counts[output] += 1
 
     # columns -----------------------------------------------------------------------------------
 
@@ -83,7 +73,7 @@ class Sink:
         and depths of causes."""
         own, program = self.arrays, self._script.program
         cause, key = own.cause[:records], own.key[:records]
-        output, row, number = own.output[:records], own.row[:records], own.number[:records]
+        output, number = own.output[:records], own.number[:records]
         now = time[np.where(cause >= 0, cause, -2 - cause)] if len(time) else cause.copy()
         ids, depth = identities(cause, key)
         if self._told:
@@ -92,26 +82,27 @@ class Sink:
             ids[place], depth[place], now[place] = told, deep, instant
         order = _order(now, key, keys) if program.key_names else None
         if order is not None:
-            now, key, output, row = now[order], key[order], output[order], row[order]
-            number, ids, depth = number[order], ids[order], depth[order]
+            now, key, number = now[order], key[order], number[order]
+            ids, depth = ids[order], depth[order]
         names = (*program.outputs, ERROR_NAME)
-        code = np.where(output == ERROR, np.int16(len(names) - 1), output)
+        code = output.astype(np.int16)
+        code[output < 0] = len(names) - 1
+        code = code if order is None else code[order]
         values, rows = {}, np.zeros(records, np.int64)
-        for n, (name, kind) in enumerate(program.outputs.items()):
-            count = int(own.counts[n])
-            if count:
-                mine = slice(None) if count == records else np.flatnonzero(code == n)
-                rows[mine] = np.arange(count)
-                chosen = row[mine] if order is not None else slice(count)
-                parts = [
-                    (own.doubles if word.double else own.integers)[word.place][chosen]
-                    for word in self._table.layout.outputs[n]
-                ]
-                values[name] = column(parts, kind, self._texts, count)
-        errors = np.flatnonzero(code == len(names) - 1)
-        if len(errors):
-            rows[errors] = np.arange(len(errors))
-            values[ERROR_NAME] = self._errors(row[errors], now[errors])
+        for n, name in enumerate(names):
+            there = code == n
+            count = int(np.count_nonzero(there))
+            if not count:
+                continue
+            mine = slice(records) if count == records else np.flatnonzero(there)
+            rows[mine] = np.arange(count)
+            chosen = mine if order is None else order[mine]
+            if name == ERROR_NAME:
+                values[name] = self._errors(output, chosen, now[mine])
+                continue
+            words = self._table.layout.outputs[n]
+            parts = [file(own.words, word)[word.place][chosen] for word in words]
+            values[name] = column(parts, program.outputs[name], self._texts, count)
         return Emissions(
             self._script.name,
             pa.table(dict(zip(program.key_names, keys.values(key), strict=True))),
@@ -125,14 +116,14 @@ class Sink:
             number,
         )
 
-    def _errors(self, row: Int64, time: Int64) -> pa.Array:
-        """`$error`s: those of the interpreter, and below 0 what was unexpected, by symbol."""
-        if (row >= 0).all():
-            return output_column([self._faults[n] for n in row.tolist()], ERROR_TYPE)
+    def _errors(self, output: Int32, chosen: Int64 | slice, time: Int64) -> pa.Array:
+        """`$error`s: those of the interpreter, and what was unexpected, by symbol."""
+        own = output == ERROR
+        place = np.where(own, np.cumsum(own) - 1, len(self._faults) + UNEXPECTED_FIRST - output)
         known = [fault[:4] for fault in self._faults]
         for _, name in self._table.symbols:
             known.append(("unexpected", name, f"{name} is not expected here", ""))
-        place = np.where(row >= 0, row, len(self._faults) - 1 - row)
+        place = place[chosen]
         fields = [
             column_of([each[n] for each in known], Basic.STRING).take(pa.array(place))
             for n in range(4)

@@ -25,7 +25,7 @@ from tidegate.engine.detect.scripts.compiled import context as at
 from tidegate.engine.detect.scripts.compiled.kernel import FAILED, FULL
 from tidegate.engine.detect.scripts.compiled.layout import Items, Word
 
-I16, I32, I64, F64 = ir.IntType(16), ir.IntType(32), ir.IntType(64), ir.DoubleType()
+I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 ADDRESS = ir.PointerType()
 KIND = ir.FunctionType(I64, [ADDRESS, ADDRESS, *[I64] * 5])
 """row, context, now, place, key, cause, records: records."""
@@ -60,7 +60,7 @@ class Function:
         self._words: dict[Word, Any] = {}
         self._written: dict[Word, Any] = {}
         self._records = self.variable(self._first)
-        self._undo, self._status = self.variable(integer(0)), self.variable(integer(FAILED))
+        self._undo = self.variable(integer(0))
 
     @property
     def empty(self) -> bool:
@@ -77,27 +77,25 @@ class Function:
         self._entry.branch(self._body)
         return str(self._function.module)
 
-    def fail_if(self, condition: Any, status: int = FAILED) -> None:
-        b = self.b
-        if status != FAILED:
-            b.store(b.select(condition, integer(status), b.load(self._status)), self._status)
-        past = b.append_basic_block()
-        b.cbranch(condition, self._failure, past)
-        b.position_at_end(past)
+    def fail_if(self, condition: Any) -> None:
+        past = self.b.append_basic_block()
+        self.b.cbranch(condition, self._failure, past)
+        self.b.position_at_end(past)
 
     def _fail(self) -> None:
-        """Put back what was overwritten, last first, and take back what was emitted."""
+        """Put back what was overwritten, last first."""
         b = self.b
         b.position_at_end(self._failure)
         with self.loop(lambda: b.icmp_signed(">", b.load(self._undo), integer(0))):
             undo = self.added(self._undo, -1)
             place, was = (b.load(self._cell(of, undo), typ=I64) for of in (at.WHERE, at.WAS))
             b.store(was, self._at(place))
-        with self.loop(lambda: b.icmp_signed(">", b.load(self._records), self._first)):
-            record = self.added(self._records, -1)
-            output = b.load(self._cell(at.OUTPUT, record, I16), typ=I16)
-            self.added(self._cell(at.COUNTS, b.sext(output, I64)), -1)
-        b.ret(b.load(self._status))
+        b.ret(b.select(self._full(), integer(FULL), integer(FAILED)))
+
+    def _full(self) -> Any:
+        """Whether there is no room for an emission more."""
+        room = self._of_context(at.ROOM, I64)
+        return self.b.icmp_signed("==", self.b.load(self._records), room)
 
     # what it is made of ------------------------------------------------------------------------
 
@@ -173,27 +171,19 @@ class Function:
         return self.b.load(self._of_value(at.KEYS, word, self._key), typ=_kind(word))
 
     def _of_value(self, of: int, word: Word, row: Any) -> Any:
-        return self._cell(self._columns.place(of, word.double, word.place), row)
+        return self._cell(self._columns.place(of, word), row)
 
     def emit(self, output: int, words: Sequence[Word] = (), value: Value = ()) -> None:
-        """An emission. `words`: those of the output in its columns."""
+        """`words`: those of the output in its columns."""
         b = self.b
-        records = b.load(self._records)
-        self.fail_if(b.icmp_signed("==", records, self._of_context(at.ROOM, I64)), FULL)
-        count = self._cell(at.COUNTS, integer(output))
-        row = b.load(count, typ=I64)
+        self.fail_if(self._full())
+        record = b.load(self._records)
         for word, part in zip(words, value, strict=True):
-            b.store(part, self._of_value(at.OUTPUTS, word, row))
-        for column, kind, number in (
-            (at.CAUSE, I64, self._cause),
-            (at.KEY, I32, self._key),
-            (at.OUTPUT, I16, integer(output)),
-            (at.NUMBER, I32, b.sub(records, self._first)),
-            (at.ROW, I64, row),
-        ):
-            cell = self._cell(column, records, kind)
-            b.store(number if kind == I64 else b.trunc(number, kind), cell)
-        self.added(count, 1)
+            b.store(part, self._of_value(at.OUTPUTS, word, record))
+        b.store(self._cause, self._cell(at.CAUSE, record))
+        number = b.sub(record, self._first)
+        for column, found in (at.KEY, self._key), (at.OUTPUT, integer(output)), (at.NUMBER, number):
+            b.store(b.trunc(found, I32), self._cell(column, record, I32))
         self.added(self._records, 1)
 
     # arrays ------------------------------------------------------------------------------------

@@ -48,8 +48,8 @@ class Fleet:
         self._arrivals = arrivals
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
-        rows = np.zeros((keys, layout.own.integers), np.int64)
-        timers = np.full((keys, len(table.timed)), FOREVER, np.int64)
+        rows = np.zeros((keys, layout.width), np.int64)
+        timers = np.full((keys, len(layout.timed)), FOREVER, np.int64)
         self.arrays = kernel.Instances(rows, rows.view(np.float64), timers)
         self.after, self.previous, self.cause, self.due = rows[:, : kernel.HEAD].T
 
@@ -68,7 +68,7 @@ class Fleet:
         self.id[code, 0] = carried.column("cause0").to_numpy()
         self.id[code, 1] = carried.column("cause1").to_numpy()
         self.depth[code] = carried.column("depth").to_numpy()
-        if self._table.timed:
+        if self._table.layout.timed:
             self._read_timers(carried, code)
         for n, (name, kind) in enumerate(self._compiled.variables):
             stored = carried.column(f"v{n}").combine_chunks()
@@ -84,7 +84,7 @@ class Fleet:
         at, places = (carried.column(n).combine_chunks() for n in ("timer_at", "timer_place"))
         length = at.value_lengths().to_numpy()
         own = np.repeat(code, length)
-        numbers = np.searchsorted(self._table.timed, places.flatten().to_numpy())
+        numbers = np.searchsorted(self._table.layout.timed, places.flatten().to_numpy())
         self.arrays.timers[own, numbers] = at.flatten().to_numpy()
         self.due[code] = self.arrays.timers[code].min(axis=1)
 
@@ -143,10 +143,10 @@ class Fleet:
     def _timers(self, code: Int32) -> dict[str, pa.Array]:
         timers = self.arrays.timers[code]
         ends, at, places = np.zeros(len(code) + 1, np.int32), *np.empty((2, 0), np.int64)
-        if self._table.timed:
+        if self._table.layout.timed:
             there = timers < FOREVER
             np.cumsum(there.sum(axis=1), out=ends[1:])
-            at, places = timers[there], np.array(self._table.timed)[np.nonzero(there)[1]]
+            at, places = timers[there], np.array(self._table.layout.timed)[np.nonzero(there)[1]]
         return {
             "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(at)),
             "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
@@ -206,7 +206,7 @@ class Fleet:
         )
         found.timers = [
             Timer(at, ARRIVE if place in compiled.arrivals else ELAPSE, place)
-            for at, place in zip(own.timers[key].tolist(), self._table.timed, strict=True)
+            for at, place in zip(own.timers[key].tolist(), self._table.layout.timed, strict=True)
             if at < FOREVER
         ]
         set_due(found)
@@ -230,7 +230,7 @@ class Fleet:
             self.depth[key] = instance.depth
         own.timers[key] = FOREVER
         for timer in instance.timers:
-            own.timers[key, self._table.timed.index(timer.place)] = timer.at
+            own.timers[key, self._table.layout.timed.index(timer.place)] = timer.at
         self.due[key] = instance.due
         for (name, kind), value in zip(self._compiled.variables, instance.variables, strict=False):
             if isinstance(kind, Array):

@@ -24,7 +24,8 @@ NO_EVENT, PYTHONS = -1, -2
 """Symbols: an arrival without a name; one that the interpreter takes."""
 UNKNOWN, UNEXPECTED, INTERPRETED = -1, -2, -3
 """Entries of the table that are no moves."""
-ERROR = -1
+UNEXPECTED_FIRST = -2
+"""The output of an `$error` for symbol n that is not expected: this less n."""
 FAILED, FULL = -1, -2
 """What a function returns that has changed nothing: Python shall make the transition; no room."""
 STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
@@ -74,17 +75,14 @@ class Instances(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Emissions by the column: cause as in `Instances`, key, output, number in the transition, row
-    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are."""
+    """Emissions by the column: cause as in `Instances`; key; output, below 0 for an `$error`: -1
+    if it is the interpreter's; number in the transition; the words of its value."""
 
     cause: Int64
     key: Int32
-    output: npt.NDArray[np.int16]
+    output: Int32
     number: Int32
-    row: Int64
-    integers: Int64
-    doubles: npt.NDArray[np.float64]
-    counts: Int64
+    words: Int64
 
 
 class Scratch(NamedTuple):
@@ -171,9 +169,8 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                         return _stop(at, GROW, i, k, records)
                     found.cause[records] = i
                     found.key[records] = k
-                    found.output[records] = ERROR
+                    found.output[records] = UNEXPECTED_FIRST - symbol
                     found.number[records] = 0
-                    found.row[records] = -1 - symbol
                     records += 1
                     k += 1
                     continue

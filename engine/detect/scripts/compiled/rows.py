@@ -23,7 +23,13 @@ from tidegate.engine.detect.scripts.compiled.layout import (
     texts_of,
 )
 from tidegate.engine.detect.scripts.compiled.native import Native
-from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, column, words
+from tidegate.engine.detect.scripts.compiled.words import (
+    InterpretedError,
+    Texts,
+    column,
+    file,
+    words,
+)
 from tidegate.engine.detect.scripts.input_columns import input_columns
 from tidegate.rules.eventscript import tree
 
@@ -32,11 +38,10 @@ class RowLayout(Layout):
     """That of one expression: no instance, the words of an input's value, one word of a result."""
 
     def __init__(self, read: tree.Input, result: tree.Expression) -> None:
-        self.own, self.out, self.arriving = Counter(), Counter(), Counter()
         self.variables, self.arrays, self.keys = {}, {}, ()
-        self.raw = self.arriving.words([*kinds_of(read.type)])
-        self.texts = texts_of(result)
-        (self.result,) = self.out.words([*kinds_of(result.type)])
+        self.raw = Counter().words([*kinds_of(read.type)])
+        (self.result,) = Counter().words([*kinds_of(result.type)])
+        self.arriving, self.out, self.texts = len(self.raw), 1, texts_of(result)
 
 
 class RowExpression:
@@ -66,14 +71,13 @@ class RowExpression:
         for word, given in zip(self._layout.raw, parts, strict=True):
             if given is None:
                 raise InterpretedError
-            known = self._context.place(EVENTS, word.double, word.place)
+            known = self._context.place(EVENTS, word)
             columns[known] = np.ascontiguousarray(words(given, word.kind, texts)), 0
-        found, own = emissions(self._layout.out, 1, count), scratch(0, 0, 0)
+        found, own = emissions(1, count), scratch(0, 0, 0)
         context = self._context.words(found, own, columns)
         done = np.empty(count, np.bool_)
         records = kernel.each_row(self._address, context, time, done)
-        result = self._layout.result
-        part = (found.doubles if result.double else found.integers)[0, :records]
+        part = file(found.words, self._layout.result)[0, :records]
         values = column([part], self._type, texts, records)
         return values if records == count else spread(values, done), done
 

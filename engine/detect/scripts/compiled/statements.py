@@ -1,52 +1,101 @@
-"""Statements as instructions of LLVM's."""
+"""What the places of a script do, as instructions of LLVM's: statements, events that are stored,
+timers."""
 
 # mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
+from tidegate.engine.core.values import FOREVER
+from tidegate.engine.detect.scripts.compiled.arithmetic import whole
 from tidegate.engine.detect.scripts.compiled.expressions import Expressions, words_of
-from tidegate.engine.detect.scripts.compiled.function import Function, integer
+from tidegate.engine.detect.scripts.compiled.function import F64, Function, integer, real
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError, Word
+from tidegate.engine.detect.scripts.places import Action, Marker
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
-from tidegate.rules.eventscript.types import Array, Type
+from tidegate.rules.eventscript.types import Array, Basic
 
 
 class Statements(Expressions):
-    """Adds statements to a function. `outputs`: by name, with their types. Fails after `steps_max`
-    statements; None: there are never so many. Raises `UncompiledError`."""
+    """Adds what places do to a function, which fails after `steps_max` statements; None: there are
+    never so many. Raises `UncompiledError`."""
 
     def __init__(
-        self,
-        function: Function,
-        layout: Layout,
-        outputs: Mapping[str, Type],
-        steps_max: int | None,
+        self, function: Function, layout: Layout, program: tree.Program, steps_max: int | None
     ) -> None:
         super().__init__(function, layout)
-        self._outputs, self._steps_max = outputs, steps_max
+        self._program, self._steps_max = program, steps_max
         self._steps = function.variable(integer(0))
 
-    def block(self, node: tree.Statement) -> None:
+    def place(self, part: Marker | Action, source: int | None) -> None:
+        """A place that is reached, by an event of an input."""
+        if isinstance(part, Action):
+            self._block(part.block)
+        elif part.tree.variable is not None:
+            self._take(part.tree.variable, source)
+
+    def timer(self, number: int, marker: tree.Regex) -> None:
+        """The timer of a place before which a path stands."""
+        if isinstance(marker, tree.Elapse):
+            due = self._elapse(marker)
+        elif isinstance(marker, tree.Arrive) and marker.instant is not None:
+            instant, b = self.word(marker.instant), self.function.b
+            later = b.icmp_signed(">", instant, self.function.now)
+            due = b.select(later, instant, integer(FOREVER))
+        elif number in self.layout.clocks:
+            due = self.function.clock(self.layout.clocks.index(number))
+        else:
+            raise UncompiledError("a clock with variables")
+        self.function.set_timer(self.layout.timed.index(number), due)
+
+    def _elapse(self, marker: tree.Elapse) -> Any:
+        """When a timer is due; never, if that is too far."""
+        function, b, now = self.function, self.function.b, self.function.now
+        never, left = integer(FOREVER), b.sub(integer(FOREVER), now)
+        length, unit = self.word(marker.amount), marker.unit_micros
+        if length.type == F64:
+            function.fail_if(b.fcmp_unordered("<=", length, real(0.0)))
+            exact = b.fmul(length, real(unit))
+            span = whole(function, function.intrinsic("llvm.rint.f64", exact))
+            least = b.select(b.icmp_signed("<", span, integer(1)), integer(1), span)
+            return b.select(b.icmp_signed("<", span, left), b.add(now, least), never)
+        function.fail_if(b.icmp_signed("<=", length, integer(0)))
+        most = b.sdiv(b.sub(left, integer(1)), integer(unit))
+        near = b.icmp_signed("<=", length, most)
+        return b.select(near, b.add(now, b.mul(length, integer(unit))), never)
+
+    def _take(self, name: str, source: int | None) -> None:
+        """Store the value of an event."""
+        if source is None:
+            raise UncompiledError("the instant of a timed event")
+        given, wanted = self._program.inputs[source].type, self._program.variables[name]
+        value = tuple(map(self.function.event, self.layout.inputs[source]))
+        if given == Basic.LONG and wanted == Basic.DOUBLE:
+            value = (self.function.b.sitofp(*value, F64),)
+        elif given != wanted or isinstance(wanted, Array):
+            raise UncompiledError(f"{given} as {wanted}")
+        self.function.assign(self.layout.variables[name], value)
+
+    # statements --------------------------------------------------------------------------------
+
+    def _block(self, node: tree.Statement) -> None:
         """A block, or a statement as a block of one."""
         whole = isinstance(node, tree.Block)
         inner = node.statements if isinstance(node, tree.Block) else (node,)
         if self._steps_max is not None:
             count = whole + sum(not isinstance(each, tree.Block) for each in inner)
             steps = self.function.added(self._steps, count)
-            self.function.fail_if(
-                self.function.b.icmp_signed(">", steps, integer(self._steps_max))
-            )
+            self.function.fail_if(self.function.b.icmp_signed(">", steps, integer(self._steps_max)))
         for statement in inner:
             self._statement(statement)
 
     def _statement(self, node: tree.Statement) -> None:
         match node:
             case tree.Block():
-                self.block(node)
+                self._block(node)
             case tree.Assign(target, value):
                 self._assign(target, value)
             case tree.Emit():
@@ -59,7 +108,7 @@ class Statements(Expressions):
                 self._each(node)
             case tree.While(condition, body):
                 with self.function.loop(lambda: self.holds(self.word(condition))):
-                    self.block(body)
+                    self._block(body)
             case _:
                 raise UncompiledError(type(node).__name__)
 
@@ -91,24 +140,25 @@ class Statements(Expressions):
             raise UncompiledError("an array of any length")
 
     def _emit(self, node: tree.Emit) -> None:
-        output, value = [*self._outputs].index(node.output), node.value
+        outputs, value = self._program.outputs, node.value
+        output = [*outputs].index(node.output)
         if value is None:
             self.function.emit(output)
-            return
-        if value.type != self._outputs[node.output]:
+        elif value.type == outputs[node.output]:
+            self.function.emit(output, self.layout.outputs[output], self.value(value))
+        else:
             raise UncompiledError(f"{value.type} as an output")
-        self.function.emit(output, self.layout.outputs[output], self.value(value))
 
     def _if(self, node: tree.If) -> None:
         b, test = self.function.b, self.holds(self.word(node.condition))
         if node.other is None:
             with b.if_then(test):
-                self.block(node.then)
+                self._block(node.then)
             return
         with b.if_else(test) as branches:
             for branch, part in zip(branches, (node.then, node.other), strict=True):
                 with branch:
-                    self.block(part)
+                    self._block(part)
 
     def _each(self, node: tree.Each) -> None:
         function, items = self.function, self.items(node.array)
@@ -131,7 +181,7 @@ class Statements(Expressions):
         with self.function.loop(lambda: self.holds(b.load(more))):
             at = b.load(index)
             self.locals = {**outer, name: of(at)}
-            self.block(body)
+            self._block(body)
             b.store(b.zext(b.icmp_signed("<", at, high), low.type), more)
             self.function.added(index, 1)
         self.locals = outer

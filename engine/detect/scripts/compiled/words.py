@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.scripts.compiled.layout import Word
 from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 
@@ -77,6 +78,11 @@ def words(column: pa.Array, kind: Basic, texts: Texts) -> Column:
         column = column.cast(pa.int64())
     found: Column = column.to_numpy()
     return found
+
+
+def file(words: Int64, word: Word) -> Column:
+    """Words as what one of them is, integers or doubles."""
+    return words.view(np.float64) if word.double else words
 
 
 def column(own: Sequence[Column], type_: Type, texts: Texts, count: int) -> pa.Array:
