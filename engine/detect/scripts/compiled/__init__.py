@@ -1,9 +1,9 @@
 """Scripts of numbers as machine code, which one kernel runs over columns.
 
     program.Compiled    markers and blocks as typed trees
-      -> layout         variables as words: columns of integers and of doubles, a row an instance
-      -> expressions, assembler    the places of a move as instructions
-      -> builder, arithmetic, function, native    instructions as a function of LLVM's
+      -> layout         variables as words of 64 bits, a row an instance
+      -> statements, expressions, arithmetic    the places of a move as instructions of LLVM's
+      -> function, native    of which one function is made, and machine code of it
       -> automaton      `table[state, symbol]` and the function of each move, made as reached
 
     Arrivals            a bucket's occurrences

@@ -156,3 +156,11 @@ in long A, double B out long again
             found = both(text, [Event(7, event, span)], 10_000_000)
             assert len(found) == 1
             assert (found[0].output == "again") == (span > 0)
+
+
+def test_a_function_without_operands_is_interpreted() -> None:
+    text = "function long f() in long A out long z (A(x) {!> z(x + f());})*"
+    events = [Event(n, "A", n) for n in range(1, 4)]
+    with patch.object(run, "COMPILED_MIN", 0), patch.object(run, "COMPILED_AFTER", 0):
+        found = emissions(text, events, until=4, functions={"f": lambda: 10})
+    assert [out.value for out in found] == [11, 12, 13]
