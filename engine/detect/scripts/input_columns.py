@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
@@ -106,7 +107,7 @@ def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None
 
 
 def _leaf_columns(column: pa.ChunkedArray, type_: Type) -> Iterator[pa.Array | None]:
-    column = column.combine_chunks()
+    column = whole(column)
     if isinstance(type_, Basic) and type_ != Basic.OBJECT:
         column = as_column(column, type_)
         yield None if column.null_count else column

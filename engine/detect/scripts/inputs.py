@@ -19,8 +19,11 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
 from tidegate.engine.detect.scripts.column_expressions import Calculated, case_number
+from tidegate.engine.detect.scripts.compiled.causes import in_turn
+from tidegate.engine.detect.scripts.compiled.words import fixed
 from tidegate.engine.detect.scripts.context import Context, Fault
 from tidegate.engine.detect.scripts.expressions import Expressions, Value
 from tidegate.engine.detect.scripts.input_columns import as_column, input_values, value_column
@@ -162,7 +165,7 @@ class Inputs:
         all_keys = joined(every, np.empty(0, np.bool_))
         ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
         depth = joined([*map(_depth, chosen)], np.empty(0, np.int32))
-        key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
+        key = [pa.concat_arrays(c) if len(c) > 1 else c[0] if c else pa.nulls(0) for c in keys]
         if order is None:
             return Arrivals(time, symbol, None, taken, all_keys, key, ids, depth, faults)
         moved = {old: new for new, old in enumerate(order.tolist())} if faults else {}
@@ -214,7 +217,7 @@ class Inputs:
             if column is None:
                 column = self._key(taken, batch, expression, value, faults)
             columns.append(as_column(column, kind))
-        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+        return [*map(whole, columns)]
 
     def _key(
         self,
@@ -307,7 +310,7 @@ def _rows(batch: Batch, row: Int64) -> pa.Table:
     """Some rows of a batch's table. Arrow forgets how many there are where it has no columns."""
     if not batch.table.num_columns:
         return pa.table({"": pa.nulls(len(row))})
-    if len(row) == len(batch.table) and np.array_equal(row, np.arange(len(row))):
+    if len(row) == len(batch.table) and in_turn(fixed(row)):
         return batch.table
     return batch.table.take(pa.array(row))
 

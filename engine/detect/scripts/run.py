@@ -181,7 +181,9 @@ class ScriptRunner:
         codes, keys = _together(arrivals.key, stored, self._grouped)
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
-            arriving = np.where(arrivals.every, EVERY, codes[0])
+            arriving = codes[0]
+            if arrivals.every.any():
+                arriving = np.where(arrivals.every, EVERY, arriving)
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
         given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
         done = None

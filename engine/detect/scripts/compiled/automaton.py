@@ -96,7 +96,7 @@ class Table:
                 for source in {n for n, name in self.symbols if node.event in (None, name)}:
                     trial.place(part, source)
             else:
-                trial.timer(part.number, node)
+                trial.timer(part)
 
     def _statements(self, function: Function) -> Statements:
         return Statements(function, self.layout, self._program, self._steps_max)
@@ -148,7 +148,7 @@ class Table:
         for number in places:
             to.place(self._places[number], source)
         for number in timed:
-            to.timer(number, self._places[number].tree)
+            to.timer(self._places[number])
         return 0 if function.empty else self._native.address(function)
 
     def arrays(self) -> kernel.Automaton:

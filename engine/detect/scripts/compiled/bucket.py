@@ -18,7 +18,13 @@ from tidegate.engine.detect.scripts.compiled.emission_columns import Sink
 from tidegate.engine.detect.scripts.compiled.function import UNDO
 from tidegate.engine.detect.scripts.compiled.instance_arrays import Fleet
 from tidegate.engine.detect.scripts.compiled.layout import Word
-from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, leaves, words
+from tidegate.engine.detect.scripts.compiled.words import (
+    InterpretedError,
+    Texts,
+    fixed,
+    leaves,
+    words,
+)
 from tidegate.engine.detect.scripts.emissions import Emissions
 from tidegate.engine.detect.scripts.input_columns import input_columns
 from tidegate.engine.detect.scripts.inputs import Arrivals
@@ -170,9 +176,7 @@ class Bucket:
         expires = self._compiled.expire_micros
         if expires is not None:
             key = key[fleet.previous[key] + expires >= watermark]
-        emissions = sink.emissions(
-            int(at[kernel.RECORDS]), self._fleet.identities, self._arrivals.time, self._given.keys
-        )
+        emissions = sink.emissions(int(at[kernel.RECORDS]), self._fleet.causes, self._given.keys)
         words = fleet.words(key)
         timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
         columns = fleet.written(key, words) if len(key) else {}
@@ -188,7 +192,7 @@ class Bucket:
             symbol[[*arrivals.faults]] = kernel.PYTHONS
         place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
         return kernel.Events(
-            _fixed(arrivals.time), _fixed(symbol), _fixed(self._given.key), _fixed(place)
+            fixed(arrivals.time), fixed(symbol), fixed(self._given.key), fixed(place)
         )
 
     def _event_columns(self) -> Columns:
@@ -202,7 +206,7 @@ class Bucket:
                 raise InterpretedError
             for word, part in zip(places, columns, strict=True):
                 place = self._table.context.place(EVENTS, word)
-                found[place] = _fixed(words(part, word.kind, self._texts)), taken.first
+                found[place] = fixed(words(part, word.kind, self._texts)), taken.first
         return found
 
     def _key_columns(self) -> Columns:
@@ -214,7 +218,7 @@ class Bucket:
             for word, column, kind in zip(layout.keys, keys.columns, kinds, strict=True):
                 (part,) = leaves(column.cast(arrow_type(kind)), kind)
                 place = self._table.context.place(KEYS, word)
-                found[place] = _fixed(words(part, word.kind, self._texts)), 1
+                found[place] = fixed(words(part, word.kind, self._texts)), 1
         return found
 
     def _check_room(self) -> None:
@@ -235,10 +239,3 @@ class Bucket:
 
 def _texts(words: Sequence[Word]) -> int:
     return sum(word.kind == Basic.STRING for word in words)
-
-
-def _fixed(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
-    found = np.ascontiguousarray(array).view()
-    found.flags.writeable = False
-    return found

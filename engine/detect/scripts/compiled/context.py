@@ -37,8 +37,8 @@ class Context:
         """The context. `columns`: those of events and keys."""
         words = np.zeros(self._starts[-1], np.int64)
         words[ROOM] = len(found.cause)
-        first = found.cause, found.key, found.output, found.number, *own, *found.words
-        words[CAUSE : self._starts[EVENTS]] = [*map(_address, first)]
+        known = found.cause, found.key, found.output, found.number, *own, *found.words
+        words[CAUSE : self._starts[EVENTS]] = [_address(column) for column in known]
         for place, (column, first) in columns.items():
             words[place] = _address(column) - first * column.itemsize
         return words
@@ -48,7 +48,9 @@ def emissions(words: int, room: int) -> kernel.Found:
     """Columns with room for so many emissions, of so many words at most."""
     return kernel.Found(
         np.empty(room, np.int64),
-        *(np.empty(room, np.int32) for _ in range(3)),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
+        np.empty(room, np.int32),
         np.empty((words, room), np.int64),
     )
 

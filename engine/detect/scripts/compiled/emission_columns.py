@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 import numpy as np
 import pyarrow as pa
@@ -11,7 +11,8 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.scripts.compiled import context
 from tidegate.engine.detect.scripts.compiled.automaton import Table
-from tidegate.engine.detect.scripts.compiled.kernel import UNEXPECTED_FIRST, Int32
+from tidegate.engine.detect.scripts.compiled.causes import Causes, in_order
+from tidegate.engine.detect.scripts.compiled.kernel import UNEXPECTED_FIRST, Found, Int32
 from tidegate.engine.detect.scripts.compiled.words import Texts, column, file, to_words
 from tidegate.engine.detect.scripts.context import ERROR, Fault
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
@@ -36,11 +37,12 @@ class Sink:
 
     def grow(self) -> None:
         """Make room for as many again."""
-        before = self.arrays
-        room = len(before.cause)
-        self.arrays = context.emissions(len(before.words), 2 * room)
-        for new, old in zip(self.arrays, before, strict=True):
-            new[..., :room] = old
+        grown = []
+        for old in self.arrays:
+            new = np.empty((*old.shape[:-1], 2 * old.shape[-1]), old.dtype)
+            new[..., : old.shape[-1]] = old
+            grown.append(new)
+        self.arrays = Found(*grown)
 
     def take(self, emitted: Emitted, records: int) -> int:
         """Emissions of the interpreter, which are removed there; how many there are now."""
@@ -68,19 +70,19 @@ class Sink:
 
     # columns -----------------------------------------------------------------------------------
 
-    def emissions(self, records: int, identities: Any, time: Int64, keys: Keys) -> Emissions:
-        """All emissions, by time, at one instant by key. `time`: of the arrivals; `identities`: ids
-        and depths of causes."""
+    def emissions(
+        self, records: int, causes: Callable[[Int64, Int32], Causes], keys: Keys
+    ) -> Emissions:
+        """All emissions, by time, at one instant by key. `causes`: of numbers, in instances of some
+        keys."""
         own, program = self.arrays, self._script.program
-        cause, key = own.cause[:records], own.key[:records]
-        output, number = own.output[:records], own.number[:records]
-        now = time[np.where(cause >= 0, cause, -2 - cause)] if len(time) else cause.copy()
-        ids, depth = identities(cause, key)
-        if self._told:
-            ids, depth = ids.copy(), depth.copy()
+        key, output, number = own.key[:records], own.output[:records], own.number[:records]
+        now, ids, depth = causes(own.cause[:records], key)
         for place, (told, deep, instant) in self._told.items():
             ids[place], depth[place], now[place] = told, deep, instant
-        order = _order(now, key, keys) if program.key_names else None
+        order = None
+        if program.key_names and not in_order(now, key):
+            order = np.lexsort((keys.ranks(key), now))
         if order is not None:
             now, key, number = now[order], key[order], number[order]
             ids, depth = ids[order], depth[order]
@@ -88,7 +90,7 @@ class Sink:
         code = output.astype(np.int16)
         code[output < 0] = len(names) - 1
         code = code if order is None else code[order]
-        values, rows = {}, np.zeros(records, np.int64)
+        values, rows = {}, np.empty(records, np.int64)
         for n, name in enumerate(names):
             there = code == n
             count = int(np.count_nonzero(there))
@@ -105,7 +107,7 @@ class Sink:
             values[name] = column(parts, program.outputs[name], self._texts, count)
         return Emissions(
             self._script.name,
-            pa.table(dict(zip(program.key_names, keys.values(key), strict=True))),
+            pa.table(dict(zip(program.key_names, _keys(keys, key), strict=True))),
             now,
             code,
             rows,
@@ -134,11 +136,7 @@ class Sink:
         )
 
 
-def _order(time: Int64, key: np.ndarray, keys: Keys) -> Int64 | None:
-    """By time, and at one instant by key; None where they are so."""
-    if len(time) < 2:
-        return None
-    later = time[1:] > time[:-1]
-    if (later | ((time[1:] == time[:-1]) & (key[1:] == key[:-1]))).all():
-        return None
-    return np.lexsort((keys.ranks(key), time))
+def _keys(keys: Keys, code: Int32) -> list[pa.Array]:
+    """The key columns of some codes, all of which have a key."""
+    place = pa.array(code - 1)
+    return [column.take(place) for column in keys.columns]

@@ -8,14 +8,16 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.core.values import FOREVER, Int64, UInt64
+from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.scripts.compiled import kernel
 from tidegate.engine.detect.scripts.compiled.automaton import Table
+from tidegate.engine.detect.scripts.compiled.causes import Causes, causes_of, in_turn
 from tidegate.engine.detect.scripts.compiled.layout import Items
 from tidegate.engine.detect.scripts.compiled.words import (
     InterpretedError,
     Texts,
     column,
+    fixed,
     leaves,
     of_words,
     to_words,
@@ -46,6 +48,7 @@ class Fleet:
         layout = table.layout
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
+        self._arrived = Causes(fixed(arrivals.time), fixed(arrivals.ids), fixed(arrivals.depth))
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
         rows = np.zeros((keys, layout.width), np.int64)
@@ -120,14 +123,14 @@ class Fleet:
 
     def written(self, code: Int32, words: Int64) -> dict[str, pa.Array]:
         """The columns of some instances, but for their keys."""
-        cause, depth = self.identities(words[kernel.CAUSE], code)
+        cause = self.causes(words[kernel.CAUSE], code)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
             "paths": texts.take(pa.array(words[kernel.STATE_AFTER] - 1)),
             "previous": pa.array(words[kernel.PREVIOUS]),
-            "cause0": pa.array(cause[:, 0].copy()),
-            "cause1": pa.array(cause[:, 1].copy()),
-            "depth": pa.array(depth),
+            "cause0": pa.array(cause.ids[:, 0].copy()),
+            "cause1": pa.array(cause.ids[:, 1].copy()),
+            "depth": pa.array(cause.depth),
             **self._timers(code),
         }
         doubles = words.view(np.float64)
@@ -161,19 +164,11 @@ class Fleet:
         values = column([flat], items.kind, self._texts, len(flat))
         return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))
 
-    def identities(self, cause: Int64, code: Int32) -> tuple[UInt64, Int32]:
-        """Causes as ids uint64[n, 2], and their depths."""
-        if np.array_equal(cause, np.arange(len(self._arrivals))):  # each arrival once
-            return self._arrivals.ids, self._arrivals.depth
-        arrived, started = cause >= 0, cause <= -2
-        if arrived.all():
-            return _ids_at(self._arrivals.ids, cause), self._arrivals.depth[cause]
-        ids, depth = self.id[code], self.depth[code]
-        ids[arrived] = self._arrivals.ids[cause[arrived]]
-        depth[arrived] = self._arrivals.depth[cause[arrived]]
-        ids[started] = _starts(self._arrivals.time[-2 - cause[started]])
-        depth[started] = 0
-        return ids, depth
+    def causes(self, number: Int64, code: Int32) -> Causes:
+        """The causes of some numbers, in instances of some keys."""
+        if len(number) == len(self._arrivals) and in_turn(number):  # each arrival once
+            return self._arrived
+        return causes_of(number, code, self._arrived, self.id, self.depth)
 
     # one instance ------------------------------------------------------------------------------
 
@@ -246,23 +241,3 @@ class Fleet:
     def drop(self, key: int) -> None:
         self.arrays.integers[key] = 0
         self.arrays.timers[key] = FOREVER
-
-
-def _ids_at(ids: UInt64, place: Int64) -> UInt64:
-    """Rows of ids, each fetched as one number."""
-    whole = np.ascontiguousarray(ids).view(np.complex128)[:, 0]
-    return whole.take(place)[:, None].view(np.uint64)
-
-
-def _starts(instants: Int64) -> UInt64:
-    """The causes of starts: `mixed` of nothing with an instant, by the column."""
-    high = _mix(_mix(instants.view(np.uint64)))
-    low = _mix(_mix((~instants).view(np.uint64)))
-    return np.column_stack([high, low])
-
-
-def _mix(value: UInt64) -> UInt64:
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

@@ -55,7 +55,7 @@ class RowExpression:
         value = Expressions(function, self._layout).word(expression)
         if (value.type == F64) != self._layout.result.double:
             raise UncompiledError(f"{expression.type} of another type")
-        function.emit(0, [self._layout.result], [value])
+        function.emit(0, [self._layout.result], (value,))
         self._native = Native()
         self._address = self._native.address(function)
 

@@ -37,8 +37,9 @@ class Statements(Expressions):
         elif part.tree.variable is not None:
             self._take(part.tree.variable, source)
 
-    def timer(self, number: int, marker: tree.Regex) -> None:
-        """The timer of a place before which a path stands."""
+    def timer(self, part: Marker | Action) -> None:
+        """The timer of a timed marker, before which a path stands."""
+        marker, number = part.tree if isinstance(part, Marker) else None, part.number
         if isinstance(marker, tree.Elapse):
             due = self._elapse(marker)
         elif isinstance(marker, tree.Arrive) and marker.instant is not None:

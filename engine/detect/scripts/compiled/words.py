@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.scripts.compiled.layout import Word
 from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic, Structure, Type
@@ -57,8 +58,7 @@ class Texts:
 
 def leaves(column: pa.Array | pa.ChunkedArray, type_: Type) -> Iterator[pa.Array]:
     """The columns of the words of a column of `arrow_type`. Raises `InterpretedError` at nulls."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+    column = whole(column)
     if column.null_count:
         raise InterpretedError
     if isinstance(type_, Structure):
@@ -124,3 +124,10 @@ def of_words(own: Iterator[Any], type_: Type, texts: Texts) -> Any:
     if type_ == Basic.STRING:
         return texts.listed[int(value)]
     return bool(value) if type_ == Basic.BOOLEAN else int(value)
+
+
+def fixed(array: Column) -> Column:
+    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found
