@@ -8,15 +8,14 @@ from contextlib import suppress
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
 from tidegate.engine.detect.scripts.compiled.rows import RowExpression, spread
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError
-from tidegate.engine.detect.scripts.input_columns import value_column
+from tidegate.engine.detect.scripts.input_columns import without_null
 from tidegate.rules.eventscript import tree
-from tidegate.rules.eventscript.types import Basic, Structure
+from tidegate.rules.eventscript.types import Basic
 
 COMPILED_AFTER = 5_000
 """So many rows are interpreted before an expression is compiled: it takes about as long."""
@@ -50,7 +49,7 @@ class Calculated:
     def _filled(
         self, made: RowExpression, chosen: str | None, table: pa.Table, time: Int64
     ) -> tuple[pa.Array, Bools]:
-        whole = _without_null(self._read, chosen, table)
+        whole = without_null(self._read, chosen, table)
         if whole.all():
             return made.column(chosen, table, time)
         column, done = made.column(chosen, table.filter(pa.array(whole)), time[whole])
@@ -65,17 +64,3 @@ def case_number(case: tree.Case, numbers: dict[str, int]) -> tree.Expression:
     for when, name in reversed(case.branches):
         found = tree.Choice(Basic.LONG, when, tree.Literal(Basic.LONG, numbers[name]), found)
     return found
-
-
-def _without_null(read: tree.Input, chosen: str | None, table: pa.Table) -> Bools:
-    """Which rows have no null in what the input reads."""
-    if isinstance(read.type, Structure):
-        names = [name for name, _ in read.type.fields if name in table.column_names]
-        columns = [table.column(name) for name in names]
-    else:
-        columns = [value_column(read, chosen, table)]
-    whole = np.ones(len(table), np.bool_)
-    for column in columns:
-        if column.null_count:
-            whole &= pc.is_valid(column).to_numpy()
-    return whole

@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -61,6 +62,31 @@ def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.Ch
         known = ", ".join(table.column_names) or "none"
         raise _unfit(read.name, read.type, f"no column {name or VALUE}, there are: {known}")
     return table.column(name)
+
+
+def without_null(read: tree.Input, chosen: str | None, table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows have no null in what the input reads."""
+    if isinstance(read.type, Structure):
+        names = [name for name, _ in read.type.fields if name in table.column_names]
+        columns = [table.column(name) for name in names]
+    else:
+        columns = [value_column(read, chosen, table)]
+    whole = np.ones(len(table), np.bool_)
+    for column in columns:
+        if column.null_count:
+            whole &= pc.is_valid(column).to_numpy()
+    return whole
+
+
+def filled(table: pa.Table) -> pa.Table:
+    """A table with another value of its column in place of each null; if there is one."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        there = pc.is_valid(column).to_numpy() if column.null_count else np.ones(1, np.bool_)
+        if not there.all() and there.any():
+            column = column.take(pa.array(np.where(there, np.arange(len(there)), there.argmax())))
+        columns[name] = column
+    return pa.table(columns)
 
 
 def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.ChunkedArray:

@@ -65,6 +65,8 @@ class InputRows:
         """The values of some rows. Raises `InputError`."""
         if self.values is not None or len(row) == self.count:
             return [self.listed()[n] for n in row.tolist()]
+        if len(row) == 1:
+            return input_values(self.read, self.column, self.table.slice(row[0], 1), 1)
         return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 

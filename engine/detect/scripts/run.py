@@ -185,7 +185,7 @@ class ScriptRunner:
             if arrivals.every.any():
                 arriving = np.where(arrivals.every, EVERY, arriving)
         tuples = _tuples(keys, self.script.program.key_types, self._reads_key)
-        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
+        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys, self._store)
         done = None
         table = self._table_for(len(arrivals))
         if table is not None and not parked:

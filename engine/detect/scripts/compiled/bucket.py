@@ -23,33 +23,40 @@ from tidegate.engine.detect.scripts.compiled.words import (
     Texts,
     fixed,
     leaves,
+    null_rows,
     words,
 )
 from tidegate.engine.detect.scripts.emissions import Emissions
-from tidegate.engine.detect.scripts.input_columns import input_columns
+from tidegate.engine.detect.scripts.input_columns import filled, input_columns, without_null
 from tidegate.engine.detect.scripts.inputs import Arrivals
 from tidegate.engine.detect.scripts.instances import EVERY, Instance, Stepper
 from tidegate.engine.detect.scripts.program import Compiled
+from tidegate.engine.detect.scripts.state import Store
 from tidegate.engine.detect.scripts.statements import EMITTED_AS_ONE
 from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic
 
 Int32 = npt.NDArray[np.int32]
 
-SINGLE_MAX = 16
-"""So many values are read one by one, for events that the interpreter takes; then all at once."""
+SINGLE_ONE_IN = 64
+"""Of so many values one is read by itself, for events that the interpreter takes; then all are read
+at once."""
+NULLS_ONE_IN = 32
+"""A bucket with more nulls among its events is interpreted: kernel and interpreter in turn would
+take longer."""
 _WORD, _LOOPS = 8, 64  # bytes of a value; names of loops, at most
 
 
 class Given(NamedTuple):
     """The input of a bucket: the key of each arrival (`EVERY`: all instances), the carried tables
-    with the keys of their rows, and all keys."""
+    with the keys of their rows, all keys, and what reads the tables."""
 
     arrivals: Arrivals
     key: Int32
     tables: Sequence[pa.Table]
     codes: Sequence[Int32]
     keys: Keys
+    store: Store
 
 
 class Done(NamedTuple):
@@ -75,7 +82,8 @@ class Bucket:
         keys = given.keys.count + 1
         self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
         for carried, code in zip(given.tables, given.codes, strict=True):
-            self._fleet.read(carried, code)
+            self._read(carried, code)
+        self._null = np.zeros(sum(each.count for each in given.arrivals.taken), np.bool_)
         self._columns = self._event_columns() | self._key_columns()
         self._events = self._arriving()
         room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
@@ -119,6 +127,23 @@ class Bucket:
     def _known(self, scratch: kernel.Scratch) -> Int64:
         return self._table.context.words(self._sink.arrays, scratch, self._columns)
 
+    def _read(self, carried: pa.Table, code: Int32) -> None:
+        """Take over a carried table: instances with a null are the interpreter's."""
+        null = np.zeros(len(carried), np.bool_)
+        for n in range(len(self._compiled.variables)):
+            null |= null_rows(carried.column(f"v{n}"))
+        if null.any():
+            self._expect_nulls(null)
+            for each in self._given.store.read(carried.filter(pa.array(null)), code[null].tolist()):
+                self._fleet.put(each.key, each)
+            carried, code = carried.filter(pa.array(~null)), code[~null]
+        self._fleet.read(carried, code)
+
+    def _expect_nulls(self, null: npt.NDArray[np.bool_]) -> None:
+        """Raises `InterpretedError` where too many rows have a null."""
+        if np.count_nonzero(null) * NULLS_ONE_IN > len(self._arrivals):
+            raise InterpretedError
+
     # beside the kernel ----------------------------------------------------------------------------
 
     def _set_clocks(self, clocks: Int64, now: int) -> None:
@@ -147,7 +172,7 @@ class Bucket:
     def _named(self, number: int) -> tuple[str | None, Any]:
         symbol = int(self._arrivals.symbol[number])
         name = None if symbol < 0 else self._table.symbols[symbol][1]
-        if self._values is None and self._singles == SINGLE_MAX:
+        if self._values is None and self._singles * SINGLE_ONE_IN > len(self._arrivals):
             self._values = self._arrivals.values()
         self._singles += 1
         if self._values is None:
@@ -177,6 +202,7 @@ class Bucket:
         if expires is not None:
             key = key[fleet.previous[key] + expires >= watermark]
         emissions = sink.emissions(int(at[kernel.RECORDS]), self._fleet.causes, self._given.keys)
+        fleet.let_go()
         words = fleet.words(key)
         timers = (fleet.arrays.timers[key] < FOREVER).sum(axis=1)
         columns = fleet.written(key, words) if len(key) else {}
@@ -187,10 +213,10 @@ class Bucket:
     def _arriving(self) -> kernel.Events:
         arrivals = self._arrivals
         symbol = arrivals.symbol
-        if arrivals.faults:
-            symbol = symbol.copy()
-            symbol[[*arrivals.faults]] = kernel.PYTHONS
         place = np.arange(len(arrivals)) if arrivals.place is None else arrivals.place
+        if arrivals.faults or self._null.any():
+            symbol = np.where(self._null[place] & (symbol >= 0), np.int32(kernel.PYTHONS), symbol)
+            symbol[[*arrivals.faults]] = kernel.PYTHONS
         return kernel.Events(
             fixed(arrivals.time), fixed(symbol), fixed(self._given.key), fixed(place)
         )
@@ -198,8 +224,12 @@ class Bucket:
     def _event_columns(self) -> Columns:
         found: Columns = {}
         for taken in self._arrivals.taken:
-            columns = input_columns(taken.read, taken.column, taken.table)
-            places = self._table.layout.inputs[taken.number]
+            table, places = taken.table, self._table.layout.inputs[taken.number]
+            if places and not (there := without_null(taken.read, taken.column, table)).all():
+                self._expect_nulls(~there)
+                self._null[taken.first : taken.first + taken.count] = ~there
+                table = filled(table)
+            columns = input_columns(taken.read, taken.column, table)
             if not places:
                 continue
             if any(column is None for column in columns):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -13,13 +14,21 @@ from tidegate.engine.detect.scripts.compiled import context
 from tidegate.engine.detect.scripts.compiled.automaton import Table
 from tidegate.engine.detect.scripts.compiled.causes import Causes, in_order
 from tidegate.engine.detect.scripts.compiled.kernel import UNEXPECTED_FIRST, Found, Int32
-from tidegate.engine.detect.scripts.compiled.words import Texts, column, file, to_words
+from tidegate.engine.detect.scripts.compiled.words import (
+    Texts,
+    column,
+    file,
+    has_null,
+    replaced,
+    to_words,
+)
 from tidegate.engine.detect.scripts.context import ERROR, Fault
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
+from tidegate.engine.detect.scripts.input_columns import output_column
 from tidegate.engine.detect.scripts.instances import Cause, Emitted
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.value_types import column_of
-from tidegate.rules.eventscript.types import Basic
+from tidegate.rules.eventscript.types import Basic, Type
 
 TOLD = -1
 """The cause of an emission whose cause stands in `told`."""
@@ -33,6 +42,7 @@ class Sink:
         self._script, self._table, self._texts = script, table, texts
         self._faults: list[Fault] = []
         self._told: dict[int, tuple[Cause, int, int]] = {}
+        self._nulls: dict[int, Any] = {}
         self.arrays = context.emissions(table.layout.out, room)
 
     def grow(self) -> None:
@@ -59,14 +69,21 @@ class Sink:
             if output == ERROR:
                 self._faults.append(emitted.value[n])
             else:
-                words = to_words(emitted.value[n], kinds[output], self._texts)
-                for word, part in zip(self._table.layout.outputs[output], words, strict=True):
-                    file(own.words, word)[word.place, records] = part
+                self._put(records, output, emitted.value[n], kinds[output])
             records += 1
         for each in (emitted.time, emitted.key, emitted.cause, emitted.depth, emitted.number,
                      emitted.output, emitted.value):  # fmt: skip
             each.clear()
         return records
+
+    def _put(self, record: int, output: int, value: Any, kind: Type) -> None:
+        words = self._table.layout.outputs[output]
+        if has_null(value):
+            self._nulls[record] = value
+            self.arrays.words[: len(words), record] = 0
+            return
+        for word, part in zip(words, to_words(value, kind, self._texts), strict=True):
+            file(self.arrays.words, word)[word.place, record] = part
 
     # columns -----------------------------------------------------------------------------------
 
@@ -104,7 +121,10 @@ class Sink:
                 continue
             words = self._table.layout.outputs[n]
             parts = [file(own.words, word)[word.place][chosen] for word in words]
-            values[name] = column(parts, program.outputs[name], self._texts, count)
+            found = column(parts, program.outputs[name], self._texts, count)
+            if self._nulls:
+                found = self._with_nulls(found, np.arange(records)[chosen], program.outputs[name])
+            values[name] = found
         return Emissions(
             self._script.name,
             pa.table(dict(zip(program.key_names, _keys(keys, key), strict=True))),
@@ -117,6 +137,12 @@ class Sink:
             depth,
             number,
         )
+
+    def _with_nulls(self, found: pa.Array, record: Int64, kind: Type) -> pa.Array:
+        """A column with those values in which there is a null. record[n] is that of row n."""
+        rows = np.flatnonzero(np.isin(record, [*self._nulls]))
+        own = [self._nulls[n] for n in record[rows].tolist()]
+        return replaced(found, rows, output_column(own, kind))
 
     def _errors(self, output: Int32, chosen: Int64 | slice, time: Int64) -> pa.Array:
         """`$error`s: those of the interpreter, and what was unexpected, by symbol."""

@@ -18,8 +18,10 @@ from tidegate.engine.detect.scripts.compiled.words import (
     Texts,
     column,
     fixed,
+    has_null,
     leaves,
     of_words,
+    replaced,
     to_words,
     words,
 )
@@ -27,7 +29,7 @@ from tidegate.engine.detect.scripts.inputs import Arrivals
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, mixed, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled
-from tidegate.engine.detect.scripts.value_types import arrow_type
+from tidegate.engine.detect.scripts.value_types import arrow_type, column_of
 from tidegate.rules.eventscript.types import Array, Basic
 
 Int32 = npt.NDArray[np.int32]
@@ -40,7 +42,8 @@ class Fleet:
     """The instances of a bucket as arrays, by the codes of their keys; `keys` instances at most.
 
     `after`, `previous`, `cause` and `due` are the first words of each instance. `id` and `depth`
-    are those of its cause, if that is no arrival. Raises `InterpretedError`, `FullError`."""
+    are those of its cause, if that is no arrival. Those that have a null stay with the interpreter
+    (`_held`): they seem to be due at any time. Raises `InterpretedError`, `FullError`."""
 
     def __init__(
         self, compiled: Compiled, table: Table, keys: int, arrivals: Arrivals, texts: Texts
@@ -48,6 +51,7 @@ class Fleet:
         layout = table.layout
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
+        self._held: dict[int, Instance] = {}
         self._arrived = Causes(fixed(arrivals.time), fixed(arrivals.ids), fixed(arrivals.depth))
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
@@ -141,7 +145,17 @@ class Fleet:
             places = self._table.layout.variables[name]
             parts = [(doubles if word.double else words)[word.place] for word in places]
             found[f"v{n}"] = column(parts, kind, self._texts, len(code))
+        rows = np.flatnonzero(np.isin(code, [*self._held]))
+        held = [self._held[key].variables for key in code[rows].tolist()]
+        for n, (_, kind) in enumerate(self._compiled.variables if held else ()):
+            own = column_of([variables[n] for variables in held], kind)
+            found[f"v{n}"] = replaced(found[f"v{n}"], rows, own)
         return found
+
+    def let_go(self) -> None:
+        """Say when those that are held are due."""
+        for key, instance in self._held.items():
+            self.due[key] = instance.due
 
     def _timers(self, code: Int32) -> dict[str, pa.Array]:
         timers = self.arrays.timers[code]
@@ -174,6 +188,8 @@ class Fleet:
 
     def instance(self, key: int) -> Instance:
         """An instance as the interpreter has it."""
+        if key in self._held:
+            return self._held[key]
         own, compiled = self.arrays, self._compiled
         cause: Any = int(self.cause[key])
         if cause == -1:
@@ -227,6 +243,11 @@ class Fleet:
         for timer in instance.timers:
             own.timers[key, self._table.layout.timed.index(timer.place)] = timer.at
         self.due[key] = instance.due
+        self._held.pop(key, None)
+        if any(map(has_null, instance.variables[: len(self._compiled.variables)])):
+            self._held[key], self.due[key] = instance, -FOREVER
+            self._texts.note(instance.variables)
+            return
         for (name, kind), value in zip(self._compiled.variables, instance.variables, strict=False):
             if isinstance(kind, Array):
                 items = self._table.layout.arrays[name]
@@ -239,5 +260,6 @@ class Fleet:
                 (own.doubles if word.double else own.integers)[key, word.place] = part
 
     def drop(self, key: int) -> None:
+        self._held.pop(key, None)
         self.arrays.integers[key] = 0
         self.arrays.timers[key] = FOREVER

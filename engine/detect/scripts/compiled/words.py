@@ -20,7 +20,7 @@ Column = npt.NDArray[Any]
 
 
 class InterpretedError(Exception):
-    """A bucket has something that the kernel does not take: nulls, longer arrays."""
+    """A bucket has something that the kernel does not take: many nulls, longer arrays."""
 
 
 class Texts:
@@ -37,6 +37,14 @@ class Texts:
             found = self._codes[text] = len(self.listed)
             self.listed.append(text)
         return found
+
+    def note(self, value: Any) -> None:
+        """Give codes to the strings in a value."""
+        if isinstance(value, str):
+            self.code(value)
+        elif isinstance(value, tuple | list):
+            for each in value:
+                self.note(each)
 
     def codes(self, column: pa.Array) -> Int64:
         """The codes of a column."""
@@ -66,6 +74,31 @@ def leaves(column: pa.Array | pa.ChunkedArray, type_: Type) -> Iterator[pa.Array
             yield from leaves(part, kind)
     else:
         yield column
+
+
+def has_null(value: Any) -> bool:
+    """Whether a value of the interpreter is null, or has a null in it."""
+    return value is None or (isinstance(value, tuple | list) and any(map(has_null, value)))
+
+
+def null_rows(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which rows of a column have a null in them."""
+    column = whole(column)
+    found = column.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(column.type):
+        for part in column.flatten():
+            found |= null_rows(part)
+    elif pa.types.is_list(column.type):
+        inner = null_rows(column.flatten())
+        found[pc.list_parent_indices(column).to_numpy()[inner]] = True
+    return found
+
+
+def replaced(column: pa.Array, rows: Int64, by: pa.Array) -> pa.Array:
+    """A column with other values in some rows."""
+    place = np.arange(len(column))
+    place[rows] = len(column) + np.arange(len(by))
+    return pa.concat_arrays([column, by]).take(pa.array(place))
 
 
 def words(column: pa.Array, kind: Basic, texts: Texts) -> Column:
