@@ -27,6 +27,7 @@ from tidegate.engine.detect.scripts.compiled.layout import Items, Word
 
 I32, I64, F64 = ir.IntType(32), ir.IntType(64), ir.DoubleType()
 ADDRESS = ir.PointerType()
+FALSE = ir.Constant(ir.IntType(1), False)
 KIND = ir.FunctionType(I64, [ADDRESS, ADDRESS, *[I64] * 5])
 """row, context, now, place, key, cause, records: records."""
 NAME = "transition"

@@ -11,7 +11,7 @@ from typing import Any
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.detect.scripts.compiled.arithmetic import whole
 from tidegate.engine.detect.scripts.compiled.expressions import Expressions, words_of
-from tidegate.engine.detect.scripts.compiled.function import F64, Function, integer, real
+from tidegate.engine.detect.scripts.compiled.function import F64, FALSE, Function, integer, real
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError, Word
 from tidegate.engine.detect.scripts.places import Action, Marker
 from tidegate.rules.eventscript import tree
@@ -176,14 +176,14 @@ class Statements(Expressions):
     ) -> None:
         """A body for each index from low up to high; its name is a value `of` the index."""
         b, outer = self.function.b, self.locals
-        index, more = (self.function.variable(integer(0)) for _ in range(2))
+        index, more = self.function.variable(integer(0)), self.function.variable(FALSE)
         b.store(low, index)
-        b.store(b.zext(b.icmp_signed("<=", low, high), low.type), more)
-        with self.function.loop(lambda: self.holds(b.load(more))):
+        b.store(b.icmp_signed("<=", low, high), more)
+        with self.function.loop(lambda: b.load(more)):
             at = b.load(index)
             self.locals = {**outer, name: of(at)}
             self._block(body)
-            b.store(b.zext(b.icmp_signed("<", at, high), low.type), more)
+            b.store(b.icmp_signed("<", at, high), more)
             self.function.added(index, 1)
         self.locals = outer
 

@@ -84,7 +84,7 @@ def has_null(value: Any) -> bool:
 def null_rows(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
     """Which rows of a column have a null in them."""
     column = whole(column)
-    found = column.is_null().to_numpy(zero_copy_only=False)
+    found: npt.NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
     if pa.types.is_struct(column.type):
         for part in column.flatten():
             found |= null_rows(part)
