@@ -17,7 +17,8 @@
 
 A transition is made whole or not at all: the kernel takes back one that fails, passes a limit or
 finds no room, and the interpreter makes it (`instances`). So faults and limits are told in one
-place. So are timers fired, and events taken that have a null, or whose instance has one. Strings
-are codes of a table of the step. Arrays in values, clocks with variables and functions of strings
-are not compiled: such a script is interpreted, as is a bucket with many nulls in what is stored.
+place. It takes events, too, that have a null or whose instance has one, and fires timers that are
+due together. Strings are codes of a table of the step. Arrays in values, clocks with variables and
+functions of strings are not compiled: such a script is interpreted, as is a bucket with many nulls
+in what is stored, or in which more timers fire than may.
 """

@@ -30,6 +30,10 @@ _Transition = tuple[tuple[int, ...], int | None, tuple[int, ...]]
 next state."""
 
 
+TIMED_MAX = 64
+"""The timers of a script with more timed markers are fired by the interpreter."""
+
+
 class FullError(Exception):
     """There are more states than are kept, or more functions than are compiled."""
 
@@ -57,13 +61,16 @@ class Numbers:
 
 
 class Table:
-    """`moves` as `kernel.Automaton`, which grows. `symbols`: (input, name) by number. Raises
+    """`moves` as `kernel.Automaton`, which grows. `symbols`: (input, name) by number; behind them
+    come the timers. Raises
     `UncompiledError` where a script has something that is interpreted only."""
 
     def __init__(self, compiled: Compiled, symbols: Sequence[tuple[int, str]]) -> None:
         self.layout = Layout(compiled)
         self.symbols = symbols
         self.states: list[State] = []
+        timed = len(self.layout.timed)
+        self._width = len(symbols) + (timed if timed <= TIMED_MAX else 0)
         self.context = Context(self.layout)
         self._machine, self._program = compiled.machine, compiled.script.program
         self._places, steps_max = compiled.places.places, compiled.script.limits.steps
@@ -96,6 +103,7 @@ class Table:
                 for source in {n for n, name in self.symbols if node.event in (None, name)}:
                     trial.place(part, source)
             else:
+                trial.place(part, None)
                 trial.timer(part)
 
     def _statements(self, function: Function) -> Statements:
@@ -116,19 +124,22 @@ class Table:
         if found is None:
             found = self._numbers[state.number] = len(self.states)
             self.states.append(state)
-            self._rows.extend([kernel.UNKNOWN] * len(self.symbols))
+            self._rows.extend([kernel.UNKNOWN] * self._width)
         return found
 
     def find(self, state: int, symbol: int) -> None:
         """Enter the move of a state by a symbol. Raises `FullError`."""
-        source, name = self.symbols[symbol]
+        timed = symbol - len(self.symbols)
+        source, name = (
+            self.symbols[symbol] if timed < 0 else (None, frozenset([self.layout.timed[timed]]))
+        )
         try:
             move = self._machine.move(self.states[state], name)
         except TooManyPathsError:
             entry = kernel.INTERPRETED
         else:
             entry = kernel.UNEXPECTED if move is None else self._add(move, source)
-        self._rows.whole[state * len(self.symbols) + symbol] = entry
+        self._rows.whole[state * self._width + symbol] = entry
 
     def _add(self, move: Move, source: int | None) -> int:
         acting = (isinstance(self._places[number], Action) for number in move.places)
@@ -154,7 +165,7 @@ class Table:
     def arrays(self) -> kernel.Automaton:
         """All that is known by now."""
         return kernel.Automaton(
-            self._rows.whole.reshape(len(self.states), len(self.symbols)),
+            self._rows.whole.reshape(len(self.states), self._width),
             self._to.whole,
             self._address.whole,
         )

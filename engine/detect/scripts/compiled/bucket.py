@@ -29,7 +29,7 @@ from tidegate.engine.detect.scripts.compiled.words import (
 from tidegate.engine.detect.scripts.emissions import Emissions
 from tidegate.engine.detect.scripts.input_columns import filled, input_columns, without_null
 from tidegate.engine.detect.scripts.inputs import Arrivals
-from tidegate.engine.detect.scripts.instances import EVERY, Instance, Stepper
+from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, EVERY, Instance, Stepper
 from tidegate.engine.detect.scripts.program import Compiled
 from tidegate.engine.detect.scripts.state import Store
 from tidegate.engine.detect.scripts.statements import EMITTED_AS_ONE
@@ -88,44 +88,70 @@ class Bucket:
         self._events = self._arriving()
         room = max(len(self._arrivals) + len(self._arrivals) // 8, 64)
         self._sink = Sink(compiled.script, table, self._texts, room)
-        self._at = np.zeros(5, np.int64)
+        self._at = np.zeros(kernel.PLACES, np.int64)
+        self._at[kernel.LEFT] = FOREVER if stepper.limit is None else stepper.limit
+        self._fired = 0
+        self._expires = -1 if compiled.expire_micros is None else compiled.expire_micros
+        layout = table.layout
+        phases = [ARRIVE if place in compiled.arrivals else ELAPSE for place in layout.timed]
+        self._phases = np.array(phases, np.int64)
+        self._scratch = context.scratch(len(layout.timed), UNDO, len(layout.clocks))
         self._singles = 0
         self._values: list[Any] | None = None
         self._check_room()
 
     def run(self, activation: int, watermark: int) -> Done:
         """All arrivals, and what is due up to the watermark."""
-        fleet, sink, at = self._fleet, self._sink, self._at
+        fleet, at = self._fleet, self._at
         if not self._grouped and not fleet.after[0] and activation <= watermark:
             self._back(0, self._stepper.start(0, activation))
-        expires = self._compiled.expire_micros
-        automaton = self._table.arrays()
-        layout = self._table.layout
-        scratch = context.scratch(len(layout.timed), UNDO, len(layout.clocks))
-        found, known = sink.arrays, self._known(scratch)
-        while True:
-            if found is not sink.arrays:
-                found, known = sink.arrays, self._known(scratch)
-            why = kernel.run(
-                automaton, self._events, fleet.arrays, found, scratch, known, at,
-                self._grouped, -1 if expires is None else expires,
-            )  # fmt: skip
-            if why == kernel.DONE:
-                break
-            if why == kernel.GROW:
-                sink.grow()
-            elif why == kernel.MISS:
-                self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
-                automaton = self._table.arrays()
-            else:
-                self._set_clocks(scratch.clocks, int(self._arrivals.time[at[kernel.EVENT]]))
+        while (why := self._pass()) != kernel.DONE:
+            if why == kernel.HARD:
+                self._set_clocks(int(self._arrivals.time[at[kernel.EVENT]]))
                 self._interpret()
-                automaton = self._table.arrays()
-        self._fire(watermark)
+            else:
+                self._resume(why)
+        while (why := self._last_pass(watermark)) != kernel.DONE:
+            if why == kernel.HARD:
+                self._fire(watermark)
+            else:
+                self._resume(why)
         return self._done(watermark)
 
-    def _known(self, scratch: kernel.Scratch) -> Int64:
-        return self._table.context.words(self._sink.arrays, scratch, self._columns)
+    def _pass(self) -> int:
+        """Take arrivals, and fire what is due before each. Says why it has stopped."""
+        stopped: int = kernel.run(
+            self._table.arrays(), self._events, self._fleet.arrays, self._sink.arrays,
+            self._scratch, self._timed(), self._known(), self._at, self._grouped, self._expires,
+        )  # fmt: skip
+        return stopped
+
+    def _last_pass(self, watermark: int) -> int:
+        """Fire what is due up to the watermark. Says why it has stopped."""
+        stopped: int = kernel.fire_all(
+            self._table.arrays(), self._fleet.arrays, self._scratch, self._timed(), self._known(),
+            self._at, watermark, self._expires,
+        )  # fmt: skip
+        return stopped
+
+    def _known(self) -> Int64:
+        return self._table.context.words(self._sink.arrays, self._scratch, self._columns)
+
+    def _timed(self) -> kernel.Timed:
+        fleet = self._fleet
+        return kernel.Timed(
+            len(self._table.symbols), self._phases, fleet.arrived, fleet.id, fleet.depth, fleet.made
+        )
+
+    def _resume(self, why: int) -> None:
+        """Make room, or find the move that is not known."""
+        at, fleet = self._at, self._fleet
+        if why == kernel.MISS:
+            self._table.find(int(at[kernel.STATE]), int(at[kernel.SYMBOL]))
+        elif at[kernel.MADE] == len(fleet.made.time):
+            fleet.grow()
+        else:
+            self._sink.grow()
 
     def _read(self, carried: pa.Table, code: Int32) -> None:
         """Take over a carried table: instances with a null are the interpreter's."""
@@ -146,8 +172,9 @@ class Bucket:
 
     # beside the kernel ----------------------------------------------------------------------------
 
-    def _set_clocks(self, clocks: Int64, now: int) -> None:
+    def _set_clocks(self, now: int) -> None:
         """Say when each clock of the script is next, for what follows."""
+        clocks = self._scratch.clocks
         for number, place in enumerate(self._table.layout.clocks):
             if not clocks[number, 0] <= now < clocks[number, 1]:
                 clocks[number] = now, self._compiled.due[place]([], now)
@@ -185,15 +212,20 @@ class Bucket:
         if instance is not None:
             self._fleet.put(key, instance)
         at[kernel.RECORDS] = self._sink.take(self._stepper.emissions, int(at[kernel.RECORDS]))
+        at[kernel.LEFT] -= len(self._stepper.fired) - self._fired
+        self._fired = len(self._stepper.fired)
+        if at[kernel.LEFT] < 0:
+            raise InterpretedError  # too many fire: the interpreter says up to when it is not
 
     def _fire(self, watermark: int) -> None:
-        fleet = self._fleet
-        due = np.flatnonzero((fleet.after > 0) & (fleet.due <= watermark)).tolist()
-        instances = [self._fleet.instance(key) for key in due]
-        self._stepper.fire_all(instances, watermark)
-        for each in instances:
-            self._fleet.put(each.key, each)
-        self._back(0, None)
+        """The interpreter fires what is due, for one instance."""
+        key = int(self._at[kernel.KEY])
+        instance = self._fleet.instance(key)
+        if instance.due <= watermark:
+            self._set_clocks(instance.due)
+        self._stepper.fire(instance, watermark)
+        self._back(key, instance)
+        self._at[kernel.KEY] += 1
 
     def _done(self, watermark: int) -> Done:
         fleet, at, sink = self._fleet, self._at, self._sink

@@ -1,7 +1,8 @@
 """Causes as instants, ids and depths. Kernels.
 
-A cause is a number, as in `kernel.Instances`: i >= 0 the arrival i; -2 - i a start by arrival i; -1
-a cause that is kept elsewhere, by key. Example: arrivals at 10 and 20, key 3 keeps the id (7, 7):
+A cause is a number, as in `kernel.Instances`: i >= 0 the arrival i, and behind the arrivals the
+timed events that emit; -2 - i a start by arrival i; -1 a cause that is kept elsewhere, by key.
+Example: arrivals at 10 and 20, key 3 keeps the id (7, 7):
 
     cause  key     time  id
         1    5       20  that of arrival 1
@@ -33,6 +34,12 @@ class Causes(NamedTuple):
     depth: Int32
 
 
+def room_for(count: int) -> Causes:
+    return Causes(
+        np.empty(count, np.int64), np.empty((count, 2), np.uint64), np.empty(count, np.int32)
+    )
+
+
 @njit
 def in_turn(numbers):
     """Whether the numbers are 0, 1, 2 and so on."""
@@ -52,22 +59,24 @@ def in_order(time, key):
 
 
 def causes_of(
-    number: Int64, key: Int32, arrived: Causes, ids_kept: UInt64, depth_kept: Int32
+    number: Int64, key: Int32, arrived: Causes, timed: Causes, ids: UInt64, depth: Int32
 ) -> Causes:
-    """The causes of some numbers. `arrived`: those of arrivals; ids and depths are kept by key."""
-    count = len(number)
-    found = Causes(
-        np.empty(count, np.int64), np.empty((count, 2), np.uint64), np.empty(count, np.int32)
-    )
-    _find(number, key, arrived, ids_kept, depth_kept, found)
+    """The causes of some numbers. `arrived`, `timed`: those of arrivals and of timed events; ids
+    and depths are kept by key."""
+    found = room_for(len(number))
+    _find(number, key, arrived, timed, ids, depth, found)
     return found
 
 
 @njit
-def _find(number, key, arrived, ids_kept, depth_kept, found):
+def _find(number, key, arrived, timed, ids_kept, depth_kept, found):
     time, ids, depth = found
     for n in range(len(number)):
-        if number[n] >= 0:
+        if number[n] >= len(arrived.time):
+            i = np.uint64(number[n] - len(arrived.time))
+            time[n], depth[n] = timed.time[i], timed.depth[i]
+            ids[n, 0], ids[n, 1] = timed.ids[i, 0], timed.ids[i, 1]
+        elif number[n] >= 0:
             i = np.uint64(number[n])
             time[n], depth[n] = arrived.time[i], arrived.depth[i]
             ids[n, 0], ids[n, 1] = arrived.ids[i, 0], arrived.ids[i, 1]
@@ -77,13 +86,20 @@ def _find(number, key, arrived, ids_kept, depth_kept, found):
             ids[n, 0], ids[n, 1] = ids_kept[k, 0], ids_kept[k, 1]
         else:
             time[n], depth[n] = arrived.time[-2 - number[n]], 0
-            ids[n, 0] = _mix(_mix(np.uint64(time[n])))
-            ids[n, 1] = _mix(_mix(np.uint64(~time[n])))
+            ids[n, 0], ids[n, 1] = mixed(np.uint64(0), np.uint64(0), time[n])
+
+
+@inlined
+def mixed(high, low, instant):
+    """As `instances.mixed`."""
+    return (
+        _mix(high ^ _mix(np.uint64(instant))),
+        _mix(low + _mix(np.uint64(~instant))),
+    )
 
 
 @inlined
 def _mix(value):
-    """As `instances`, of nothing."""
     value = value + np.uint64(0x9E3779B97F4A7C15)
     value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
     value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)

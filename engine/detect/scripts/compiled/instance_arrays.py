@@ -11,7 +11,7 @@ import pyarrow as pa
 from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.scripts.compiled import kernel
 from tidegate.engine.detect.scripts.compiled.automaton import Table
-from tidegate.engine.detect.scripts.compiled.causes import Causes, causes_of, in_turn
+from tidegate.engine.detect.scripts.compiled.causes import Causes, causes_of, in_turn, room_for
 from tidegate.engine.detect.scripts.compiled.layout import Items
 from tidegate.engine.detect.scripts.compiled.words import (
     InterpretedError,
@@ -52,7 +52,8 @@ class Fleet:
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
         self._held: dict[int, Instance] = {}
-        self._arrived = Causes(fixed(arrivals.time), fixed(arrivals.ids), fixed(arrivals.depth))
+        self.arrived = Causes(fixed(arrivals.time), fixed(arrivals.ids), fixed(arrivals.depth))
+        self.made = room_for(64)
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
         rows = np.zeros((keys, layout.width), np.int64)
@@ -178,11 +179,18 @@ class Fleet:
         values = column([flat], items.kind, self._texts, len(flat))
         return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))
 
+    def grow(self) -> None:
+        """Make room for as many causes of timed events again."""
+        before, count = self.made, len(self.made.time)
+        self.made = room_for(2 * count)
+        self.made.time[:count], self.made.ids[:count] = before.time, before.ids
+        self.made.depth[:count] = before.depth
+
     def causes(self, number: Int64, code: Int32) -> Causes:
         """The causes of some numbers, in instances of some keys."""
         if len(number) == len(self._arrivals) and in_turn(number):  # each arrival once
-            return self._arrived
-        return causes_of(number, code, self._arrived, self.id, self.depth)
+            return self.arrived
+        return causes_of(number, code, self.arrived, self.made, self.id, self.depth)
 
     # one instance ------------------------------------------------------------------------------
 
@@ -261,5 +269,6 @@ class Fleet:
 
     def drop(self, key: int) -> None:
         self._held.pop(key, None)
+        self.depth[key] = 0
         self.arrays.integers[key] = 0
         self.arrays.timers[key] = FOREVER

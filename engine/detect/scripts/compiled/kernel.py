@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.core.columns.numba_cache import inlined, njit, part
-from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.core.values import FOREVER, Int64, UInt64
+from tidegate.engine.detect.scripts.compiled.causes import Causes, mixed
 from tidegate.engine.detect.scripts.compiled.intrinsics import fetch_ahead, transition
 
 Int32 = npt.NDArray[np.int32]
@@ -33,8 +34,11 @@ STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
 DONE, GROW, MISS, HARD = range(4)
 """Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
 take the event."""
-EVENT, KEY, RECORDS, STATE, SYMBOL = range(5)
-"""Where the pass stands, in `at`; a state and a symbol whose move is unknown."""
+EVENT, KEY, RECORDS, STATE, SYMBOL, MADE, LEFT, PLACES = range(8)
+"""Where the pass stands, in `at`; a state and a symbol whose move is unknown; how many causes were
+made, and how many timers more may fire."""
+NAMED, ALL_PHASES = 1, 3
+"""Phases of an instant, as in `instances`: that of named events; what is behind all of them."""
 
 
 class Automaton(NamedTuple):
@@ -85,6 +89,19 @@ class Found(NamedTuple):
     words: Int64
 
 
+class Timed(NamedTuple):
+    """What firing takes: the number of named symbols, behind which those of the timers come; the
+    phase of each timer in an instant; the causes of arrivals; ids and depths of those that are kept
+    by key; those of timed events that have emitted, as they are made."""
+
+    names: int
+    phase: Int64
+    arrived: Causes
+    ids: UInt64
+    depth: Int32
+    made: Causes
+
+
 class Scratch(NamedTuple):
     """Scratch of the pass: the timers of the state that is reached; the words of arrays that a
     transition has overwritten, and what they were; clocks[c], the last answer for clock c: the
@@ -112,13 +129,29 @@ def each_row(address, context, time, done):
 
 
 @njit
-def run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+def run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires):
     """Goes on from `at`, and says why it has stopped. expires: microseconds, -1 = never."""
-    return _run(automaton, events, instances, found, scratch, context, at, grouped, expires)
+    return _run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires)
+
+
+@njit
+def fire_all(automaton, instances, scratch, timed, context, at, until, expires):
+    """Fires what is due up to an instant, from the key `at` on. Says why it has stopped."""
+    rows = instances.integers
+    while at[KEY] < len(rows):
+        k = at[KEY]
+        if rows[k, STATE_AFTER] and rows[k, DUE] <= until:
+            why = _fire(
+                automaton, instances, scratch, timed, context, at, k, until, ALL_PHASES, expires
+            )
+            if why != DONE:
+                return why
+        at[KEY] += 1
+    return DONE
 
 
 @part
-def _run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+def _run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires):
     rows = instances.integers
     n_timers = instances.timers.shape[1]
     keys = len(instances.integers)
@@ -144,8 +177,17 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                     return _stop(at, HARD, i, k, records)
                 move, cause, starting = np.int64(0), -2 - i, True
             else:
-                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
+                if symbol == PYTHONS:
                     return _stop(at, HARD, i, k, records)
+                if rows[np.uint64(k), DUE] <= now:
+                    at[RECORDS] = records
+                    why = _fire(
+                        automaton, instances, scratch, timed, context, at, k, now, NAMED, expires
+                    )
+                    records = at[RECORDS]
+                    if why != DONE:
+                        return _stop(at, why, i, k, records)
+                    state = rows[np.uint64(k), STATE_AFTER] - 1
                 if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
                     if every:
                         k += 1
@@ -201,6 +243,87 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
         resumed = 0
         i += 1
     return _stop(at, DONE, i, 0, records)
+
+
+@part
+def _fire(automaton, instances, scratch, timed, context, at, k, until, phase, expires):
+    """Fires the timers of an instance that are due before a phase of an instant, one by one. Those
+    that are due together are Python's."""
+    row, timers = instances.integers[np.uint64(k)], instances.timers[np.uint64(k)]
+    while row[DUE] <= until:
+        now, first, together = row[DUE], -1, False
+        for t in range(len(timers)):
+            if timers[t] == now:
+                if first < 0 or timed.phase[t] < timed.phase[first]:
+                    first, together = t, False
+                elif timed.phase[t] == timed.phase[first]:
+                    together = True
+        if first < 0:
+            return HARD  # it is Python's
+        if now == until and timed.phase[first] >= phase:
+            return DONE
+        if expires >= 0 and now > row[PREVIOUS] + expires:
+            return DONE
+        symbol = timed.names + first
+        if together or not at[LEFT] or symbol >= automaton.table.shape[1]:
+            return HARD
+        move = np.int64(automaton.table[row[STATE_AFTER] - 1, symbol])
+        if move == UNKNOWN:
+            at[STATE], at[SYMBOL] = row[STATE_AFTER] - 1, symbol
+            return MISS
+        if move == INTERPRETED:
+            return HARD
+        if move == UNEXPECTED:
+            timers[first] = FOREVER
+            row[DUE] = _first(timers)
+            continue
+        made = at[MADE]
+        if made == len(timed.made.time):
+            return GROW
+        for t in range(len(timers)):
+            scratch.timers[t] = FOREVER
+        if automaton.address[move]:
+            after: int = transition(  # type: ignore[call-arg]
+                automaton.address[move], instances.integers, context, k, now, np.int64(0),
+                len(timed.arrived.time) + made, at[RECORDS],
+            )  # fmt: skip
+            if after < 0:
+                return GROW if after == FULL else HARD
+            at[MADE] += after > at[RECORDS]
+            at[RECORDS] = after
+        _follow(timed, row, k, now, made)
+        row[STATE_AFTER] = automaton.to[move] + 1
+        row[PREVIOUS] = now
+        row[CAUSE] = -1
+        for t in range(len(timers)):
+            timers[t] = scratch.timers[t]
+        row[DUE] = _first(timers)
+        at[LEFT] -= 1
+    return DONE
+
+
+@part
+def _follow(timed, row, k, now, made):
+    """Keeps the cause that follows an instance's; made[made], too, in case it emits."""
+    cause, arrived = row[CAUSE], timed.arrived
+    high, low, depth = timed.ids[k, 0], timed.ids[k, 1], timed.depth[k]
+    if cause >= 0:
+        high, low, depth = arrived.ids[cause, 0], arrived.ids[cause, 1], arrived.depth[cause]
+    elif cause < -1:
+        high, low = mixed(np.uint64(0), np.uint64(0), arrived.time[-2 - cause])
+        depth = np.int32(0)
+    high, low = mixed(high, low, now)
+    timed.ids[k, 0], timed.ids[k, 1], timed.depth[k] = high, low, depth
+    timed.made.time[made], timed.made.depth[made] = now, depth
+    timed.made.ids[made, 0], timed.made.ids[made, 1] = high, low
+
+
+@inlined
+def _first(timers):
+    due = FOREVER
+    for t in range(len(timers)):
+        due = min(due, timers[t])
+    return due
 
 
 @inlined

@@ -16,7 +16,7 @@ from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledErr
 from tidegate.engine.detect.scripts.places import Action, Marker
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
-from tidegate.rules.eventscript.types import Array, Basic
+from tidegate.rules.eventscript.types import Array, Basic, Type
 
 
 class Statements(Expressions):
@@ -31,7 +31,7 @@ class Statements(Expressions):
         self._steps = function.variable(integer(0))
 
     def place(self, part: Marker | Action, source: int | None) -> None:
-        """A place that is reached, by an event of an input."""
+        """A place that is reached, by an event of an input; None: a timed one."""
         if isinstance(part, Action):
             self._block(part.block)
         elif part.tree.variable is not None:
@@ -69,11 +69,12 @@ class Statements(Expressions):
         return b.select(near, b.add(now, b.mul(length, integer(unit))), never)
 
     def _take(self, name: str, source: int | None) -> None:
-        """Store the value of an event."""
-        if source is None:
-            raise UncompiledError("the instant of a timed event")
-        given, wanted = self._program.inputs[source].type, self._program.variables[name]
-        value = tuple(map(self.function.event, self.layout.inputs[source]))
+        """Store the value of an event; that of a timed one is its instant."""
+        given: Type = Basic.TIME
+        wanted, value = self._program.variables[name], (self.function.now,)
+        if source is not None:
+            given = self._program.inputs[source].type
+            value = tuple(map(self.function.event, self.layout.inputs[source]))
         if given == Basic.LONG and wanted == Basic.DOUBLE:
             value = (self.function.b.sitofp(*value, F64),)
         elif given != wanted or isinstance(wanted, Array):

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import struct
+from dataclasses import replace
 from itertools import product
 from math import inf, nan
 from unittest.mock import patch
 
+import numpy as np
 import pytest
 
-from tests.detect.scripts.compared import Out, emissions
+from tests.detect.scripts.compared import Out, batches, emissions, script_of
 from tests.reference.eventscript.evaluate import Event
+from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.scripts import column_expressions, run
 from tidegate.engine.detect.scripts.compiled import bucket
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket
 from tidegate.engine.detect.scripts.compiled.rows import RowExpression
 from tidegate.engine.detect.scripts.instances import Stepper
+from tidegate.engine.detect.scripts.run import ScriptRunner
 
 LONGS = [0, 1, -1, 2, -2, 3, 7, -10, 2**32, -(2**32) - 1, 10**15, 2**63 - 1, -(2**63)]
 DOUBLES = [0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 0.49999999999999994, 1.5, -2.5, 3.7, 1e300, -1e300,
@@ -231,3 +235,36 @@ in {long k; long v;} A group(A.k) out long late
         assert [o.value for o in found] == [1, None]
         carried.append([repr(table.schema.metadata) for each in kept for table in each.values()])
     assert carried[0] == carried[1]
+
+
+def test_timers_fire_on_the_kernel_as_in_the_interpreter() -> None:
+    """More of them than there is room for at first; an `arrive` before an event of its instant, an
+    `elapse` behind it; the value of a timed event is its instant; two that are due together."""
+    text = """
+in {long k;} A group(A.k) out time seen, long due
+(A() {n = n + 1; !> due(n);} | elapse[2 seconds](t) {n = n * 2; !> seen(t);}
+    | arrive[.::30]() {!> due(-n);} | elapse[2000 milliseconds]() {!> due(n * 100);})*
+"""
+    apart = text.replace("2000 milli", "2500 milli")
+    second = 1_000_000
+    given = [Event(n * second, "A", {"k": k}) for n, k in [(1, 1), (2, 2), (30, 2), (32, 1)]]
+    both(text, given, 60 * second)
+    with patch.object(Stepper, "fire", autospec=True) as interpreted:
+        with patch.object(run, "COMPILED_MIN", 0):
+            emissions(apart, given, until=20 * second)
+        assert not interpreted.called
+    found = both(apart, given, 300 * second)
+    assert len(found) > 250
+    assert {o.output for o in found} == {"seen", "due"}
+
+
+def test_a_timed_event_is_as_deep_as_what_it_follows() -> None:
+    late = "elapse[1 second]() {!> z();}"
+    text = f"in long A group(A) out {{}} z (A() {late} {late})*"
+    script = script_of(text)
+    (batch,) = batches(script.program, [Event(n, "A", n) for n in range(3)]).values()
+    deep = replace(batch, depth=np.array([5, 0, 7], np.int32))
+    for least in (0, 10**9):
+        with patch.object(run, "COMPILED_MIN", least):
+            step = ScriptRunner(script, 0).step(Carried(), {"A": deep}, 10_000_000)
+        assert step.emissions.depth.tolist() == [5, 0, 7] * 2
