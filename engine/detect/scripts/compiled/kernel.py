@@ -226,18 +226,7 @@ def _run(automaton, events, instances, found, scratch, timed, context, at, group
                 if after < 0:
                     return _stop(at, GROW if after == FULL else HARD, i, k, records)
                 records = after
-            row = rows[np.uint64(k)]
-            row[STATE_AFTER] = automaton.to[np.uint64(move)] + 1
-            row[PREVIOUS] = now
-            row[CAUSE] = cause
-            if starting:
-                row[DUE] = FOREVER
-            if n_timers:
-                due = FOREVER
-                for t in range(n_timers):
-                    instances.timers[k, t] = scratch.timers[t]
-                    due = min(due, scratch.timers[t])
-                row[DUE] = due
+            _settle(automaton, instances, scratch, np.uint64(k), np.uint64(move), now, cause)
             if not starting:
                 k += 1
         resumed = 0
@@ -292,12 +281,7 @@ def _fire(automaton, instances, scratch, timed, context, at, k, until, phase, ex
             at[MADE] += after > at[RECORDS]
             at[RECORDS] = after
         _follow(timed, row, k, now, made)
-        row[STATE_AFTER] = automaton.to[move] + 1
-        row[PREVIOUS] = now
-        row[CAUSE] = -1
-        for t in range(len(timers)):
-            timers[t] = scratch.timers[t]
-        row[DUE] = _first(timers)
+        _settle(automaton, instances, scratch, np.uint64(k), np.uint64(move), now, -1)
         at[LEFT] -= 1
     return DONE
 
@@ -324,6 +308,18 @@ def _first(timers):
     for t in range(len(timers)):
         due = min(due, timers[t])
     return due
+
+
+@part
+def _settle(automaton, instances, scratch, k, move, now, cause):
+    """An instance after a move."""
+    row, timers = instances.integers[k], instances.timers[k]
+    row[STATE_AFTER] = automaton.to[move] + 1
+    row[PREVIOUS] = now
+    row[CAUSE] = cause
+    for t in range(len(timers)):
+        timers[t] = scratch.timers[t]
+    row[DUE] = _first(timers)
 
 
 @inlined
