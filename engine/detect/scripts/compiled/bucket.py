@@ -82,7 +82,10 @@ class Bucket:
         keys = given.keys.count + 1
         self._fleet = Fleet(compiled, table, keys, given.arrivals, self._texts)
         for carried, code in zip(given.tables, given.codes, strict=True):
-            self._read(carried, code)
+            try:
+                self._fleet.read(carried, code)
+            except InterpretedError:
+                self._read(carried, code)
         self._null = np.zeros(sum(each.count for each in given.arrivals.taken), np.bool_)
         self._columns = self._event_columns() | self._key_columns()
         self._events = self._arriving()
@@ -111,7 +114,8 @@ class Bucket:
                 self._interpret()
             else:
                 self._resume(why)
-        while (why := self._last_pass(watermark)) != kernel.DONE:
+        timed = self._table.layout.timed
+        while timed and (why := self._last_pass(watermark)) != kernel.DONE:
             if why == kernel.HARD:
                 self._fire(watermark)
             else:
@@ -154,16 +158,14 @@ class Bucket:
             self._sink.grow()
 
     def _read(self, carried: pa.Table, code: Int32) -> None:
-        """Take over a carried table: instances with a null are the interpreter's."""
+        """Take over a carried table in which some instances have a null: the interpreter's."""
         null = np.zeros(len(carried), np.bool_)
         for n in range(len(self._compiled.variables)):
             null |= null_rows(carried.column(f"v{n}"))
-        if null.any():
-            self._expect_nulls(null)
-            for each in self._given.store.read(carried.filter(pa.array(null)), code[null].tolist()):
-                self._fleet.put(each.key, each)
-            carried, code = carried.filter(pa.array(~null)), code[~null]
-        self._fleet.read(carried, code)
+        self._expect_nulls(null)
+        for each in self._given.store.read(carried.filter(pa.array(null)), code[null].tolist()):
+            self._fleet.put(each.key, each)
+        self._fleet.read(carried.filter(pa.array(~null)), code[~null])
 
     def _expect_nulls(self, null: npt.NDArray[np.bool_]) -> None:
         """Raises `InterpretedError` where too many rows have a null."""
@@ -256,14 +258,15 @@ class Bucket:
     def _event_columns(self) -> Columns:
         found: Columns = {}
         for taken in self._arrivals.taken:
-            table, places = taken.table, self._table.layout.inputs[taken.number]
-            if places and not (there := without_null(taken.read, taken.column, table)).all():
-                self._expect_nulls(~there)
-                self._null[taken.first : taken.first + taken.count] = ~there
-                table = filled(table)
-            columns = input_columns(taken.read, taken.column, table)
+            columns = input_columns(taken.read, taken.column, taken.table)
+            places = self._table.layout.inputs[taken.number]
             if not places:
                 continue
+            if any(column is None for column in columns):
+                null = ~without_null(taken.read, taken.column, taken.table)
+                self._expect_nulls(null)
+                self._null[taken.first : taken.first + taken.count] = null
+                columns = input_columns(taken.read, taken.column, filled(taken.table))
             if any(column is None for column in columns):
                 raise InterpretedError
             for word, part in zip(places, columns, strict=True):
