@@ -16,7 +16,7 @@ from tidegate.engine.detect.scripts.compiled.rows import RowExpression, spread
 from tidegate.engine.detect.scripts.compiled.words import InterpretedError
 from tidegate.engine.detect.scripts.context import Context, Fault, Variables
 from tidegate.engine.detect.scripts.expressions import Expressions, Value
-from tidegate.engine.detect.scripts.input_columns import InputRows, value_column
+from tidegate.engine.detect.scripts.input_columns import InputRows, value_column, without_null
 from tidegate.engine.detect.scripts.value_types import column_of
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Basic, Structure
@@ -90,7 +90,7 @@ class Calculated:
     def _filled(
         self, made: RowExpression, chosen: str | None, table: pa.Table, time: Int64
     ) -> tuple[pa.Array, Bools]:
-        whole = _without_null(self._read, chosen, table)
+        whole = without_null(self._read, chosen, table)
         if whole.all():
             return made.column(chosen, table, time)
         column, done = made.column(chosen, table.filter(pa.array(whole)), time[whole])
@@ -113,17 +113,3 @@ def calculated_case(
         return next((number for when, number in branches if when(variables)), otherwise)
 
     return Calculated(read, compiled, number, expressions.context)
-
-
-def _without_null(read: tree.Input, chosen: str | None, table: pa.Table) -> Bools:
-    """Which rows have no null in what the input reads."""
-    if isinstance(read.type, Structure):
-        names = [name for name, _ in read.type.fields if name in table.column_names]
-        columns = [table.column(name) for name in names]
-    else:
-        columns = [value_column(read, chosen, table)]
-    whole = np.ones(len(table), np.bool_)
-    for column in columns:
-        if column.null_count:
-            whole &= pc.is_valid(column).to_numpy()
-    return whole

@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.scripts.value_types import (
     OBJECTS,
     arrow_type,
@@ -48,6 +51,8 @@ class InputRows:
         """The values of some rows. Raises `InputError`."""
         if self.values is not None or len(row) == self.count:
             return [self.listed()[n] for n in row.tolist()]
+        if len(row) == 1:
+            return input_values(self.read, self.column, self.table.slice(row[0], 1), 1)
         return input_values(self.read, self.column, self.table.take(pa.array(row)), len(row))
 
 
@@ -87,6 +92,31 @@ def value_column(read: tree.Input, chosen: str | None, table: pa.Table) -> pa.Ch
     return table.column(name)
 
 
+def without_null(read: tree.Input, chosen: str | None, table: pa.Table) -> npt.NDArray[np.bool_]:
+    """Which rows have no null in what the input reads."""
+    if isinstance(read.type, Structure):
+        names = [name for name, _ in read.type.fields if name in table.column_names]
+        columns = [table.column(name) for name in names]
+    else:
+        columns = [value_column(read, chosen, table)]
+    whole = np.ones(len(table), np.bool_)
+    for column in columns:
+        if column.null_count:
+            whole &= pc.is_valid(column).to_numpy()
+    return whole
+
+
+def filled(table: pa.Table) -> pa.Table:
+    """A table with another value of its column in place of each null; if there is one."""
+    columns = {}
+    for name, column in zip(table.column_names, table.columns, strict=True):
+        there = pc.is_valid(column).to_numpy() if column.null_count else np.ones(1, np.bool_)
+        if not there.all() and there.any():
+            column = column.take(pa.array(np.where(there, np.arange(len(there)), there.argmax())))
+        columns[name] = column
+    return pa.table(columns)
+
+
 def as_column(column: pa.Array | pa.ChunkedArray, type_: Type) -> pa.Array | pa.ChunkedArray:
     """A column as one of `arrow_type`. Raises `pa.ArrowException` where it does not fit."""
     wanted, kind = arrow_type(type_), column.type
@@ -110,7 +140,7 @@ def _part_columns(type_: Structure, table: pa.Table) -> Iterator[pa.Array | None
 
 
 def _leaf_columns(column: pa.ChunkedArray, type_: Type) -> Iterator[pa.Array | None]:
-    column = column.combine_chunks()
+    column = whole(column)
     if isinstance(type_, Basic) and type_ != Basic.OBJECT:
         column = as_column(column, type_)
         yield None if column.null_count else column

@@ -18,8 +18,11 @@ import pyarrow as pa
 
 from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.comparison import whole
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
 from tidegate.engine.detect.scripts.column_expressions import Calculated, Faults, calculated_case
+from tidegate.engine.detect.scripts.compiled.causes import in_turn
+from tidegate.engine.detect.scripts.compiled.words import fixed
 from tidegate.engine.detect.scripts.context import Context, Fault
 from tidegate.engine.detect.scripts.expressions import Expressions
 from tidegate.engine.detect.scripts.input_columns import InputRows, as_column
@@ -121,7 +124,7 @@ class Inputs:
         all_keys = np.repeat(every, [len(batch) for batch in chosen])
         ids = joined([batch.ids_by("") for batch in chosen], np.empty((0, 2), np.uint64))
         depth = joined([batch.depths for batch in chosen], np.empty(0, np.int32))
-        key = [pa.concat_arrays(column) if column else pa.nulls(0) for column in keys]
+        key = [pa.concat_arrays(c) if len(c) > 1 else c[0] if c else pa.nulls(0) for c in keys]
         if order is not None:
             time, symbol, all_keys = time[order], symbol[order], all_keys[order]
             ids, depth = ids[order], depth[order]
@@ -147,7 +150,7 @@ class Inputs:
             as_column(part.column(taken, time, faults), kind)
             for part, kind in zip(group, kinds, strict=True)
         )
-        return [c.combine_chunks() if isinstance(c, pa.ChunkedArray) else c for c in columns]
+        return [*map(whole, columns)]
 
     def _order(self, read: Sequence[tree.Input], batches: Sequence[Batch]) -> Int64 | None:
         """The order of the occurrences of several inputs; None where they have it already."""
@@ -195,7 +198,7 @@ def _rows(batch: Batch, row: Int64) -> pa.Table:
     """Some rows of a batch's table. Arrow forgets how many there are where it has no columns."""
     if not batch.table.num_columns:
         return pa.table({"": pa.nulls(len(row))})
-    if len(row) == len(batch.table) and np.array_equal(row, np.arange(len(row))):
+    if len(row) == len(batch.table) and in_turn(fixed(row)):
         return batch.table
     return batch.table.take(pa.array(row))
 

@@ -109,7 +109,7 @@ class Stepper:
         self._ids = arrivals.ids
         self._depths = arrivals.depth
         self._faults = arrivals.faults
-        self._limit = limit
+        self.limit = limit
         self._expires = compiled.expire_micros
         self._grouped = bool(compiled.script.program.key_names)
 
@@ -210,8 +210,8 @@ class Stepper:
         if move is None:
             return
         self.fired.append(at)
-        if self._limit is not None and len(self.fired) > self._limit:
-            raise StoppedError(sorted(self.fired)[self._limit - 1], runaway=False)
+        if self.limit is not None and len(self.fired) > self.limit:
+            raise StoppedError(sorted(self.fired)[self.limit - 1], runaway=False)
         self._transit(instance, move, at, at, cause, depth)
 
     def fire_all(self, instances: Iterable[Instance], until: int) -> None:

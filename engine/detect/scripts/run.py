@@ -178,9 +178,11 @@ class ScriptRunner:
         codes, keys = _together(arrivals.key, stored, self._grouped)
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
-            arriving = np.where(arrivals.every, EVERY, codes[0])
+            arriving = codes[0]
+            if arrivals.every.any():
+                arriving = np.where(arrivals.every, EVERY, arriving)
         tuples = self._tuples(keys)
-        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys)
+        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys, self._store)
         done = None
         table = self._table_for(len(arrivals))
         if table is not None and not parked:

@@ -19,6 +19,7 @@ from tests.reference.examples import example_count
 from tests.reference.hits import detecting, resuming, saw
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.scripts import column_expressions, run
+from tidegate.engine.detect.scripts.compiled import bucket
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Done
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits
@@ -70,16 +71,18 @@ def test_as_the_reference_wherever_it_is_cut(example: Example, machine: str) -> 
 @resuming
 @detecting
 @example_count(100)
-@given(examples(compilable=True))
+@given(st.booleans().flatmap(lambda nulls: examples(compilable=True, nulls=nulls)))
 def test_a_compiled_script_does_what_an_interpreted_one_does(example: Example) -> None:
     """Where it is cut into buckets each of which is compiled, or each second one; it emits what
-    the reference does, and carries the same tables as the interpreter."""
+    the reference does, and carries the same tables as the interpreter. However many nulls there
+    are, rows without any are compiled."""
     wanted = expected(example)
     compiled = tables = None
     for least in (0, ALL_INTERPRETED):
         with (
             patch.object(run, "COMPILED_MIN", least),
             patch.object(column_expressions, "COMPILED_AFTER", least),
+            patch.object(bucket, "NULLS_ONE_IN", 1),
             counted() as counts,
         ):
             found = emissions(

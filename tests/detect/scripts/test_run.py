@@ -144,7 +144,11 @@ def test_the_next_due_instant_is_told_and_fires_without_an_arrival() -> None:
     assert said(outs(script.program, step.emissions)) == [(6, 4, "z", {})]
 
 
-def test_no_more_timers_fire_than_a_bucket_may_have() -> None:
+@pytest.mark.parametrize("least", [0, 10**9], ids=["compiled", "interpreted"])
+def test_no_more_timers_fire_than_a_bucket_may_have(
+    least: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "COMPILED_MIN", least)
     script = script_of("in long A group(A) out {} z (A() | elapse[1 second]() {!> z();})*")
     runner = ScriptRunner(script, 0)
     arrivals = batches(script.program, [at(0, "A", 1), at(0, "A", 2)])

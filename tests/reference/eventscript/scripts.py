@@ -35,6 +35,8 @@ from tidegate.rules.eventscript import tree
 
 SECOND = 1_000_000
 STEPS_MAX = 200
+LATER_MAX = 30  # seconds after its last event up to which a history is looked at
+TIMERS_MAX = 500  # of a history
 
 
 class Piece(NamedTuple):
@@ -195,12 +197,16 @@ def chosen_streams(draw: Draw) -> list[Stream]:
 
 @st.composite
 def scripts(
-    draw: Draw, acting: bool = True, timed: bool = True, compilable: bool = False
+    draw: Draw,
+    acting: bool = True,
+    timed: bool = True,
+    compilable: bool = False,
+    nulls: bool = True,
 ) -> tuple[str, list[Stream]]:
     """The text of a script over 2 to 5 names of events, and its inputs. `compilable`: mostly one of
-    those that the engine compiles, without nulls."""
+    those that the engine compiles. `nulls`: there may be some in the inputs' values."""
     streams = chosen_streams(draw)
-    if compilable:
+    if not nulls:
         streams = [s._replace(values=tuple(filter(_whole, s.values))) for s in streams]
     groups = [each.declared for each in streams if "group" in each.declared]
     keys = {"long": "group[0]"} if groups else {}
@@ -252,6 +258,19 @@ def expects(evaluation: Evaluation, event: Event) -> bool:
     return any(step(evaluation.root, each.paths, fits).alive for each in takers)
 
 
+class Quiet(Evaluation):
+    """Rejects a history in which timers fire again and again, as an `elapse` of a microsecond in a
+    loop does."""
+
+    fired = 0
+
+    def timed(self, instance: Instance, now: int, kind: int) -> None:
+        self.fired += 1
+        if self.fired > TIMERS_MAX:
+            reject()
+        super().timed(instance, now, kind)
+
+
 def awaited(evaluation: Evaluation, now: int, values: list[tuple[str, Any]]) -> list[Event]:
     """The events that are expected at `now`, once what is due before has happened."""
     evaluation.fire(lambda at, *_: at < now)
@@ -266,7 +285,7 @@ def input_name(stream: Stream) -> str:
 @st.composite
 def histories(draw: Draw, text: str, streams: list[Stream]) -> list[Event]:
     """Up to 12 events in order of time, of which most are expected."""
-    evaluation = Evaluation(program(text), steps_max=STEPS_MAX)
+    evaluation = Quiet(program(text), steps_max=STEPS_MAX)
     now = draw(st.sampled_from([0, 57])) * SECOND
     values = [(input_name(each), value) for each in streams for value in each.values]
     history: list[Event] = []
@@ -282,6 +301,7 @@ def histories(draw: Draw, text: str, streams: list[Stream]) -> list[Event]:
             wanted = [Event(now, *each) for each in values]
         history.append(draw(st.sampled_from(wanted)))
         evaluation.instant(now, [(number, history[-1])])
+    evaluation.finish(now + LATER_MAX * SECOND)
     return history
 
 
@@ -295,11 +315,13 @@ class Example(NamedTuple):
 
 
 @st.composite
-def examples(draw: Draw, timed: bool = True, compilable: bool = False) -> Example:
+def examples(
+    draw: Draw, timed: bool = True, compilable: bool = False, nulls: bool = True
+) -> Example:
     """A script, a history, where it is cut into buckets, and up to when it is looked at."""
-    text, streams = draw(scripts(timed=timed, compilable=compilable))
+    text, streams = draw(scripts(timed=timed, compilable=compilable, nulls=nulls))
     history = draw(histories(text, streams))
     lengths = [int(n) * SECOND for n in re.findall(r"elapse\[(\d+) seconds\]", text)]
     cuts = draw(watermarks([each.time for each in history], lengths))
-    until = draw(st.none() | st.integers(0, 30).map(lambda s: history[-1].time + s * SECOND))
+    until = draw(st.none() | st.integers(0, LATER_MAX).map(lambda s: history[-1].time + s * SECOND))
     return Example(text, history, cuts, until)

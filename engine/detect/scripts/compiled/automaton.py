@@ -9,22 +9,33 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.detect.scripts.compiled import kernel
-from tidegate.engine.detect.scripts.compiled.assembler import Assembler
+from tidegate.engine.detect.scripts.compiled.context import Context
+from tidegate.engine.detect.scripts.compiled.function import Function
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError
 from tidegate.engine.detect.scripts.compiled.native import Native
-from tidegate.engine.detect.scripts.compiled.registers import Registers
+from tidegate.engine.detect.scripts.compiled.statements import Statements
 from tidegate.engine.detect.scripts.machine import Move, State
 from tidegate.engine.detect.scripts.paths import TooManyPathsError
-from tidegate.engine.detect.scripts.places import Action, Marker
+from tidegate.engine.detect.scripts.places import Action
 from tidegate.engine.detect.scripts.program import Compiled
 from tidegate.rules.eventscript import tree
+from tidegate.rules.eventscript.tree import nodes
 
-PROGRAMS_MAX = 1_000
+FUNCTIONS_MAX = 1_000
 """A script whose moves need more functions is interpreted: each takes some milliseconds to make."""
 
 
+_Transition = tuple[tuple[int, ...], int | None, tuple[int, ...]]
+"""The places of a move; the input of the event that one of them takes; the timed markers of the
+next state."""
+
+
+TIMED_MAX = 64
+"""The timers of a script with more timed markers are fired by the interpreter."""
+
+
 class FullError(Exception):
-    """There are more states than are kept, or more programs than are compiled."""
+    """There are more states than are kept, or more functions than are compiled."""
 
 
 class Numbers:
@@ -50,24 +61,27 @@ class Numbers:
 
 
 class Table:
-    """`moves` as `kernel.Automaton`, which grows. `symbols`: (input, name) by number. Raises
+    """`moves` as `kernel.Automaton`, which grows. `symbols`: (input, name) by number; behind them
+    come the timers. Raises
     `UncompiledError` where a script has something that is interpreted only."""
 
     def __init__(self, compiled: Compiled, symbols: Sequence[tuple[int, str]]) -> None:
         self.layout = Layout(compiled)
-        self.registers = Registers(self.layout)
         self.symbols = symbols
         self.states: list[State] = []
-        self._machine, script = compiled.machine, compiled.script
-        self._assembler = Assembler(
-            self.layout, self.registers, compiled.places, script.program, script.limits.steps
-        )
-        self.timed, self.clocks = self._assembler.timed, self._assembler.clocks
-        self.loops, self.statements = self._assembler.loops, self._assembler.statements
-        self._check(compiled)
+        timed = len(self.layout.timed)
+        self._width = len(symbols) + (timed if timed <= TIMED_MAX else 0)
+        self.context = Context(self.layout)
+        self._machine, self._program = compiled.machine, compiled.script.program
+        self._places, steps_max = compiled.places.places, compiled.script.limits.steps
+        inner = [n for p in self._places if isinstance(p, Action) for n in nodes(p.block)]
+        self.loops = any(isinstance(n, tree.Count | tree.Each | tree.While) for n in inner)
+        self.statements = sum(isinstance(n, tree.Statement) for n in inner)
+        self._steps_max = steps_max if self.loops or self.statements > steps_max else None
+        self._check()
+        self._native = Native()
         self._numbers: dict[int, int] = {}
-        self._programs: dict[tuple[tuple[int, ...], int | None, tuple[int, ...]], int] = {}
-        self.native = Native(self.layout, self.registers, script.limits.steps)
+        self._functions: dict[_Transition, int] = {}
         self._rows, self._to, self._address = (
             Numbers(np.int32),
             Numbers(np.int32),
@@ -75,18 +89,25 @@ class Table:
         )
         self._start()
 
-    def _check(self, compiled: Compiled) -> None:
-        """Try each place with each event that it takes."""
-        for part in compiled.places.places:
-            sources: set[int | None] = {None}
-            if isinstance(part, Marker) and isinstance(part.tree, tree.Named):
-                event = part.tree.event
-                sources = {n for n, name in self.symbols if event in (None, name)}
-            timed = isinstance(part, Marker) and not isinstance(part.tree, tree.Named)
-            for source in sources:
-                self._assembler.program(
-                    [] if timed else [part.number], source, [part.number] if timed else []
-                )
+    def _check(self) -> None:
+        """Try each place with each event that it takes; copies of one place once."""
+        trial, tried = self._statements(Function(self.context)), set()
+        for part in self._places:
+            node = part.block if isinstance(part, Action) else part.tree
+            if id(node) in tried:
+                continue
+            tried.add(id(node))
+            if isinstance(node, tree.Block):
+                trial.place(part, None)
+            elif isinstance(node, tree.Named):
+                for source in {n for n, name in self.symbols if node.event in (None, name)}:
+                    trial.place(part, source)
+            else:
+                trial.place(part, None)
+                trial.timer(part)
+
+    def _statements(self, function: Function) -> Statements:
+        return Statements(function, self.layout, self._program, self._steps_max)
 
     def _start(self) -> None:
         try:
@@ -103,36 +124,48 @@ class Table:
         if found is None:
             found = self._numbers[state.number] = len(self.states)
             self.states.append(state)
-            self._rows.extend([kernel.UNKNOWN] * len(self.symbols))
+            self._rows.extend([kernel.UNKNOWN] * self._width)
         return found
 
     def find(self, state: int, symbol: int) -> None:
         """Enter the move of a state by a symbol. Raises `FullError`."""
-        source, name = self.symbols[symbol]
+        timed = symbol - len(self.symbols)
+        source, name = (
+            self.symbols[symbol] if timed < 0 else (None, frozenset([self.layout.timed[timed]]))
+        )
         try:
             move = self._machine.move(self.states[state], name)
         except TooManyPathsError:
             entry = kernel.INTERPRETED
         else:
             entry = kernel.UNEXPECTED if move is None else self._add(move, source)
-        self._rows.whole[state * len(self.symbols) + symbol] = entry
+        self._rows.whole[state * self._width + symbol] = entry
 
     def _add(self, move: Move, source: int | None) -> int:
-        acting = (isinstance(self._assembler.places[p], Action) for p in move.places)
-        key = move.places, source if not all(acting) else None, move.state.timed
-        if key not in self._programs:
-            if len(self._programs) == PROGRAMS_MAX:
+        acting = (isinstance(self._places[number], Action) for number in move.places)
+        made = move.places, None if all(acting) else source, move.state.timed
+        if made not in self._functions:
+            if len(self._functions) == FUNCTIONS_MAX:
                 raise FullError
-            program = self._assembler.program(*key)
-            self._programs[key] = self.native.function(program) if program else 0
+            self._functions[made] = self._made(*made)
         self._to.extend([self.number(move.state)])
-        self._address.extend([self._programs[key]])
+        self._address.extend([self._functions[made]])
         return len(self._to) - 1
+
+    def _made(self, places: tuple[int, ...], source: int | None, timed: tuple[int, ...]) -> int:
+        """The address of a function; 0 if it has nothing to do."""
+        function = Function(self.context)
+        to = self._statements(function)
+        for number in places:
+            to.place(self._places[number], source)
+        for number in timed:
+            to.timer(self._places[number])
+        return 0 if function.empty else self._native.address(function)
 
     def arrays(self) -> kernel.Automaton:
         """All that is known by now."""
         return kernel.Automaton(
-            self._rows.whole.reshape(len(self.states), len(self.symbols)),
+            self._rows.whole.reshape(len(self.states), self._width),
             self._to.whole,
             self._address.whole,
         )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,13 +12,22 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.scripts.compiled import context
 from tidegate.engine.detect.scripts.compiled.automaton import Table
-from tidegate.engine.detect.scripts.compiled.words import Texts, column, to_words
+from tidegate.engine.detect.scripts.compiled.causes import Causes, in_order
+from tidegate.engine.detect.scripts.compiled.kernel import UNEXPECTED_FIRST, Found, Int32
+from tidegate.engine.detect.scripts.compiled.words import (
+    Texts,
+    column,
+    file,
+    has_null,
+    replaced,
+    to_words,
+)
 from tidegate.engine.detect.scripts.context import ERROR, Fault
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.instances import Cause, Emitted
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.value_types import column_of, output_column
-from tidegate.rules.eventscript.types import Basic
+from tidegate.rules.eventscript.types import Basic, Type
 
 TOLD = -1
 """The cause of an emission whose cause stands in `told`."""
@@ -31,18 +41,17 @@ class Sink:
         self._script, self._table, self._texts = script, table, texts
         self._faults: list[Fault] = []
         self._told: dict[int, tuple[Cause, int, int]] = {}
-        self.arrays = context.emissions(table.layout.out, len(script.program.outputs), room)
+        self._nulls: dict[int, Any] = {}
+        self.arrays = context.emissions(table.layout.out, room)
 
     def grow(self) -> None:
         """Make room for as many again."""
-        kept = {}
-        for name, old in self.arrays._asdict().items():
-            if name == "counts":
-                continue
+        grown = []
+        for old in self.arrays:
             new = np.empty((*old.shape[:-1], 2 * old.shape[-1]), old.dtype)
             new[..., : old.shape[-1]] = old
-            kept[name] = new
-        self.arrays = self.arrays._replace(**kept)
+            grown.append(new)
+        self.arrays = Found(*grown)
 
     def take(self, emitted: Emitted, records: int) -> int:
         """Emissions of the interpreter, which are removed there; how many there are now."""
@@ -57,63 +66,67 @@ class Sink:
             own.key[records] = emitted.key[n]
             own.output[records], own.number[records] = output, emitted.number[n]
             if output == ERROR:
-                own.row[records] = len(self._faults)
                 self._faults.append(emitted.value[n])
             else:
-                self._put(output, emitted.value[n], kinds[output])
-                own.row[records] = own.counts[output] - 1
+                self._put(records, output, emitted.value[n], kinds[output])
             records += 1
         for each in (emitted.time, emitted.key, emitted.cause, emitted.depth, emitted.number,
                      emitted.output, emitted.value):  # fmt: skip
             each.clear()
         return records
 
-    def _put(self, output: int, value: Any, kind: Any) -> None:
-        own, row = self.arrays, self.arrays.counts[output]
-        places = self._table.layout.outputs[output]
-        for word, part in zip(places, to_words(value, kind, self._texts), strict=True):
-            (own.doubles if word.double else own.integers)[word.place, row] = part
-        own.counts[output] += 1
+    def _put(self, record: int, output: int, value: Any, kind: Type) -> None:
+        words = self._table.layout.outputs[output]
+        if has_null(value):
+            self._nulls[record] = value
+            self.arrays.words[: len(words), record] = 0
+            return
+        for word, part in zip(words, to_words(value, kind, self._texts), strict=True):
+            file(self.arrays.words, word)[word.place, record] = part
 
     # columns -----------------------------------------------------------------------------------
 
-    def emissions(self, records: int, identities: Any, time: Int64, keys: Keys) -> Emissions:
-        """All emissions, by time, at one instant by key. `time`: of the arrivals; `identities`: ids
-        and depths of causes."""
+    def emissions(
+        self, records: int, causes: Callable[[Int64, Int32], Causes], keys: Keys
+    ) -> Emissions:
+        """All emissions, by time, at one instant by key. `causes`: of numbers, in instances of some
+        keys."""
         own, program = self.arrays, self._script.program
-        cause, key = own.cause[:records], own.key[:records]
-        output, row, number = own.output[:records], own.row[:records], own.number[:records]
-        now = time[np.where(cause >= 0, cause, -2 - cause)] if len(time) else cause.copy()
-        ids, depth = identities(cause, key)
-        if self._told:
-            ids, depth = ids.copy(), depth.copy()
+        key, output, number = own.key[:records], own.output[:records], own.number[:records]
+        now, ids, depth = causes(own.cause[:records], key)
         for place, (told, deep, instant) in self._told.items():
             ids[place], depth[place], now[place] = told, deep, instant
-        order = _order(now, key, keys) if program.key_names else None
+        order = None
+        if program.key_names and not in_order(now, key):
+            order = np.lexsort((keys.ranks(key), now))
         if order is not None:
-            now, key, output, row = now[order], key[order], output[order], row[order]
-            number, ids, depth = number[order], ids[order], depth[order]
+            now, key, number = now[order], key[order], number[order]
+            ids, depth = ids[order], depth[order]
         names = (*program.outputs, ERROR_NAME)
-        code = np.where(output == ERROR, np.int16(len(names) - 1), output)
-        values, rows = {}, np.zeros(records, np.int64)
-        for n, (name, kind) in enumerate(program.outputs.items()):
-            count = int(own.counts[n])
-            if count:
-                mine = slice(None) if count == records else np.flatnonzero(code == n)
-                rows[mine] = np.arange(count)
-                chosen = row[mine] if order is not None else slice(count)
-                parts = [
-                    (own.doubles if word.double else own.integers)[word.place][chosen]
-                    for word in self._table.layout.outputs[n]
-                ]
-                values[name] = column(parts, kind, self._texts, count)
-        errors = np.flatnonzero(code == len(names) - 1)
-        if len(errors):
-            rows[errors] = np.arange(len(errors))
-            values[ERROR_NAME] = self._errors(row[errors], now[errors])
+        code = output.astype(np.int16)
+        code[output < 0] = len(names) - 1
+        code = code if order is None else code[order]
+        values, rows = {}, np.empty(records, np.int64)
+        for n, name in enumerate(names):
+            there = code == n
+            count = int(np.count_nonzero(there))
+            if not count:
+                continue
+            mine = slice(records) if count == records else np.flatnonzero(there)
+            rows[mine] = np.arange(count)
+            chosen = mine if order is None else order[mine]
+            if name == ERROR_NAME:
+                values[name] = self._errors(output, chosen, now[mine])
+                continue
+            words = self._table.layout.outputs[n]
+            parts = [file(own.words, word)[word.place][chosen] for word in words]
+            found = column(parts, program.outputs[name], self._texts, count)
+            if self._nulls:
+                found = self._with_nulls(found, np.arange(records)[chosen], program.outputs[name])
+            values[name] = found
         return Emissions(
             self._script.name,
-            pa.table(dict(zip(program.key_names, keys.values(key), strict=True))),
+            pa.table(dict(zip(program.key_names, _keys(keys, key), strict=True))),
             now,
             code,
             rows,
@@ -124,14 +137,20 @@ class Sink:
             number,
         )
 
-    def _errors(self, row: Int64, time: Int64) -> pa.Array:
-        """`$error`s: those of the interpreter, and below 0 what was unexpected, by symbol."""
-        if (row >= 0).all():
-            return output_column([self._faults[n] for n in row.tolist()], ERROR_TYPE)
+    def _with_nulls(self, found: pa.Array, record: Int64, kind: Type) -> pa.Array:
+        """A column with those values in which there is a null. record[n] is that of row n."""
+        rows = np.flatnonzero(np.isin(record, [*self._nulls]))
+        own = [self._nulls[n] for n in record[rows].tolist()]
+        return replaced(found, rows, output_column(own, kind))
+
+    def _errors(self, output: Int32, chosen: Int64 | slice, time: Int64) -> pa.Array:
+        """`$error`s: those of the interpreter, and what was unexpected, by symbol."""
+        own = output == ERROR
+        place = np.where(own, np.cumsum(own) - 1, len(self._faults) + UNEXPECTED_FIRST - output)
         known = [fault[:4] for fault in self._faults]
         for _, name in self._table.symbols:
             known.append(("unexpected", name, f"{name} is not expected here", ""))
-        place = np.where(row >= 0, row, len(self._faults) - 1 - row)
+        place = place[chosen]
         fields = [
             column_of([each[n] for each in known], Basic.STRING).take(pa.array(place))
             for n in range(4)
@@ -142,11 +161,7 @@ class Sink:
         )
 
 
-def _order(time: Int64, key: np.ndarray, keys: Keys) -> Int64 | None:
-    """By time, and at one instant by key; None where they are so."""
-    if len(time) < 2:
-        return None
-    later = time[1:] > time[:-1]
-    if (later | ((time[1:] == time[:-1]) & (key[1:] == key[:-1]))).all():
-        return None
-    return np.lexsort((keys.ranks(key), time))
+def _keys(keys: Keys, code: Int32) -> list[pa.Array]:
+    """The key columns of some codes, all of which have a key."""
+    place = pa.array(code - 1)
+    return [column.take(place) for column in keys.columns]

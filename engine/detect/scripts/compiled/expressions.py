@@ -1,100 +1,72 @@
-"""Expressions as instructions. A value is a register for each of its words."""
+"""Expressions as values of LLVM's."""
+
+# mypy: disable-error-code="no-untyped-call"
 
 from __future__ import annotations
 
-from tidegate.engine.detect.scripts.compiled.instructions import Op
-from tidegate.engine.detect.scripts.compiled.layout import Items, UncompiledError, Word, kinds_of
-from tidegate.engine.detect.scripts.compiled.registers import Program, Register
+from collections.abc import Callable
+from functools import partial, reduce
+from typing import Any
+
+from tidegate.engine.detect.scripts.compiled.arithmetic import DOUBLES, LONGS
+from tidegate.engine.detect.scripts.compiled.function import Function, Value, integer, real
+from tidegate.engine.detect.scripts.compiled.layout import Items, Layout, UncompiledError, kinds_of
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.types import Array, Basic, Structure
 
-Value = tuple[Register, ...]
 
-_LONGS = {"+": Op.ADD_I, "-": Op.SUB_I, "*": Op.MUL_I, "/": Op.DIV_I, "%": Op.MOD_I,
-          "<": Op.LESS_I, "<=": Op.MOST_I, "==": Op.SAME_I, "!=": Op.OTHER_I}  # fmt: skip
-_DOUBLES = {"+": Op.ADD_F, "-": Op.SUB_F, "*": Op.MUL_F, "/": Op.DIV_F, "%": Op.MOD_F,
-            "<": Op.LESS_F, "<=": Op.MOST_F, "==": Op.SAME_F, "!=": Op.OTHER_F}  # fmt: skip
-_COMPARISONS = ("<", "<=", ">", ">=", "==", "!=")
-_LONG_CALLS = {"abs": Op.ABS_I, "min": Op.MIN_I, "max": Op.MAX_I}
-_DOUBLE_CALLS = {"abs": Op.ABS_F, "min": Op.MIN_F, "max": Op.MAX_F,
-                 "floor": Op.FLOOR, "ceil": Op.CEIL, "sqrt": Op.SQRT}  # fmt: skip
+class Expressions:
+    """Adds expressions to a function. `locals`: the values of the names of loops, in which a script
+    is at the moment. Raises `UncompiledError`."""
 
-
-class Expressions(Program):
-    """Adds the instructions of expressions to a program. Raises `UncompiledError`."""
+    def __init__(self, function: Function, layout: Layout) -> None:
+        self.function, self.layout = function, layout
+        self.locals: dict[str, Any] = {}
 
     def value(self, node: tree.Expression) -> Value:
-        """The registers of a value; those of a variable are the variable's own."""
         match node:
-            case tree.Literal(value=value):
-                if value is None or not isinstance(node.type, Basic):
-                    raise UncompiledError("null")
-                return (self.constant(value, node.type),)
+            case tree.Literal():
+                return (self._literal(node),)
             case tree.Variable(name=name):
                 if isinstance(node.type, Array):
                     raise UncompiledError(str(node.type))
-                return self.variable(name)
+                return self.function.words(self.layout.variables[name])
             case tree.Local(name=name):
-                return self.local(name)
+                return (self.locals[name],)
             case tree.Key(number=number):
-                return (self._key(number),)
+                return (self.function.key(self.layout.keys[number]),)
             case tree.Raw():
-                return tuple(map(self._event, self.layout.raw))
-            case tree.Index():
-                return (self._element(node),)
+                return tuple(map(self.function.event, self.layout.raw))
+            case tree.Index(array=array, index=index):
+                return (self.function.element(self.items(array), self.word(index)),)
             case tree.Field(structure=structure):
-                first, count = _part(node)
-                return self.value(structure)[first : first + count]
-            case tree.Unary(op=op, operand=operand):
-                ops = {"!": Op.NOT, "-": Op.NEG_F if node.type == Basic.DOUBLE else Op.NEG_I}
-                return (self._result(node, ops[op], operand),)
+                return self.value(structure)[words_of(node)]
+            case tree.Unary(op="!", operand=operand):
+                return (self.function.b.sub(integer(1), self.word(operand)),)
+            case tree.Unary(operand=operand):
+                return (self._calculated("-x", operand),)
             case tree.Binary():
                 return (self._binary(node),)
-            case tree.Choice():
-                return self._choice(node)
+            case tree.Choice(condition=condition, then=then, other=other):
+                if not {then.type, other.type} <= {node.type}:
+                    raise UncompiledError("a choice of objects")
+                return self._either(
+                    self.word(condition), lambda: self.value(then), lambda: self.value(other)
+                )
             case tree.Call():
                 return (self._call(node),)
             case tree.Build(fields=fields):
-                return tuple(word for _, part in fields for word in self.value(part))
+                return tuple([word for _, part in fields for word in self.value(part)])
         raise UncompiledError(type(node).__name__)
 
-    def condition(self, node: tree.Expression) -> Register:
+    def word(self, node: tree.Expression) -> Any:
+        """A value of one word."""
         (found,) = self.value(node)
         return found
 
-    def kept(self, node: tree.Expression) -> Register:
-        """A value of one word, as it is now, up to the end of the frame."""
-        (found,) = self.value(node)
-        kept = self.lasting(Basic.DOUBLE if found.double else Basic.LONG)
-        self.move(kept, found)
-        return kept
-
-    def assign(self, target: Value, value: Value) -> None:
-        """Put a value into registers, of which it may consist itself."""
-        if len(target) > 1:
-            shared = {*target}
-            value = tuple(self._copied(each) if each in shared else each for each in value)
-        for to, given in zip(target, value, strict=True):
-            self.move(to, given)
-
-    def _copied(self, value: Register) -> Register:
-        found = self.temporary(Basic.DOUBLE if value.double else Basic.LONG)
-        self.move(found, value)
-        return found
-
-    def move(self, to: Register, value: Register) -> None:
-        """Put the value of a register into another."""
-        if to != value:
-            self.put(Op.MOVE_F if to.double else Op.MOVE_I, to, self.read(value))
-
-    def target(self, node: tree.Expression) -> Value:
-        """The registers of a variable, or of a field of one."""
-        if isinstance(node, tree.Field):
-            first, count = _part(node)
-            return self.target(node.structure)[first : first + count]
-        if isinstance(node, tree.Variable):
-            return self.variable(node.name)
-        raise UncompiledError(type(node).__name__)
+    def holds(self, word: Any) -> Any:
+        """A boolean as a condition."""
+        return self.function.b.icmp_signed("!=", word, integer(0))
 
     def items(self, node: tree.Expression) -> Items:
         """The array that an expression is."""
@@ -102,107 +74,72 @@ class Expressions(Program):
             return self.layout.arrays[node.name]
         raise UncompiledError("an array in a value")
 
-    def _result(self, node: tree.Expression, op: Op, *operands: tree.Expression) -> Register:
-        """An operation on values of one word."""
-        registers = [self.condition(each) for each in operands]
-        numbers = [self.read(each) for each in registers]
-        (kind,) = kinds_of(node.type)
-        found = self.temporary(kind)
-        self.put(op, found, *numbers)
+    def _literal(self, node: tree.Literal) -> Any:
+        value = node.value
+        if value is None or not isinstance(node.type, Basic):
+            raise UncompiledError("null")
+        if node.type == Basic.DOUBLE:
+            return real(value)
+        return integer(self.layout.texts.index(value) if node.type == Basic.STRING else value)
+
+    def _either(self, test: Any, then: Callable[[], Value], other: Callable[[], Value]) -> Value:
+        """One of two values, of which the other is not calculated."""
+        b, ends = self.function.b, []
+        with b.if_else(self.holds(test)) as branches:
+            for branch, value in zip(branches, (then, other), strict=True):
+                with branch:
+                    ends.append((value(), b.block))
+        found = tuple([b.phi(word.type) for word in ends[0][0]])
+        for words, block in ends:
+            for phi, word in zip(found, words, strict=True):
+                phi.add_incoming(word, block)
         return found
 
-    def _event(self, word: Word) -> Register:
-        found = self.temporary(word.kind)
-        self.put(Op.EVENT_F if word.double else Op.EVENT_I, found, word.place)
-        return found
+    def _calculated(self, name: str, *operands: tree.Expression) -> Any:
+        """An operation on values of one word; one of two operands goes on over more of them."""
+        calls = DOUBLES if operands[0].type == Basic.DOUBLE else LONGS
+        if name not in calls:
+            raise UncompiledError(name)
+        calculate = partial(calls[name], self.function)
+        first, *more = map(self.word, operands)
+        return reduce(calculate, more, first) if more else calculate(first)
 
-    def _key(self, number: int) -> Register:
-        word = self.layout.keys[number]
-        found = self.temporary(word.kind)
-        self.put(Op.KEY_F if word.double else Op.KEY_I, found, word.place)
-        return found
-
-    def _element(self, node: tree.Index) -> Register:
-        items = self.items(node.array)
-        index = self.read(self.condition(node.index))
-        found = self.temporary(items.kind)
-        self.put(Op.GET_F if found.double else Op.GET_I, found, items.number, index)
-        return found
-
-    def _binary(self, node: tree.Binary) -> Register:
-        op, left, right, kind = node.op, node.left, node.right, node.left.type
+    def _binary(self, node: tree.Binary) -> Any:
+        op, left, right = node.op, node.left, node.right
         if op in ("&&", "||"):
-            found = self.temporary(Basic.BOOLEAN)
-            self.move(found, self.condition(left))
-            past = self.jump(Op.JUMP_UNLESS if op == "&&" else Op.JUMP_IF, found)
-            self.move(found, self.condition(right))
-            self.land(past)
+            ways = lambda: self.value(right), lambda: (integer(op == "||"),)
+            (found,) = self._either(self.word(left), *(ways if op == "&&" else ways[::-1]))
             return found
-        if not isinstance(kind, Basic) or kind == Basic.OBJECT:
-            raise UncompiledError(f"{op} of {kind}")
-        if right.type == Basic.OBJECT or (kind == Basic.STRING and op not in ("==", "!=")):
-            raise UncompiledError(f"{op} of {kind}")
-        if op in (">", ">="):
-            op, left, right = {">": "<", ">=": "<="}[op], right, left
-        double = kind == Basic.DOUBLE and (op in _COMPARISONS or node.type == Basic.DOUBLE)
-        return self._result(node, (_DOUBLES if double else _LONGS)[op], left, right)
+        for kind in (left.type, right.type):
+            if not isinstance(kind, Basic) or kind == Basic.OBJECT:
+                raise UncompiledError(f"{op} of {kind}")
+        if left.type == Basic.STRING and op not in ("==", "!="):
+            raise UncompiledError(f"{op} of strings")
+        return self._calculated(op, left, right)
 
-    def _choice(self, node: tree.Choice) -> Value:
-        found = tuple(self.temporary(kind) for kind in kinds_of(node.type))
-        if not {node.then.type, node.other.type} <= {node.type}:
-            raise UncompiledError("a choice of objects")
-        past = self.jump(Op.JUMP_UNLESS, self.condition(node.condition))
-        self.assign(found, self.value(node.then))
-        out = self.jump(Op.JUMP)
-        self.land(past)
-        self.assign(found, self.value(node.other))
-        self.land(out)
-        return found
-
-    def _call(self, node: tree.Call) -> Register:
+    def _call(self, node: tree.Call) -> Any:
         name, given = node.function, node.arguments
         kinds = [each.type for each in given]
         if name == "now":
-            found = self.temporary(Basic.TIME)
-            self.put(Op.NOW, found)
-            return found
+            return self.function.now
         if name == "isNull":
             self.value(given[0])
-            return self.constant(False, Basic.BOOLEAN)
+            return integer(False)
         if name == "length" and isinstance(kinds[0], Array):
-            found = self.temporary(Basic.LONG)
-            self.put(Op.LOAD_I, found, self.items(given[0]).length)
-            return found
-        if Basic.STRING in kinds or not all(isinstance(kind, Basic) for kind in kinds):
+            return self.function.length(self.items(given[0]))
+        if not kinds or Basic.STRING in kinds or not all(isinstance(k, Basic) for k in kinds):
             raise UncompiledError(name)
-        double = kinds[0] == Basic.DOUBLE
-        if name in ("long", "double"):
-            if double == (name == "double"):
-                return self.condition(given[0])
-            return self._result(node, Op.DOUBLE if name == "double" else Op.LONG, given[0])
-        if name == "microseconds":
-            return self.condition(given[0])
-        if name == "round":
-            return self._result(node, Op.ROUND, given[0])
-        calls = _DOUBLE_CALLS if double else _LONG_CALLS
-        if name not in calls:
-            raise UncompiledError(name)
-        found = self._result(node, calls[name], *given[:2])
-        for more in given[2:]:
-            numbers = found.number, self.read(self.condition(more))
-            found = self.temporary(Basic.DOUBLE if double else Basic.LONG)
-            self.put(calls[name], found, *numbers)
-        return found
+        return self._calculated(name, *given)
 
 
-def _part(node: tree.Field) -> tuple[int, int]:
-    """The first word of a field in its structure, and how many it has."""
+def words_of(node: tree.Field) -> slice:
+    """The words of a field in its structure."""
     first, outer = 0, node.structure.type
     if not isinstance(outer, Structure):
         raise UncompiledError(str(outer))
     for name, kind in outer.fields:
         count = len([*kinds_of(kind)])
         if name == node.name:
-            return first, count
+            return slice(first, first + count)
         first += count
     raise KeyError(node.name)

@@ -8,16 +8,20 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.core.values import FOREVER, Int64, UInt64
+from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.scripts.compiled import kernel
 from tidegate.engine.detect.scripts.compiled.automaton import Table
+from tidegate.engine.detect.scripts.compiled.causes import Causes, causes_of, in_turn, room_for
 from tidegate.engine.detect.scripts.compiled.layout import Items
 from tidegate.engine.detect.scripts.compiled.words import (
     InterpretedError,
     Texts,
     column,
+    fixed,
+    has_null,
     leaves,
     of_words,
+    replaced,
     to_words,
     words,
 )
@@ -25,7 +29,7 @@ from tidegate.engine.detect.scripts.inputs import Arrivals
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, mixed, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled
-from tidegate.engine.detect.scripts.value_types import arrow_type
+from tidegate.engine.detect.scripts.value_types import arrow_type, column_of
 from tidegate.rules.eventscript.types import Array, Basic
 
 Int32 = npt.NDArray[np.int32]
@@ -38,7 +42,8 @@ class Fleet:
     """The instances of a bucket as arrays, by the codes of their keys; `keys` instances at most.
 
     `after`, `previous`, `cause` and `due` are the first words of each instance. `id` and `depth`
-    are those of its cause, if that is no arrival. Raises `InterpretedError`, `FullError`."""
+    are those of its cause, if that is no arrival. Those that have a null stay with the interpreter
+    (`_held`): they seem to be due at any time. Raises `InterpretedError`, `FullError`."""
 
     def __init__(
         self, compiled: Compiled, table: Table, keys: int, arrivals: Arrivals, texts: Texts
@@ -46,10 +51,13 @@ class Fleet:
         layout = table.layout
         self._compiled, self._table, self._texts = compiled, table, texts
         self._arrivals = arrivals
+        self._held: dict[int, Instance] = {}
+        self.arrived = Causes(fixed(arrivals.time), fixed(arrivals.ids), fixed(arrivals.depth))
+        self.made = room_for(64)
         self.id = np.zeros((keys, 2), np.uint64)
         self.depth = np.zeros(keys, np.int32)
-        rows = np.zeros((keys, layout.own.integers), np.int64)
-        timers = np.full((keys, len(table.timed)), FOREVER, np.int64)
+        rows = np.zeros((keys, layout.width), np.int64)
+        timers = np.full((keys, len(layout.timed)), FOREVER, np.int64)
         self.arrays = kernel.Instances(rows, rows.view(np.float64), timers)
         self.after, self.previous, self.cause, self.due = rows[:, : kernel.HEAD].T
 
@@ -68,7 +76,7 @@ class Fleet:
         self.id[code, 0] = carried.column("cause0").to_numpy()
         self.id[code, 1] = carried.column("cause1").to_numpy()
         self.depth[code] = carried.column("depth").to_numpy()
-        if self._table.timed:
+        if self._table.layout.timed:
             self._read_timers(carried, code)
         for n, (name, kind) in enumerate(self._compiled.variables):
             stored = carried.column(f"v{n}").combine_chunks()
@@ -84,7 +92,7 @@ class Fleet:
         at, places = (carried.column(n).combine_chunks() for n in ("timer_at", "timer_place"))
         length = at.value_lengths().to_numpy()
         own = np.repeat(code, length)
-        numbers = np.searchsorted(self._table.timed, places.flatten().to_numpy())
+        numbers = np.searchsorted(self._table.layout.timed, places.flatten().to_numpy())
         self.arrays.timers[own, numbers] = at.flatten().to_numpy()
         self.due[code] = self.arrays.timers[code].min(axis=1)
 
@@ -120,14 +128,14 @@ class Fleet:
 
     def written(self, code: Int32, words: Int64) -> dict[str, pa.Array]:
         """The columns of some instances, but for their keys."""
-        cause, depth = self.identities(words[kernel.CAUSE], code)
+        cause = self.causes(words[kernel.CAUSE], code)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
             "paths": texts.take(pa.array(words[kernel.STATE_AFTER] - 1)),
             "previous": pa.array(words[kernel.PREVIOUS]),
-            "cause0": pa.array(cause[:, 0].copy()),
-            "cause1": pa.array(cause[:, 1].copy()),
-            "depth": pa.array(depth),
+            "cause0": pa.array(cause.ids[:, 0].copy()),
+            "cause1": pa.array(cause.ids[:, 1].copy()),
+            "depth": pa.array(cause.depth),
             **self._timers(code),
         }
         doubles = words.view(np.float64)
@@ -138,15 +146,25 @@ class Fleet:
             places = self._table.layout.variables[name]
             parts = [(doubles if word.double else words)[word.place] for word in places]
             found[f"v{n}"] = column(parts, kind, self._texts, len(code))
+        rows = np.flatnonzero(np.isin(code, [*self._held]))
+        held = [self._held[key].variables for key in code[rows].tolist()]
+        for n, (_, kind) in enumerate(self._compiled.variables if held else ()):
+            own = column_of([variables[n] for variables in held], kind)
+            found[f"v{n}"] = replaced(found[f"v{n}"], rows, own)
         return found
+
+    def let_go(self) -> None:
+        """Say when those that are held are due."""
+        for key, instance in self._held.items():
+            self.due[key] = instance.due
 
     def _timers(self, code: Int32) -> dict[str, pa.Array]:
         timers = self.arrays.timers[code]
         ends, at, places = np.zeros(len(code) + 1, np.int32), *np.empty((2, 0), np.int64)
-        if self._table.timed:
+        if self._table.layout.timed:
             there = timers < FOREVER
             np.cumsum(there.sum(axis=1), out=ends[1:])
-            at, places = timers[there], np.array(self._table.timed)[np.nonzero(there)[1]]
+            at, places = timers[there], np.array(self._table.layout.timed)[np.nonzero(there)[1]]
         return {
             "timer_at": pa.ListArray.from_arrays(pa.array(ends), pa.array(at)),
             "timer_place": pa.ListArray.from_arrays(pa.array(ends), pa.array(places)),
@@ -161,24 +179,25 @@ class Fleet:
         values = column([flat], items.kind, self._texts, len(flat))
         return pa.ListArray.from_arrays(pa.array(ends), values, pa.list_(arrow_type(items.kind)))
 
-    def identities(self, cause: Int64, code: Int32) -> tuple[UInt64, Int32]:
-        """Causes as ids uint64[n, 2], and their depths."""
-        if np.array_equal(cause, np.arange(len(self._arrivals))):  # each arrival once
-            return self._arrivals.ids, self._arrivals.depth
-        arrived, started = cause >= 0, cause <= -2
-        if arrived.all():
-            return _ids_at(self._arrivals.ids, cause), self._arrivals.depth[cause]
-        ids, depth = self.id[code], self.depth[code]
-        ids[arrived] = self._arrivals.ids[cause[arrived]]
-        depth[arrived] = self._arrivals.depth[cause[arrived]]
-        ids[started] = _starts(self._arrivals.time[-2 - cause[started]])
-        depth[started] = 0
-        return ids, depth
+    def grow(self) -> None:
+        """Make room for as many causes of timed events again."""
+        before, count = self.made, len(self.made.time)
+        self.made = room_for(2 * count)
+        self.made.time[:count], self.made.ids[:count] = before.time, before.ids
+        self.made.depth[:count] = before.depth
+
+    def causes(self, number: Int64, code: Int32) -> Causes:
+        """The causes of some numbers, in instances of some keys."""
+        if len(number) == len(self._arrivals) and in_turn(number):  # each arrival once
+            return self.arrived
+        return causes_of(number, code, self.arrived, self.made, self.id, self.depth)
 
     # one instance ------------------------------------------------------------------------------
 
     def instance(self, key: int) -> Instance:
         """An instance as the interpreter has it."""
+        if key in self._held:
+            return self._held[key]
         own, compiled = self.arrays, self._compiled
         cause: Any = int(self.cause[key])
         if cause == -1:
@@ -206,7 +225,7 @@ class Fleet:
         )
         found.timers = [
             Timer(at, ARRIVE if place in compiled.arrivals else ELAPSE, place)
-            for at, place in zip(own.timers[key].tolist(), self._table.timed, strict=True)
+            for at, place in zip(own.timers[key].tolist(), self._table.layout.timed, strict=True)
             if at < FOREVER
         ]
         set_due(found)
@@ -230,8 +249,13 @@ class Fleet:
             self.depth[key] = instance.depth
         own.timers[key] = FOREVER
         for timer in instance.timers:
-            own.timers[key, self._table.timed.index(timer.place)] = timer.at
+            own.timers[key, self._table.layout.timed.index(timer.place)] = timer.at
         self.due[key] = instance.due
+        self._held.pop(key, None)
+        if any(map(has_null, instance.variables[: len(self._compiled.variables)])):
+            self._held[key], self.due[key] = instance, -FOREVER
+            self._texts.note(instance.variables)
+            return
         for (name, kind), value in zip(self._compiled.variables, instance.variables, strict=False):
             if isinstance(kind, Array):
                 items = self._table.layout.arrays[name]
@@ -244,25 +268,7 @@ class Fleet:
                 (own.doubles if word.double else own.integers)[key, word.place] = part
 
     def drop(self, key: int) -> None:
+        self._held.pop(key, None)
+        self.depth[key] = 0
         self.arrays.integers[key] = 0
         self.arrays.timers[key] = FOREVER
-
-
-def _ids_at(ids: UInt64, place: Int64) -> UInt64:
-    """Rows of ids, each fetched as one number."""
-    whole = np.ascontiguousarray(ids).view(np.complex128)[:, 0]
-    return whole.take(place)[:, None].view(np.uint64)
-
-
-def _starts(instants: Int64) -> UInt64:
-    """The causes of starts: `mixed` of nothing with an instant, by the column."""
-    high = _mix(_mix(instants.view(np.uint64)))
-    low = _mix(_mix((~instants).view(np.uint64)))
-    return np.column_stack([high, low])
-
-
-def _mix(value: UInt64) -> UInt64:
-    value = value + np.uint64(0x9E3779B97F4A7C15)
-    value = (value ^ (value >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    value = (value ^ (value >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return value ^ (value >> np.uint64(31))

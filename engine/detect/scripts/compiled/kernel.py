@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.core.columns.numba_cache import inlined, njit, part
-from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.core.values import FOREVER, Int64, UInt64
+from tidegate.engine.detect.scripts.compiled.causes import Causes, mixed
 from tidegate.engine.detect.scripts.compiled.intrinsics import fetch_ahead, transition
 
 Int32 = npt.NDArray[np.int32]
@@ -24,7 +25,8 @@ NO_EVENT, PYTHONS = -1, -2
 """Symbols: an arrival without a name; one that the interpreter takes."""
 UNKNOWN, UNEXPECTED, INTERPRETED = -1, -2, -3
 """Entries of the table that are no moves."""
-ERROR = -1
+UNEXPECTED_FIRST = -2
+"""The output of an `$error` for symbol n that is not expected: this less n."""
 FAILED, FULL = -1, -2
 """What a function returns that has changed nothing: Python shall make the transition; no room."""
 STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
@@ -32,8 +34,11 @@ STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
 DONE, GROW, MISS, HARD = range(4)
 """Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
 take the event."""
-EVENT, KEY, RECORDS, STATE, SYMBOL = range(5)
-"""Where the pass stands, in `at`; a state and a symbol whose move is unknown."""
+EVENT, KEY, RECORDS, STATE, SYMBOL, MADE, LEFT, PLACES = range(8)
+"""Where the pass stands, in `at`; a state and a symbol whose move is unknown; how many causes were
+made, and how many timers more may fire."""
+NAMED, ALL_PHASES = 1, 3
+"""Phases of an instant, as in `instances`: that of named events; what is behind all of them."""
 
 
 class Automaton(NamedTuple):
@@ -74,17 +79,27 @@ class Instances(NamedTuple):
 
 
 class Found(NamedTuple):
-    """Emissions by the column: cause as in `Instances`, key, output, number in the transition, row
-    of its words integers[c, row], doubles[c, row]. `counts[output]` is how many rows there are."""
+    """Emissions by the column: cause as in `Instances`; key; output, below 0 for an `$error`: -1
+    if it is the interpreter's; number in the transition; the words of its value."""
 
     cause: Int64
     key: Int32
-    output: npt.NDArray[np.int16]
+    output: Int32
     number: Int32
-    row: Int64
-    integers: Int64
-    doubles: npt.NDArray[np.float64]
-    counts: Int64
+    words: Int64
+
+
+class Timed(NamedTuple):
+    """What firing takes: the number of named symbols, behind which those of the timers come; the
+    phase of each timer in an instant; the causes of arrivals; ids and depths of those that are kept
+    by key; those of timed events that have emitted, as they are made."""
+
+    names: int
+    phase: Int64
+    arrived: Causes
+    ids: UInt64
+    depth: Int32
+    made: Causes
 
 
 class Scratch(NamedTuple):
@@ -114,13 +129,29 @@ def each_row(address, context, time, done):
 
 
 @njit
-def run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+def run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires):
     """Goes on from `at`, and says why it has stopped. expires: microseconds, -1 = never."""
-    return _run(automaton, events, instances, found, scratch, context, at, grouped, expires)
+    return _run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires)
+
+
+@njit
+def fire_all(automaton, instances, scratch, timed, context, at, until, expires):
+    """Fires what is due up to an instant, from the key `at` on. Says why it has stopped."""
+    rows = instances.integers
+    while at[KEY] < len(rows):
+        k = at[KEY]
+        if rows[k, STATE_AFTER] and rows[k, DUE] <= until:
+            why = _fire(
+                automaton, instances, scratch, timed, context, at, k, until, ALL_PHASES, expires
+            )
+            if why != DONE:
+                return why
+        at[KEY] += 1
+    return DONE
 
 
 @part
-def _run(automaton, events, instances, found, scratch, context, at, grouped, expires):
+def _run(automaton, events, instances, found, scratch, timed, context, at, grouped, expires):
     rows = instances.integers
     n_timers = instances.timers.shape[1]
     keys = len(instances.integers)
@@ -146,8 +177,17 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                     return _stop(at, HARD, i, k, records)
                 move, cause, starting = np.int64(0), -2 - i, True
             else:
-                if symbol == PYTHONS or rows[np.uint64(k), DUE] <= now:
+                if symbol == PYTHONS:
                     return _stop(at, HARD, i, k, records)
+                if rows[np.uint64(k), DUE] <= now:
+                    at[RECORDS] = records
+                    why = _fire(
+                        automaton, instances, scratch, timed, context, at, k, now, NAMED, expires
+                    )
+                    records = at[RECORDS]
+                    if why != DONE:
+                        return _stop(at, why, i, k, records)
+                    state = rows[np.uint64(k), STATE_AFTER] - 1
                 if expires >= 0 and now > rows[np.uint64(k), PREVIOUS] + expires:
                     if every:
                         k += 1
@@ -171,9 +211,8 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                         return _stop(at, GROW, i, k, records)
                     found.cause[records] = i
                     found.key[records] = k
-                    found.output[records] = ERROR
+                    found.output[records] = UNEXPECTED_FIRST - symbol
                     found.number[records] = 0
-                    found.row[records] = -1 - symbol
                     records += 1
                     k += 1
                     continue
@@ -187,23 +226,100 @@ def _run(automaton, events, instances, found, scratch, context, at, grouped, exp
                 if after < 0:
                     return _stop(at, GROW if after == FULL else HARD, i, k, records)
                 records = after
-            row = rows[np.uint64(k)]
-            row[STATE_AFTER] = automaton.to[np.uint64(move)] + 1
-            row[PREVIOUS] = now
-            row[CAUSE] = cause
-            if starting:
-                row[DUE] = FOREVER
-            if n_timers:
-                due = FOREVER
-                for t in range(n_timers):
-                    instances.timers[k, t] = scratch.timers[t]
-                    due = min(due, scratch.timers[t])
-                row[DUE] = due
+            _settle(automaton, instances, scratch, np.uint64(k), np.uint64(move), now, cause)
             if not starting:
                 k += 1
         resumed = 0
         i += 1
     return _stop(at, DONE, i, 0, records)
+
+
+@part
+def _fire(automaton, instances, scratch, timed, context, at, k, until, phase, expires):
+    """Fires the timers of an instance that are due before a phase of an instant, one by one. Those
+    that are due together are Python's."""
+    row, timers = instances.integers[np.uint64(k)], instances.timers[np.uint64(k)]
+    while row[DUE] <= until:
+        now, first, together = row[DUE], -1, False
+        for t in range(len(timers)):
+            if timers[t] == now:
+                if first < 0 or timed.phase[t] < timed.phase[first]:
+                    first, together = t, False
+                elif timed.phase[t] == timed.phase[first]:
+                    together = True
+        if first < 0:
+            return HARD  # it is Python's
+        if now == until and timed.phase[first] >= phase:
+            return DONE
+        if expires >= 0 and now > row[PREVIOUS] + expires:
+            return DONE
+        symbol = timed.names + first
+        if together or not at[LEFT] or symbol >= automaton.table.shape[1]:
+            return HARD
+        move = np.int64(automaton.table[row[STATE_AFTER] - 1, symbol])
+        if move == UNKNOWN:
+            at[STATE], at[SYMBOL] = row[STATE_AFTER] - 1, symbol
+            return MISS
+        if move == INTERPRETED:
+            return HARD
+        if move == UNEXPECTED:
+            timers[first] = FOREVER
+            row[DUE] = _first(timers)
+            continue
+        made = at[MADE]
+        if made == len(timed.made.time):
+            return GROW
+        for t in range(len(timers)):
+            scratch.timers[t] = FOREVER
+        if automaton.address[move]:
+            after: int = transition(  # type: ignore[call-arg]
+                automaton.address[move], instances.integers, context, k, now, np.int64(0),
+                len(timed.arrived.time) + made, at[RECORDS],
+            )  # fmt: skip
+            if after < 0:
+                return GROW if after == FULL else HARD
+            at[MADE] += after > at[RECORDS]
+            at[RECORDS] = after
+        _follow(timed, row, k, now, made)
+        _settle(automaton, instances, scratch, np.uint64(k), np.uint64(move), now, -1)
+        at[LEFT] -= 1
+    return DONE
+
+
+@part
+def _follow(timed, row, k, now, made):
+    """Keeps the cause that follows an instance's; made[made], too, in case it emits."""
+    cause, arrived = row[CAUSE], timed.arrived
+    high, low, depth = timed.ids[k, 0], timed.ids[k, 1], timed.depth[k]
+    if cause >= 0:
+        high, low, depth = arrived.ids[cause, 0], arrived.ids[cause, 1], arrived.depth[cause]
+    elif cause < -1:
+        high, low = mixed(np.uint64(0), np.uint64(0), arrived.time[-2 - cause])
+        depth = np.int32(0)
+    high, low = mixed(high, low, now)
+    timed.ids[k, 0], timed.ids[k, 1], timed.depth[k] = high, low, depth
+    timed.made.time[made], timed.made.depth[made] = now, depth
+    timed.made.ids[made, 0], timed.made.ids[made, 1] = high, low
+
+
+@inlined
+def _first(timers):
+    due = FOREVER
+    for t in range(len(timers)):
+        due = min(due, timers[t])
+    return due
+
+
+@part
+def _settle(automaton, instances, scratch, k, move, now, cause):
+    """An instance after a move."""
+    row, timers = instances.integers[k], instances.timers[k]
+    row[STATE_AFTER] = automaton.to[move] + 1
+    row[PREVIOUS] = now
+    row[CAUSE] = cause
+    for t in range(len(timers)):
+        timers[t] = scratch.timers[t]
+    row[DUE] = _first(timers)
 
 
 @inlined

@@ -1,12 +1,12 @@
-"""Variables, values and keys as words: columns of integers and of doubles."""
+"""Variables, values and keys as words of 64 bits, an integer or a double each."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from typing import NamedTuple
 
 from tidegate.engine.detect.scripts.compiled.kernel import HEAD
+from tidegate.engine.detect.scripts.places import Marker
 from tidegate.engine.detect.scripts.program import Compiled, reads_key
 from tidegate.rules.eventscript import tree
 from tidegate.rules.eventscript.tree import nodes
@@ -20,8 +20,7 @@ class UncompiledError(Exception):
 
 
 class Word(NamedTuple):
-    """A word of a value: its basic type, and where it stands among those of its kind, integers or
-    doubles."""
+    """A word of a value: its basic type, and its place in a row, or the number of its column."""
 
     kind: Basic
     place: int
@@ -32,14 +31,17 @@ class Word(NamedTuple):
 
 
 class Items(NamedTuple):
-    """An array of a script: its number, the words of its length and of its first element, its most
-    elements."""
+    """An array of a script: the type of its elements, the words of its length and of its first
+    element, its most elements."""
 
-    number: int
     kind: Basic
     length: int
     first: int
     most: int
+
+    @property
+    def double(self) -> bool:
+        return self.kind == Basic.DOUBLE
 
 
 def kinds_of(type_: Type) -> Iterator[Basic]:
@@ -53,42 +55,36 @@ def kinds_of(type_: Type) -> Iterator[Basic]:
         yield type_
 
 
-@dataclass
 class Counter:
-    """Gives out words: those of a row, or columns of integers and of doubles."""
+    """Gives out words from a first one on."""
 
-    integers: int = 0
-    doubles: int = 0
-    row: bool = False
+    def __init__(self, count: int = 0) -> None:
+        self.count = count
 
     def words(self, kinds: Sequence[Basic]) -> tuple[Word, ...]:
-        return tuple(Word(kind, self._next(kind)) for kind in kinds)
+        return tuple(Word(kind, self._next()) for kind in kinds)
 
-    def _next(self, kind: Basic) -> int:
-        if kind == Basic.DOUBLE and not self.row:
-            self.doubles += 1
-            return self.doubles - 1
-        self.integers += 1
-        return self.integers - 1
+    def _next(self, count: int = 1) -> int:
+        self.count += count
+        return self.count - count
 
-    def items(self, number: int, kind: Basic, most: int) -> Items:
-        length = self._next(Basic.LONG)
-        first = self.integers
-        for _ in range(most):
-            self._next(kind)
-        return Items(number, kind, length, first, most)
+    def items(self, kind: Basic, most: int) -> Items:
+        return Items(kind, self._next(), self._next(most), most)
 
 
 class Layout:
-    """The places of a script's words: those of variables in an instance, those of outputs in the
-    output's columns, those of inputs in the bucket's columns. `raw`: the words of an input's value,
-    in an expression of its `case` or `group`. Raises `UncompiledError`."""
+    """The places of a script's words: those of variables in an instance of `width` words; those of
+    outputs, inputs and keys in their columns, how many of which there are say `out` and `arriving`.
+    `raw`: the words of an input's value, in an expression of its `case` or `group`. `texts`: the
+    strings of the script, by code. `timed`: the places of timed markers, in the order in which an
+    instance has their timers; `clocks`: those of clocks without variables. Raises
+    `UncompiledError`."""
 
     raw: tuple[Word, ...] = ()
 
     def __init__(self, compiled: Compiled) -> None:
         program = compiled.script.program
-        own, out, arriving = Counter(HEAD, row=True), Counter(), Counter()
+        own, arriving = Counter(HEAD), Counter()
         self.variables: dict[str, tuple[Word, ...]] = {}
         self.arrays: dict[str, Items] = {}
         longest = _longest(program.regex)
@@ -96,14 +92,12 @@ class Layout:
             raise UncompiledError("arrays that no instance may have")
         for name, kind in compiled.variables:
             if isinstance(kind, Array):
-                self.arrays[name] = own.items(
-                    len(self.arrays), _number(kind.of), longest.get(name, 0)
-                )
+                self.arrays[name] = own.items(_number(kind.of), longest.get(name, 0))
             else:
                 self.variables[name] = own.words([*kinds_of(kind)])
         emitted = {each.output for each in nodes(program.regex) if isinstance(each, tree.Emit)}
         self.outputs = [
-            out.words([*kinds_of(kind)]) if name in emitted else ()
+            Counter().words([*kinds_of(kind)]) if name in emitted else ()
             for name, kind in program.outputs.items()
         ]
         self.stored = _stored(program)
@@ -113,7 +107,27 @@ class Layout:
         ]
         keys = program.key_types if reads_key(program) else ()
         self.keys = Counter().words([kind for each in keys for kind in kinds_of(each)])
-        self.own, self.out, self.arriving = own, out, arriving
+        self.width, self.arriving = own.count, arriving.count
+        self.out = max(map(len, self.outputs), default=0)
+        self.texts = texts_of(program.regex)
+        markers = [(p.number, p.tree) for p in compiled.places.places if isinstance(p, Marker)]
+        self.timed = [number for number, node in markers if not isinstance(node, tree.Named)]
+        self.clocks = [number for number, node in markers if _is_constant(node)]
+
+
+def texts_of(node: tree.Node) -> list[str]:
+    """The strings in a script, the empty one first: that of code n is texts[n]."""
+    literals = (each for each in nodes(node) if isinstance(each, tree.Literal))
+    return [*dict.fromkeys(["", *(n.value for n in literals if isinstance(n.value, str))])]
+
+
+def _is_constant(marker: tree.Regex) -> bool:
+    """Whether a marker is a clock without variables."""
+    return (
+        isinstance(marker, tree.Arrive)
+        and marker.instant is None
+        and all(part is None or isinstance(part, tree.Literal) for part in marker.components)
+    )
 
 
 def _number(type_: Type) -> Basic:

@@ -1,4 +1,4 @@
-"""Programs as machine code, made by LLVM through llvmlite, which numba brings.
+"""Functions as machine code, made by LLVM through llvmlite, which numba brings.
 
 A function makes one transition of one instance:
 
@@ -14,19 +14,12 @@ The text of a script is never part of what is compiled: only operations and numb
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import lru_cache
 from typing import Any
 
 from llvmlite import binding as llvm
-from llvmlite import ir
 
-from tidegate.engine.detect.scripts.compiled.builder import KIND
-from tidegate.engine.detect.scripts.compiled.context import Context
-from tidegate.engine.detect.scripts.compiled.function import Function
-from tidegate.engine.detect.scripts.compiled.instructions import Instruction
-from tidegate.engine.detect.scripts.compiled.layout import Layout
-from tidegate.engine.detect.scripts.compiled.registers import Registers
+from tidegate.engine.detect.scripts.compiled.function import NAME, Function
 
 _OPTIMISED = 2
 _KEPT = 500
@@ -36,19 +29,14 @@ _KEPT = 500
 class Native:
     """The functions of one script; an address holds as long as this does."""
 
-    def __init__(self, layout: Layout, registers: Registers, steps_max: int) -> None:
-        self.context = Context(layout)
-        self._given = self.context, layout, registers, steps_max
+    def __init__(self) -> None:
         self._made: list[Any] = []
 
-    def function(self, program: Sequence[Instruction]) -> int:
-        """The address of a program's function."""
-        module = ir.Module()
-        name = "transition"
-        Function(ir.Function(module, KIND, name), *self._given).make(program)
-        engine = _compiled(str(module))
+    def address(self, function: Function) -> int:
+        """Where the machine code of a function is."""
+        engine = _compiled(function.ended())
         self._made.append(engine)
-        return int(engine.get_function_address(name))
+        return int(engine.get_function_address(NAME))
 
 
 @lru_cache(_KEPT)

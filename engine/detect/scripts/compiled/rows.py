@@ -12,18 +12,24 @@ import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.scripts.compiled import kernel
-from tidegate.engine.detect.scripts.compiled.context import EVENTS, emissions, scratch
+from tidegate.engine.detect.scripts.compiled.context import EVENTS, Context, emissions, scratch
 from tidegate.engine.detect.scripts.compiled.expressions import Expressions
-from tidegate.engine.detect.scripts.compiled.instructions import Op
+from tidegate.engine.detect.scripts.compiled.function import F64, Function
 from tidegate.engine.detect.scripts.compiled.layout import (
     Counter,
     Layout,
     UncompiledError,
     kinds_of,
+    texts_of,
 )
 from tidegate.engine.detect.scripts.compiled.native import Native
-from tidegate.engine.detect.scripts.compiled.registers import Registers
-from tidegate.engine.detect.scripts.compiled.words import InterpretedError, Texts, column, words
+from tidegate.engine.detect.scripts.compiled.words import (
+    InterpretedError,
+    Texts,
+    column,
+    file,
+    words,
+)
 from tidegate.engine.detect.scripts.input_columns import input_columns
 from tidegate.rules.eventscript import tree
 
@@ -32,10 +38,10 @@ class RowLayout(Layout):
     """That of one expression: no instance, the words of an input's value, one word of a result."""
 
     def __init__(self, read: tree.Input, result: tree.Expression) -> None:
-        self.own, self.out, self.arriving = Counter(), Counter(), Counter()
         self.variables, self.arrays, self.keys = {}, {}, ()
-        self.raw = self.arriving.words([*kinds_of(read.type)])
-        (self.result,) = self.out.words([*kinds_of(result.type)])
+        self.raw = Counter().words([*kinds_of(read.type)])
+        (self.result,) = Counter().words([*kinds_of(result.type)])
+        self.arriving, self.out, self.texts = len(self.raw), 1, texts_of(result)
 
 
 class RowExpression:
@@ -44,17 +50,14 @@ class RowExpression:
     def __init__(self, read: tree.Input, expression: tree.Expression) -> None:
         self._read, self._type = read, expression.type
         self._layout = RowLayout(read, expression)
-        registers = Registers(self._layout)
-        made = Expressions(self._layout, registers)
-        (value,) = made.value(expression)
-        double = self._layout.result.double
-        if value.double != double:
+        self._context = Context(self._layout)
+        function = Function(self._context)
+        value = Expressions(function, self._layout).word(expression)
+        if (value.type == F64) != self._layout.result.double:
             raise UncompiledError(f"{expression.type} of another type")
-        made.add(Op.OUT_F if double else Op.OUT_I, made.read(value))
-        made.add(Op.EMIT)
-        self._texts = registers.texts
-        self._native = Native(self._layout, registers, 0)
-        self._address = self._native.function(made.ended())
+        function.emit(0, [self._layout.result], (value,))
+        self._native = Native()
+        self._address = self._native.address(function)
 
     def column(
         self, chosen: str | None, table: pa.Table, time: Int64
@@ -62,20 +65,19 @@ class RowExpression:
         """The values, and for which rows there is one: others have failed, and have to be
         interpreted; the column is null there. Raises `InterpretedError` where all have."""
         count = len(time)
-        texts = Texts(self._texts)
+        texts = Texts(self._layout.texts)
         columns = {}
         parts = input_columns(self._read, chosen, table)
         for word, given in zip(self._layout.raw, parts, strict=True):
             if given is None:
                 raise InterpretedError
-            known = self._native.context.place(EVENTS, word.double, word.place)
+            known = self._context.place(EVENTS, word)
             columns[known] = np.ascontiguousarray(words(given, word.kind, texts)), 0
-        found, own = emissions(self._layout.out, 1, count), scratch(0, 0, 0)
-        context = self._native.context.words(found, own, columns)
+        found, own = emissions(1, count), scratch(0, 0, 0)
+        context = self._context.words(found, own, columns)
         done = np.empty(count, np.bool_)
         records = kernel.each_row(self._address, context, time, done)
-        result = self._layout.result
-        part = (found.doubles if result.double else found.integers)[0, :records]
+        part = file(found.words, self._layout.result)[0, :records]
         values = column([part], self._type, texts, records)
         return values if records == count else spread(values, done), done
 

@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.occurrences.comparison import whole
+from tidegate.engine.detect.scripts.compiled.layout import Word
 from tidegate.engine.detect.scripts.value_types import arrow_type
 from tidegate.rules.eventscript.types import Basic, Structure, Type
 
@@ -18,7 +20,7 @@ Column = npt.NDArray[Any]
 
 
 class InterpretedError(Exception):
-    """A bucket has something that the kernel does not take: nulls, longer arrays."""
+    """A bucket has something that the kernel does not take: many nulls, longer arrays."""
 
 
 class Texts:
@@ -35,6 +37,14 @@ class Texts:
             found = self._codes[text] = len(self.listed)
             self.listed.append(text)
         return found
+
+    def note(self, value: Any) -> None:
+        """Give codes to the strings in a value."""
+        if isinstance(value, str):
+            self.code(value)
+        elif isinstance(value, tuple | list):
+            for each in value:
+                self.note(each)
 
     def codes(self, column: pa.Array) -> Int64:
         """The codes of a column."""
@@ -56,8 +66,7 @@ class Texts:
 
 def leaves(column: pa.Array | pa.ChunkedArray, type_: Type) -> Iterator[pa.Array]:
     """The columns of the words of a column of `arrow_type`. Raises `InterpretedError` at nulls."""
-    if isinstance(column, pa.ChunkedArray):
-        column = column.combine_chunks()
+    column = whole(column)
     if column.null_count:
         raise InterpretedError
     if isinstance(type_, Structure):
@@ -65,6 +74,31 @@ def leaves(column: pa.Array | pa.ChunkedArray, type_: Type) -> Iterator[pa.Array
             yield from leaves(part, kind)
     else:
         yield column
+
+
+def has_null(value: Any) -> bool:
+    """Whether a value of the interpreter is null, or has a null in it."""
+    return value is None or (isinstance(value, tuple | list) and any(map(has_null, value)))
+
+
+def null_rows(column: pa.Array | pa.ChunkedArray) -> npt.NDArray[np.bool_]:
+    """Which rows of a column have a null in them."""
+    column = whole(column)
+    found: npt.NDArray[np.bool_] = column.is_null().to_numpy(zero_copy_only=False)
+    if pa.types.is_struct(column.type):
+        for part in column.flatten():
+            found |= null_rows(part)
+    elif pa.types.is_list(column.type):
+        inner = null_rows(column.flatten())
+        found[pc.list_parent_indices(column).to_numpy()[inner]] = True
+    return found
+
+
+def replaced(column: pa.Array, rows: Int64, by: pa.Array) -> pa.Array:
+    """A column with other values in some rows."""
+    place = np.arange(len(column))
+    place[rows] = len(column) + np.arange(len(by))
+    return pa.concat_arrays([column, by]).take(pa.array(place))
 
 
 def words(column: pa.Array, kind: Basic, texts: Texts) -> Column:
@@ -77,6 +111,11 @@ def words(column: pa.Array, kind: Basic, texts: Texts) -> Column:
         column = column.cast(pa.int64())
     found: Column = column.to_numpy()
     return found
+
+
+def file(words: Int64, word: Word) -> Column:
+    """Words as what one of them is, integers or doubles."""
+    return words.view(np.float64) if word.double else words
 
 
 def column(own: Sequence[Column], type_: Type, texts: Texts, count: int) -> pa.Array:
@@ -118,3 +157,10 @@ def of_words(own: Iterator[Any], type_: Type, texts: Texts) -> Any:
     if type_ == Basic.STRING:
         return texts.listed[int(value)]
     return bool(value) if type_ == Basic.BOOLEAN else int(value)
+
+
+def fixed(array: Column) -> Column:
+    """An array as the kernel knows it, whether it may be written or not: one type, one kernel."""
+    found = np.ascontiguousarray(array).view()
+    found.flags.writeable = False
+    return found
