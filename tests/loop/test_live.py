@@ -21,8 +21,8 @@ from tests.support.history import buckets
 from tests.support.live import Live
 from tidegate.engine.core.instants import MILLISECOND, floor_watermark
 from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.partitions import count_of
-from tidegate.engine.detect.events.step import partitioned_detector
 from tidegate.engine.store import SqlStore
 from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import Context, Rulebook, Settings
@@ -74,7 +74,7 @@ def test_g02_run_detects_what_simulate_does(
         settings = Settings(timers_per_bucket_max=limit, state_partitions=most)
         book = replace(book, settings=settings)
         rows = data.draw(st.sampled_from([-1, 0, -1, 2]))  # -1: cut before anything is carried
-        monkeypatch.setattr(partitioned_detector, "ROWS_MAX", rows)
+        monkeypatch.setattr(partitions, "ROWS_MAX", rows)
         # A watermark of `run` is at, or next before, what happens at such microseconds. Clocks
         # stand on whole seconds, and `simulate` begins with the first line.
         clocks = any(isinstance(n, Clock) for r in book.rules.values() for n in r.pattern.on.walk())
