@@ -42,6 +42,7 @@ from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.evaluate.conditions import LocalConditions
 from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.planner import Planner
@@ -145,9 +146,9 @@ def open_parts(
             seconds_max=settings.statement_seconds_max,
         )
 
-        def conditions(ends: Callable[[], bool]) -> WatchedConditions:
+        def conditions(ends: Callable[[], bool]) -> LocalConditions:
             asked = DeltaConditions(catalog, settings.statement_seconds_max, ends)
-            return WatchedConditions(asked, quarantine, ends)
+            return LocalConditions(WatchedConditions(asked, quarantine, ends))
 
         proven = proven_rules(given, ran)
         compiled = first_compiled(book, digests, lake.schemas, state.activations, prepare, proven)
