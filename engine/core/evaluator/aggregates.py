@@ -16,12 +16,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidegate.engine.core.evaluator.casts import cast, scaled, unscaled
-from tidegate.engine.core.evaluator.kinds import common, decimal, is_decimal, is_integer, is_number
+from tidegate.engine.core.evaluator.casts import cast, unscaled
+from tidegate.engine.core.evaluator.division import divided
+from tidegate.engine.core.evaluator.kinds import (
+    WORD_DIGITS,
+    common,
+    decimal,
+    is_decimal,
+    is_integer,
+    is_number,
+)
 from tidegate.engine.core.evaluator.nodes import Node, OutsideError, UndecidedError
 
 _SUM_DIGITS, _AVG_DIGITS = 10, 4  # that Spark adds to those of a decimal
-_AVG_MAX = 14  # digits of a decimal whose averages 64 bits hold
 _LONG_MAX = 2**63 - 1
 
 
@@ -102,14 +109,11 @@ def _avg_doubles(groups: Groups, values: pa.Array) -> pa.Array:
 
 
 def _avg_decimals(groups: Groups, values: pa.Array) -> pa.Array:
-    """Averages with four more digits, a half rounded away from zero."""
+    """Averages with four more digits."""
     sums, sizes = _longs(groups, unscaled(values)), groups.sizes(values)
-    divisor = np.maximum(sizes, 1)
-    whole, rest = np.divmod(np.abs(sums), divisor)
-    digits, left = np.divmod(rest * 10**_AVG_DIGITS, divisor)
-    found = whole * 10**_AVG_DIGITS + digits + (2 * left >= divisor)
     kind = pa.decimal128(values.type.precision + _AVG_DIGITS, values.type.scale + _AVG_DIGITS)
-    return scaled(_or_null(np.sign(sums) * found, groups, values), kind)
+    found = divided(sums, np.maximum(sizes, 1), _AVG_DIGITS, kind)
+    return pc.if_else(pa.array(sizes > 0), found, pa.scalar(None, kind))
 
 
 def _extreme(groups: Groups, values: pa.Array, *, last: bool) -> pa.Array:
@@ -181,7 +185,7 @@ def _sum(part: Node) -> Typed:
 def _average(part: Node) -> Typed:
     if not is_decimal(part.kind):
         return pa.float64(), _double(part), _avg_doubles
-    if part.kind.precision > _AVG_MAX:
+    if part.kind.precision > WORD_DIGITS:
         raise OutsideError
     kind = decimal(part.kind.precision + _AVG_DIGITS, part.kind.scale + _AVG_DIGITS)
     return kind, part, _avg_decimals

@@ -24,6 +24,7 @@ from tidegate.engine.core.evaluator import kernels, literals
 from tidegate.engine.core.evaluator.branches import case, coalesce, joined
 from tidegate.engine.core.evaluator.casts import cast, literal_node, paired, written_cast
 from tidegate.engine.core.evaluator.kinds import (
+    WORD_DIGITS,
     as_decimal,
     common,
     is_decimal,
@@ -38,7 +39,6 @@ from tidegate.rules.sql.tree import tree_of
 
 NESTED_MAX = 100  # forms inside each other; ANDs and ORs of one chain are one
 _FLOATS_MAX = 10  # options of an IN: of more Spark makes a set, which tells -0.0 from 0.0
-_REMAINDER_MAX = 18  # digits of decimals that 64 bits hold
 _TYPED = re.compile(r"\b(date|timestamp|timestamp_ntz)\s*('[^']*')", re.IGNORECASE)
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
 _SPELLED = {"==": "=", "!=": "<>"}
@@ -265,16 +265,14 @@ def _arithmetic(reader: Reader, tree: exp.Expr) -> Node:
     operator = _ARITHMETIC[type(tree)]
     left, right = paired(reader.operand(tree.this), reader.operand(tree.expression))
     kind = result(operator, left.kind, right.kind)
-    operands = common(left.kind, right.kind)
-    if operator == "/":
-        operands = kind
-    if is_decimal(operands) and operator != "%":  # each of its own scale, as Spark has it
+    operands = kind if operator == "/" else common(left.kind, right.kind)
+    if is_decimal(kind) and operator != "%":  # each of its own scale, as Spark has it
         left, right = _decimal(left), _decimal(right)
     else:
         left, right = cast(left, operands), cast(right, operands)
-    if operator == "%" and is_decimal(operands) and operands.precision > _REMAINDER_MAX:
+    if operator == "%" and is_decimal(kind) and operands.precision > WORD_DIGITS:
         raise OutsideError
-    kernel, checked = kernels.arithmetic(operator, operands)
+    kernel, checked = kernels.arithmetic(operator, kind)
     text = f"({left.text} {operator} {right.text})"
     own = operands if operator == "%" else kind
     found = made(own, text, (left, right), kernel, checked=checked)

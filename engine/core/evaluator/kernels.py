@@ -18,6 +18,7 @@ import pyarrow.compute as pc
 from pyarrow import types
 
 from tidegate.engine.core.evaluator.casts import scaled, unscaled
+from tidegate.engine.core.evaluator.division import divided
 from tidegate.engine.core.evaluator.nodes import UndecidedError, Values
 
 Kernel = Callable[..., pa.Array]
@@ -75,12 +76,12 @@ def is_in(values: pa.Array, options: Sequence[Any]) -> pa.Array:
 
 
 def arithmetic(operator: str, kind: pa.DataType) -> tuple[Kernel, bool]:
-    """The kernel of an operator whose operands are of `kind` (decimals: each of its own type); and
-    whether it is checked."""
+    """The kernel of an operator whose results are of `kind`; and whether it is checked. Operands
+    are of that type too, but decimals: each of its own, for a remainder both of one."""
     if operator == "%":
         return _remainder, True
     if operator == "/":
-        return _quotient, True
+        return (_decimal_quotient(kind) if types.is_decimal(kind) else _quotient), True
     if types.is_integer(kind):
         return _raising(_CHECKED[operator]), True
     return _UNCHECKED[operator], False
@@ -117,6 +118,22 @@ def absolute(kind: pa.DataType) -> tuple[Kernel, bool]:
 def _quotient(a: Values, b: Values) -> pa.Array:
     _check_divisor(a, b)
     return pc.divide(a, b)
+
+
+def _decimal_quotient(kind: pa.DataType) -> Kernel:
+    def run(a: Values, b: Values) -> pa.Array:
+        _check_divisor(a, b)
+        valid = pc.and_(pc.is_valid(a), pc.is_valid(b))
+        count = len(valid)
+        digits, by = (
+            np.broadcast_to(_numbers(_digits(values), absent), count)
+            for values, absent in ((a, 0), (b, 1))
+        )
+        by = np.where(by == 0, 1, by)  # beside a null
+        found = divided(digits, by, kind.scale + b.type.scale - a.type.scale, kind)
+        return pc.if_else(valid, found, pa.scalar(None, kind))
+
+    return run
 
 
 def _remainder(a: Values, b: Values) -> pa.Array:

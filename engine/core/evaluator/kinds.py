@@ -16,6 +16,8 @@ from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.types.common import common_type
 
 DIGITS_MAX = 38  # of a decimal
+WORD_DIGITS = 18  # of a decimal whose digits are a word
+_QUOTIENT_SCALE_MIN = 6
 DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
 _COMPARED = (pa.bool_(), pa.string(), pa.date32(), pa.timestamp("us"), pa.timestamp("us", "UTC"))
 
@@ -86,6 +88,13 @@ def _product(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
     return p1 + p2 + 1, s1 + s2
 
 
+def _quotient(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
+    scale = max(_QUOTIENT_SCALE_MIN, s1 + p2 + 1)
+    if max(p1, p2) > WORD_DIGITS or p2 + scale > DIGITS_MAX:  # else Spark's rounding is of one step
+        raise OutsideError
+    return p1 - s1 + s2 + scale, scale
+
+
 def _remainder(p1: int, s1: int, p2: int, s2: int) -> tuple[int, int]:
     scale = max(s1, s2)
     return min(p1 - s1, p2 - s2) + scale, scale
@@ -95,23 +104,19 @@ _DECIMALS: Mapping[str, Callable[[int, int, int, int], tuple[int, int]]] = {
     "+": _sum,
     "-": _sum,
     "*": _product,
+    "/": _quotient,
     "%": _remainder,
 }
 
 
 def result(operator: str, left: pa.DataType, right: pa.DataType) -> pa.DataType:
     """The type of `left operator right`: int + bigint is bigint, int / int is double,
-    decimal(12,2) * decimal(5,1) is decimal(18,3).
-
-    A quotient of decimals is outside the list: its digits are more than 128 bits hold."""
+    decimal(12,2) * decimal(5,1) is decimal(18,3). Quotients and remainders of decimals are in the
+    list where both have at most 18 digits."""
     if not (is_number(left) and is_number(right)):
         raise OutsideError
     kind = common(left, right)
-    if operator == "/":
-        if is_decimal(kind):
-            raise OutsideError
-        return pa.float64()
     if not is_decimal(kind):
-        return kind
+        return pa.float64() if operator == "/" else kind
     a, b = as_decimal(left), as_decimal(right)
     return decimal(*_DECIMALS[operator](a.precision, a.scale, b.precision, b.scale))

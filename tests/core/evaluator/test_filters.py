@@ -48,7 +48,7 @@ TYPES = {
         "tiny > 1000",
         "i = big and i = 1.5 and d = 1.555 and r = 1.5 and f = d",
         "i + 1 = 2 and d * 2 > 3.5 and i / 2 > 0.4 and i % 2 = 0 and -i < abs(j)",
-        "d % 3 = 0",
+        "d % 3 = 0 and d / e > 0.5 and d / i > 2",
         "case when b then i else 0 end > 1 and if(b, d, 0) > 1",
         "case s when 'a' then 1 when 'b' then 2 end = 2",
         "coalesce(d, 0) > 1",
@@ -84,7 +84,8 @@ def test_forms_of_the_list(text: str) -> None:
         "t + 1 = t",
         "i = r",  # ANSI decides the common type
         "i + r > 1",
-        "d / 2 > 1",
+        "wide / 2 > 1",
+        "d / big > 1",  # bigint has more digits than a word
         "wide * wide > 1",  # more digits than 38
         "d = 123456789012345678901234567890123456789",
         "wide % 2 = 1",

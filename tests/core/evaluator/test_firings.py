@@ -98,7 +98,7 @@ def test_a_condition_names_the_firings_of_which_it_is_true() -> None:
         "min(old) is null",
         "first(i) > 1",
         "stddev(i) > 1",
-        "avg(cast(d as decimal(20,2))) > 1",
+        "avg(cast(d as decimal(19,2))) > 1",
         "sum(cast(d as decimal(38,2))) > 1",
         "sum(i) over () > 1",
         "count(*)",
