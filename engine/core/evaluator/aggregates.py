@@ -117,11 +117,13 @@ def _avg_decimals(groups: Groups, values: pa.Array) -> pa.Array:
 
 
 def _extreme(groups: Groups, values: pa.Array, *, last: bool) -> pa.Array:
-    """The least or greatest value of each group. NaN is the greatest number."""
+    """The least or greatest value of each group, the first of equal ones (0.0 and -0.0 are). NaN
+    is the greatest number."""
     valid = _valid(values)
     code, known = groups.code[valid], values.filter(pa.array(valid))
-    keys = [("g", "ascending"), ("x", "ascending")]
-    order = pc.sort_indices(pa.table({"g": code, "x": known}), sort_keys=keys).to_numpy()
+    table = pa.table({"g": code, "x": known, "row": np.arange(len(code))})
+    keys = [("g", "ascending"), ("x", "ascending"), ("row", "descending" if last else "ascending")]
+    order = pc.sort_indices(table, sort_keys=keys).to_numpy()
     sizes = np.bincount(code, minlength=groups.count)
     ends = np.cumsum(sizes)
     at = ends - 1 if last else ends - sizes

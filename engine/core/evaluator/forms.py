@@ -39,6 +39,7 @@ from tidegate.rules.sql.tree import tree_of
 
 NESTED_MAX = 100  # forms inside each other; ANDs and ORs of one chain are one
 _FLOATS_MAX = 10  # options of an IN: of more Spark makes a set, which tells -0.0 from 0.0
+_NEGATED_MAX = 34  # digits of a decimal: Spark rounds to so many where it turns the sign
 _TYPED = re.compile(r"\b(date|timestamp|timestamp_ntz)\s*('[^']*')", re.IGNORECASE)
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
 _SPELLED = {"==": "=", "!=": "<>"}
@@ -172,7 +173,8 @@ def _absolute(reader: Reader, tree: exp.Expr) -> Node:
 def _numeric(
     part: Node, word: str, kernel: Callable[[pa.DataType], tuple[kernels.Kernel, bool]]
 ) -> Node:
-    if not is_number(part.kind):
+    beyond = is_decimal(part.kind) and part.kind.precision > _NEGATED_MAX
+    if beyond or not is_number(part.kind):
         raise OutsideError
     run, checked = kernel(part.kind)
     return made(part.kind, f"{word}({part.text})", (part,), run, checked=checked)

@@ -19,7 +19,7 @@ from pyarrow import types
 
 from tidegate.engine.core.evaluator.casts import scaled, unscaled
 from tidegate.engine.core.evaluator.division import divided
-from tidegate.engine.core.evaluator.nodes import UndecidedError, Values
+from tidegate.engine.core.evaluator.nodes import RaisingError, UndecidedError, Values
 
 Kernel = Callable[..., pa.Array]
 
@@ -92,7 +92,7 @@ def _raising(kernel: Kernel) -> Kernel:
         try:
             return kernel(*values)
         except pa.ArrowInvalid:  # overflow
-            raise UndecidedError from None
+            raise RaisingError from None
 
     return run
 
@@ -153,10 +153,10 @@ def _remainder(a: Values, b: Values) -> pa.Array:
 
 
 def _check_divisor(a: Values, b: Values) -> None:
-    """Raises UndecidedError where the divisor is 0, and the dividend is not null."""
+    """Raises RaisingError where the divisor is 0, and the dividend is not null."""
     zero = pc.and_(pc.equal(b, _scalar(0, b.type)), pc.is_valid(a))
     if zero.as_py() if isinstance(zero, pa.Scalar) else pc.any(zero).as_py():
-        raise UndecidedError
+        raise RaisingError
 
 
 def _digits(values: Values) -> Values:

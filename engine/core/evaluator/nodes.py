@@ -30,6 +30,10 @@ class UndecidedError(Exception):
     something that Arrow does not have."""
 
 
+class RaisingError(UndecidedError):
+    """Spark raises on one of the rows."""
+
+
 class Rows:
     """Columns of equal length, by name. Chunks are joined when a column is first read."""
 

@@ -26,6 +26,7 @@ TYPES = {
     "d": pa.decimal128(12, 2),
     "e": pa.decimal128(5, 3),
     "wide": pa.decimal128(20, 4),
+    "vast": pa.decimal128(36, 6),
     "f": pa.float64(),
     "g": pa.float64(),
     "r": pa.float32(),
@@ -55,6 +56,10 @@ _VALUES: dict[str, tuple[list, list]] = {
     "wide": (
         [None, *map(Decimal, ("0.0000", "1.5000", "-1.2345", "100.0000"))],
         [Decimal("9999999999999999.9999"), Decimal("1234567890123456.7891")],
+    ),
+    "vast": (
+        [None, *map(Decimal, ("0.000000", "1.500000", "-100.000001"))],
+        [Decimal("9" * 30 + ".999999"), Decimal("-123456789012345678901234567890.123456")],
     ),
     "f": ([None, 0.0, 1.5, 0.1, -2.0, 5.0], [-0.0, math.nan, math.inf, -math.inf, 1e300, 2.0**53]),
     "g": ([None, 0.0, 1.5, 0.3, 3.0], [-0.0, math.nan, -math.inf, 1e-320]),
@@ -86,7 +91,7 @@ _LITERALS = {
     "boolean": ["true", "FALSE"],
 }  # fmt: skip
 _COLUMNS = {
-    "number": ["tiny", "small", "i", "j", "big", "d", "e", "wide", "f", "g", "r"],
+    "number": ["tiny", "small", "i", "j", "big", "d", "e", "wide", "vast", "f", "g", "r"],
     "string": ["s", "u", "S"],
     "boolean": ["b", "c"],
     "date": ["t"],

@@ -77,6 +77,15 @@ def test_a_half_of_an_average_is_rounded_away_from_zero() -> None:
     assert found.to_pylist() == [D("0.00313"), D("-0.00313")]  # of 0.003125
 
 
+def test_of_equal_extremes_the_first_is_taken() -> None:
+    values = pa.array([-0.0, 0.0, 0.0, -0.0, math.nan])
+    table = pa.table({"firing_id": ["a", "a", "b", "b", "c"], "f": values})
+    for text in ("max(f)", "min(f)"):
+        reader = FiringReader({"firing_id": pa.string(), "f": pa.float64()}, ["firing_id"])
+        _, found = FiringExpression(reader.node(read_tree(text)), reader.aggregates).values(table)
+        assert list(map(repr, found.to_pylist())) == ["-0.0", "0.0", "nan"]
+
+
 def test_a_condition_names_the_firings_of_which_it_is_true() -> None:
     condition = compile_condition("sum(i) > 0 or max(f) > 1", RELATION.schema, ())
     assert condition is not None

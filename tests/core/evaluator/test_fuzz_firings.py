@@ -43,7 +43,8 @@ def test_g30_expressions_over_firings_agree_with_spark(spark: SparkSession, batc
             assert theirs.type == values.type, (text, theirs.type, values.type)
             assert ids.to_pylist() == said["firing_id"].to_pylist()
             pairs = zip(ids.to_pylist(), values.to_pylist(), theirs.to_pylist(), strict=True)
-            assert not [pair for pair in pairs if not same(*pair[1:])], text
+            wrong = [pair for pair in pairs if not same(*pair[1:])]
+            assert not wrong, (text, wrong)
     print(f"{drawn} expressions over firings, {decided} decided")
     assert decided * 2 >= drawn, (drawn, decided)
 
