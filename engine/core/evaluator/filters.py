@@ -8,7 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.evaluator.forms import Reader, read_tree
-from tidegate.engine.core.evaluator.nodes import Mask, Node, OutsideError, Rows
+from tidegate.engine.core.evaluator.nodes import JOINED_BYTES_MAX, Mask, Node, OutsideError, Rows
 from tidegate.engine.core.parameters import OLD
 from tidegate.engine.core.types.spark import arrow_schema, plain_columns
 
@@ -28,9 +28,14 @@ class Filter:
         """Which rows the predicate is true of (false and null alike are not).
 
         Raises UndecidedError if Spark must decide these rows: it may raise on one of them."""
-        count = len(next(iter(columns.values())))
-        held = self._node.run(Rows(columns, count))
-        return np.asarray(held.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+        table = pa.table(dict(columns))
+        parts = [table] if table.nbytes < JOINED_BYTES_MAX else table.to_batches()
+        found = [self._held(Rows({n: p[n] for n in columns}, p.num_rows)) for p in parts]
+        return found[0] if len(found) == 1 else np.concatenate(found)
+
+    def _held(self, rows: Rows) -> Mask:
+        held = self._node.run(rows).fill_null(False)
+        return np.asarray(held.to_numpy(zero_copy_only=False), np.bool_)
 
 
 def compile_filter(text: str, types: Mapping[str, pa.DataType]) -> Filter | None:

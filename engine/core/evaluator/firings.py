@@ -16,7 +16,14 @@ from sqlglot import exp
 
 from tidegate.engine.core.evaluator.aggregates import AGGREGATES, Aggregate, Groups, aggregate
 from tidegate.engine.core.evaluator.forms import Form, Reader, only, read_tree
-from tidegate.engine.core.evaluator.nodes import Node, OutsideError, Rows, column
+from tidegate.engine.core.evaluator.nodes import (
+    JOINED_BYTES_MAX,
+    Node,
+    OutsideError,
+    Rows,
+    UndecidedError,
+    column,
+)
 from tidegate.engine.core.parameters import OLD
 
 _EVERY = "count(*)"
@@ -37,6 +44,8 @@ class FiringExpression:
 
     def values(self, relation: pa.Table) -> tuple[pa.Array, pa.Array]:
         """The ids of the firings, and the expression's value for each."""
+        if relation.nbytes > JOINED_BYTES_MAX:
+            raise UndecidedError
         ids = relation[_FIRING].combine_chunks().dictionary_encode()
         codes = ids.indices.to_numpy().astype(np.int64)
         groups = Groups(codes, len(ids.dictionary))

@@ -42,6 +42,7 @@ _FLOATS_MAX = 10  # options of an IN: of more Spark makes a set, which tells -0.
 _NEGATED_MAX = 34  # digits of a decimal: Spark rounds to so many where it turns the sign
 _TYPED = re.compile(r"\b(date|timestamp|timestamp_ntz)\s*('[^']*')", re.IGNORECASE)
 _WORD = re.compile(r"'[^']*'|`[^`]*`|\bNOT\s+IS\b|\w+|[<>=!]+|\S")
+_IMAGES = ("old", "new")
 _SPELLED = {"==": "=", "!=": "<>"}
 _HARMLESS = {"big_int", "typed", "safe", "_type"}  # what sqlglot adds to a tree
 
@@ -107,7 +108,8 @@ class Reader:
             raise OutsideError
         parts = [part.name.lower() for part in tree.parts]
         name = self._proper.get(".".join(parts), "")
-        if name not in self._types or any("." in part for part in parts):
+        dotted = len(parts) > 1 and parts[0] not in _IMAGES
+        if name not in self._types or dotted or any("." in part for part in parts):
             raise OutsideError
         return column(name, self._types[name])
 

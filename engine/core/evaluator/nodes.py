@@ -15,6 +15,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
+JOINED_BYTES_MAX = 2**30  # of columns: an array of strings holds twice as much
 Literal = int | Decimal | float | str | bool | date | datetime
 Values: TypeAlias = pa.Array | pa.Scalar
 """A scalar is the value of a literal in every row."""

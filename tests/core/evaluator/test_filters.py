@@ -5,6 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
+from tidegate.engine.core.evaluator import filters
 from tidegate.engine.core.evaluator.filters import compile_filter
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 
@@ -180,6 +181,23 @@ def test_columns_that_differ_in_case_alone_are_not_told_apart() -> None:
     types = {"a": pa.int32(), "A": pa.int32(), "b": pa.int32()}
     assert compile_filter("a = 1", types) is None
     assert compile_filter("b = 1", types) is not None
+
+
+def test_a_name_with_a_dot_is_no_field() -> None:
+    types = {"a.b": pa.int32(), "a": pa.struct([("b", pa.int32())])}
+    assert compile_filter("a.b = 1", types) is None
+    assert compile_filter("a is null", types) is not None
+
+
+def test_columns_that_no_array_holds_are_taken_piece_by_piece(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found = compile_filter("s like 'a%' and i > 0", {"s": pa.string(), "i": pa.int64()})
+    assert found
+    columns = {"s": pa.chunked_array([["a", "b"], ["ab"]]), "i": pa.chunked_array([[1], [1, 1]])}
+    whole = found.run(columns).tolist()
+    monkeypatch.setattr(filters, "JOINED_BYTES_MAX", 1)
+    assert found.run(columns).tolist() == whole == [True, False, True]
 
 
 def test_null_is_not_true_and_chunks_are_one_column() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 import pyarrow as pa
 import pytest
 
+from tidegate.engine.core.evaluator import firings
 from tidegate.engine.core.evaluator.firings import FiringExpression, FiringReader, compile_condition
 from tidegate.engine.core.evaluator.forms import read_tree
 from tidegate.engine.core.evaluator.nodes import UndecidedError
@@ -91,6 +92,14 @@ def test_a_condition_names_the_firings_of_which_it_is_true() -> None:
     assert condition is not None
     assert condition.held(RELATION) == {"y", "x"}
     assert condition.held(RELATION.slice(4)) == set()
+
+
+def test_a_relation_that_no_array_holds_is_not_decided(monkeypatch: pytest.MonkeyPatch) -> None:
+    condition = compile_condition("count(*) > 0", RELATION.schema, ())
+    assert condition is not None
+    monkeypatch.setattr(firings, "JOINED_BYTES_MAX", 1)
+    with pytest.raises(UndecidedError):
+        condition.held(RELATION)
 
 
 @pytest.mark.parametrize(
