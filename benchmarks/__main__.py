@@ -18,6 +18,7 @@ from rich.table import Table
 from benchmarks import (
     actions,
     bounds,
+    conditions,
     detector,
     idle,
     inbox,
@@ -47,6 +48,7 @@ NAMES = (
     "webhooks",
     "timers",
     "many_rules",
+    "conditions",
     "actions",
     "living",
     "latency",
@@ -108,6 +110,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         lake.changes(spark, changes, commits)
     runs: dict[str, Callable[[], Figure | list[Figure]]] = {
         "many_rules": lambda: many_rules.run(spark, folder / "many_rules"),
+        "conditions": lambda: conditions.run(spark, folder / "conditions"),
         "actions": lambda: [
             actions.side_by_side(spark, folder / "side_by_side"),
             *actions.single(spark, folder / "single"),

@@ -17,7 +17,7 @@ from tidegate.connectors.delta.gate import Gate
 from tidegate.connectors.delta.places import Texts
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
-from tidegate.engine.core.columns.filters import compile_filter, filter_types
+from tidegate.engine.core.evaluator.filters import compile_filter, filter_types
 from tidegate.engine.core.parameters import OLD, has_old
 from tidegate.engine.core.types.spark import arrow_schema, arrow_type
 from tidegate.rules.analysis.graph import table_events

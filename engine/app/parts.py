@@ -40,6 +40,7 @@ from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.evaluate.conditions import LocalConditions
 from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.planner import Planner
@@ -142,9 +143,9 @@ def open_parts(
             seconds_max=settings.statement_seconds_max,
         )
 
-        def conditions(ends: Callable[[], bool]) -> WatchedConditions:
+        def conditions(ends: Callable[[], bool]) -> LocalConditions:
             asked = DeltaConditions(catalog, settings.statement_seconds_max, ends)
-            return WatchedConditions(asked, quarantine, ends)
+            return LocalConditions(WatchedConditions(asked, quarantine, ends))
 
         # the same condition and actions, word for word, as when they ran before
         same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))

@@ -13,10 +13,11 @@ from tidegate.engine.capture.commits import commits
 from tidegate.engine.capture.event_time import timed
 from tidegate.engine.capture.images import changed
 from tidegate.engine.capture.request import EventRequest, TableRequest, table_request
-from tidegate.engine.capture.row_filters import Undecided, held, reasons, rejected
+from tidegate.engine.capture.row_filters import Bools, Undecided, held, reasons, rejected
 from tidegate.engine.capture.schedule import NO_CLOCKS, Clocks
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_ids
+from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.event_names import EventKey, shown_name
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.parameters import OLD
@@ -211,6 +212,7 @@ class _TableCapture:
         self._request = request
         self._span = span
         self._changes = changes
+        self._feed = feed
         self._book = plan.rulebook
         # The rows of a rulebook's first snapshots keep their event times, however old they are.
         self._seen_at = plan.now if span.snapshot and plan.bucket == 1 else None
@@ -219,6 +221,7 @@ class _TableCapture:
             if (request.decide and changes.rows.num_rows)
             else None
         )
+        self._undecided: dict[str, pa.Table] = {}  # Spark's answers, by a filter's text
         self._rows: dict[tuple[object, ...], tuple[Int64, Int64]] = {}
         self._hashes: dict[tuple[str, ...], UInt64] = {}
         self._tables: dict[tuple[tuple[str, str], ...], pa.Table] = {}
@@ -264,20 +267,16 @@ class _TableCapture:
     def _occurrences(self, request: EventRequest) -> tuple[Int64, Int64]:
         """The row numbers of the occurrences, and of the rows on which the predicate raises, in
         order of time."""
-        event, asked = request.event, request.asked
-        sort = (event.change, request.filter.text if request.filter else None, asked, event.of)
+        event = request.event
+        sort = (event.change, self._asked(request), event.of)
         if sort not in self._rows:
-            mask = _KINDS[event.change][self._changes.kind]
+            mask: Bools = _KINDS[event.change][self._changes.kind]
             raising = np.zeros_like(mask)
             if event.of:
                 mask &= self._changed(event.of)
-            if request.filter is not None:
-                columns = {name: self._changes.column(name) for name in request.filter.columns}
-                mask &= request.filter.run(columns)
-            elif asked is not None and len(mask):
-                answer = self._said(asked).column(asked)
-                raising = mask & answer.is_null().to_numpy()
-                mask &= answer.fill_null(False).to_numpy()
+            if event.where is not None and len(mask):
+                held, raising = self._held(request)
+                mask, raising = mask & held, mask & raising
             self._rows[sort] = self._changes.in_order(mask), self._changes.in_order(raising)
         return self._rows[sort]
 
@@ -286,16 +285,45 @@ class _TableCapture:
         masks = [changed(before, after) for before, after in pairs]
         return np.asarray(np.any(masks, axis=0), np.bool_)
 
+    def _held(self, request: EventRequest) -> tuple[Bools, Bools]:
+        """The rows of which the `where` is true, and those on which it raises. Rows that its filter
+        cannot decide go to Spark whole."""
+        if request.filter is not None:
+            columns = {name: self._changes.column(name) for name in request.filter.columns}
+            try:
+                held = request.filter.run(columns)
+                return held, np.zeros_like(held)
+            except UndecidedError:
+                self._ask(request.filter.text, request.event.where or "")
+        asked = self._asked(request)
+        answer = self._said(asked).column(asked)
+        return answer.fill_null(False).to_numpy(), answer.is_null().to_numpy()
+
+    def _ask(self, name: str, where: str) -> None:
+        """Ask Spark what a filter could not decide."""
+        if name not in self._undecided:
+            rows = self._changes.rows.select(self._request.read.columns)
+            if self._request.paired:
+                rows = _images(self._request, self._changes)
+            self._undecided[name] = self._feed.decide(rows, {name: where}, self._span.table)
+
+    def _asked(self, request: EventRequest) -> str:
+        """The column with Spark's answers to the `where`, "" without one. That of a filter is there
+        only once Spark was asked."""
+        return (request.asked or "") if request.filter is None else request.filter.text
+
     def _said(self, asked: str) -> pa.Table:
         """The table that has the column with a predicate's answers."""
+        if asked in self._undecided:
+            return self._undecided[asked]
         decided = self._decided
         if decided is not None and asked in decided.column_names:
             return decided
         return self._changes.rows
 
     def _reasons(self, request: EventRequest, rows: Int64) -> Undecided:
-        asked = request.asked
-        return [] if asked is None else reasons(self._said(asked), asked, rows)
+        asked = self._asked(request)
+        return reasons(self._said(asked), asked, rows) if len(rows) else []
 
     def _hash(self, columns: tuple[str, ...]) -> UInt64:
         if columns not in self._hashes:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from tidegate.engine.core.columns.filters import Filter, compile_filter, filter_types
+from tidegate.engine.core.evaluator.filters import Filter, compile_filter, filter_types
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.ports import ReadRequest

@@ -1,17 +1,20 @@
 """Decides a `where` over rows at hand: signals, and the commits of a table.
 
-Arrow decides the common forms (G30). Spark decides the others, in one job an event type.
+Arrow decides the common forms (G30). Spark decides the others, and rows that a checked form cannot
+decide, in one job an event type.
 """
 
 from __future__ import annotations
 
+from contextlib import suppress
 from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.core.columns.filters import Filter, compile_filter
+from tidegate.engine.core.evaluator.filters import Filter, compile_filter
+from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import WHY, Feed
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Int64, Rejected
@@ -31,7 +34,8 @@ def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bo
         return every, []
     known = _filter(where, rows.schema)
     if known is not None:
-        return known.run({name: rows.column(name) for name in known.columns}), []
+        with suppress(UndecidedError):
+            return known.run({name: rows.column(name) for name in known.columns}), []
     said = feed.decide(rows, {_HELD: where}, source)
     answer = said.column(_HELD)
     undecided = np.flatnonzero(answer.is_null().to_numpy())

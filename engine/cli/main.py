@@ -115,6 +115,7 @@ def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> No
 @click.option("--context", help="Override every rule's parameter context.")
 @click.option("--until", help="Simulate up to and including this time.")
 @click.option("--bucket", type=click.IntRange(min=1), help="Cut into buckets of N instants.")
+@click.option("--if", "conditions", is_flag=True, help="Ask the `if` of each rule, too.")
 @click.option("--compare-contexts", is_flag=True, help="One rule in all contexts, side by side.")
 @click.option("--rule", help="The rule to compare, where the rulebook has several.")
 @click.option(
@@ -131,6 +132,7 @@ def simulate(
     context: str | None,
     until: str | None,
     bucket: int | None,
+    conditions: bool,
     compare_contexts: bool,
     rule: str | None,
     html: Path | None,
@@ -141,6 +143,8 @@ def simulate(
     if compare_contexts:
         if context or bucket:
             raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
+        if conditions:
+            raise click.UsageError("--compare-contexts takes no --if")
         from tidegate.engine.replay.compare.show import show
 
         show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
@@ -155,6 +159,7 @@ def simulate(
         context=context,
         until=until,
         bucket=bucket,
+        conditions=conditions,
         out=output.stream(),
         tell=output.tell,
     )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
@@ -16,6 +17,7 @@ from tidegate.engine.evaluate.damping.judge import Candidates, judge
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
 FORGOTTEN_FROM = 10_000
+_NONE: Mapping[str, pa.StringArray] = {}
 
 
 @dataclass(slots=True)
@@ -54,21 +56,33 @@ class Damper:
         self._damping = {name: d for name, d in asked.items() if d != Damping()}
         self._memory = {name: _Memory() for name in self._damping}
 
-    def damp(self, found: Iterable[Detections]) -> Mapping[str, pa.StringArray]:
-        """By rule, what drops each of its next detections; null where nothing does."""
+    def damp(
+        self, found: Iterable[Detections], outcomes: Mapping[str, pa.StringArray] = _NONE
+    ) -> Mapping[str, pa.StringArray]:
+        """By rule, what drops each of its next detections; null where nothing does. `outcomes`: of
+        the rules whose `if` was asked. Detections that failed or are dead are passed over."""
         return {
-            each.rule: self._of_rule(each)
+            each.rule: self._of_rule(each, outcomes.get(each.rule))
             for each in found
             if each.rule in self._damping and len(each)
         }
 
-    def _of_rule(self, found: Detections) -> pa.StringArray:
+    def _of_rule(self, found: Detections, outcomes: pa.StringArray | None) -> pa.StringArray:
         damping, memory = self._damping[found.rule], self._memory[found.rule]
-        keys = key_ids(found.keys, len(found))
-        same = None if damping.dedupe is None else as_hex(_repeats(found, keys, damping.dedupe))
-        judged = judge(damping, Candidates(as_hex(keys), found.end, same), memory.recall)
-        memory.learn(judged.memory, int(found.end[-1]))
-        return kind_names(judged.kinds)
+        held = np.ones(len(found), np.bool_)
+        if outcomes is not None:
+            passed = pc.is_in(outcomes, pa.array(["held", "unasked"]))
+            held = passed.to_numpy(zero_copy_only=False)
+        keys, kinds = key_ids(found.keys, len(found)), np.zeros(len(found), np.uint8)
+        same = None if damping.dedupe is None else _repeats(found, keys, damping.dedupe)
+        asked = Candidates(
+            as_hex(keys[held]), found.end[held], None if same is None else as_hex(same[held])
+        )
+        if held.any():
+            judged = judge(damping, asked, memory.recall)
+            memory.learn(judged.memory, int(found.end[-1]))
+            kinds[held] = judged.kinds
+        return kind_names(kinds)
 
 
 def _repeats(found: Detections, keys: UInt64, dedupe: Dedupe) -> UInt64:

@@ -19,6 +19,7 @@ from tidegate.rules.model import Rulebook, SignalEvent
 _AT_ONCE = 20_000
 """Detections whose text is made at once."""
 _NONE: Mapping[str, pa.StringArray] = {}
+_UNASKED = b',"condition":"unasked"'
 _BYTES, _TEXT = pa.large_binary(), pa.large_string()
 _HEAD = r'^\{"event": ?"[^"]*", ?"time": ?(?:"[^"]*"|[-+.\deE]+)'
 _VALUE = r'(?:"(?:[^"\\: ]|[^"\\:][^"\\]*[^"\\ ])?"|[-+.\deE]+|null|true|false)'
@@ -49,9 +50,11 @@ class Printer:
         out: IO[bytes],
         damped: Mapping[str, pa.StringArray] = _NONE,
         emitted: Sequence[tuple[Int64, pa.Array]] = (),
+        outcomes: Mapping[str, pa.StringArray] = _NONE,
     ) -> None:
         """One step's detections in order of end, rule, key, start, constituents; each rule's are
         in that order already. `damped`: by rule, what drops each of its detections, or null.
+        `outcomes`: by rule, those of its `if`, where it was asked.
         `emitted`: instants and lines of what scripts emit, before detections of the instant."""
         rules = sorted(found, key=lambda detections: detections.rule)
         ends = [*(time for time, _ in emitted), *(each.end for each in rules)]
@@ -69,8 +72,12 @@ class Printer:
                     parts.append(emitted[number][1].slice(begun, int(count)))
                 else:
                     detections = rules[number - len(emitted)]
-                    dropped = damped.get(detections.rule)
-                    parts.append(self._lines(detections, begun, first[number], dropped))
+                    rule = detections.rule
+                    marks = [_mark("damped", damped.get(rule), begun, first[number])]
+                    marks.append(_mark("condition", outcomes.get(rule), begun, first[number]))
+                    if rule in self._unasked and rule not in outcomes:
+                        marks.append(_UNASKED)
+                    parts.append(self._lines(detections, begun, first[number], marks))
             place = np.empty(len(mine), dtype=np.int64)
             place[np.argsort(mine, kind="stable")] = np.arange(len(mine))
             texts = pa.concat_arrays(parts)
@@ -78,9 +85,9 @@ class Printer:
             out.write(b"".join(texts.to_pylist()))
 
     def _lines(
-        self, found: Detections, first: int, last: int, damped: pa.StringArray | None
+        self, found: Detections, first: int, last: int, marks: Sequence[pa.Array | bytes]
     ) -> pa.Array:
-        """The texts of the detections first .. last."""
+        """The texts of the detections first .. last. `marks`: what damping and conditions say."""
         offsets = found.offsets[first : last + 1]
         code = found.event_code[offsets[0] : offsets[-1]]
         row = found.event_row[offsets[0] : offsets[-1]]
@@ -105,8 +112,9 @@ class Printer:
             times.printed(found.end[first:last], iso=self._iso),
             b',"constituents":[',
             pc.binary_join(lists, pa.scalar(b",", _BYTES)),
-            b"]" if damped is None else _marks(damped.slice(first, last - first)),
-            b',"condition":"unasked"}\n' if found.rule in self._unasked else b"}\n",
+            b"]",
+            *marks,
+            b"}\n",
         )
 
     def _texts(self, batch: Batch, index: Int64) -> pa.Array:
@@ -144,10 +152,12 @@ def _fields_of(line: str, declared: Sequence[str]) -> str:
     return "," + orjson.dumps(fields).decode()[1:] if fields else "}"
 
 
-def _marks(damped: pa.StringArray) -> pa.Array:
-    """The end of a line's constituents, and what drops its detection."""
-    said = pc.binary_join_element_wise('],"damped":"', damped, '"', "")
-    return pc.fill_null(said, "]")
+def _mark(name: str, said: pa.StringArray | None, first: int, last: int) -> pa.Array | bytes:
+    """`,"name":"word"` for the detections first .. last; nothing where there is no word."""
+    if said is None:
+        return b""
+    words = said.slice(first, last - first)
+    return pc.fill_null(pc.binary_join_element_wise(f',"{name}":"', words, '"', ""), "")
 
 
 def key_texts(keys: pa.Table, count: int) -> pa.Array:

@@ -9,7 +9,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import IO, TextIO
+from typing import IO, TYPE_CHECKING, TextIO
 
 import numpy as np
 import pyarrow as pa
@@ -34,6 +34,10 @@ from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Context, Rulebook, in_context
 
+if TYPE_CHECKING:
+    from tidegate.engine.detect.pipeline import Flow
+    from tidegate.engine.replay.conditions import Conditions
+
 _LIVE_SECONDS = (1.0, 0.2)  # the first line after, and then every
 _PLAIN_SECONDS = (10.0, 10.0)
 
@@ -45,6 +49,7 @@ def simulate(
     context: str | None = None,
     until: str | None = None,
     bucket: int | None = None,
+    conditions: bool = False,
     out: IO[bytes],
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -54,9 +59,10 @@ def simulate(
 
     `context` overrides every rule's; lines after `until` (seconds, or ISO 8601) are skipped;
     `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
-    them, which makes no difference to the output. Memory is bounded by the rules and not by the
-    trace, which is read and checked first: one that does not fit is sorted on disk. `tell` is
-    called with the rulebook's warnings and, where nothing is detected, with what could be why.
+    them, which makes no difference to the output; `conditions` asks each rule's `if`. Memory is
+    bounded by the rules and not by the trace, which is read and checked first: one that does not
+    fit is sorted on disk. `tell` is called with the rulebook's warnings and, where nothing is
+    detected, with what could be why.
     Raises `InputError`, before anything is written.
     """
     book = replace(rules.load(path, features=SIMULATED), python=load_policy(None).python)
@@ -71,7 +77,12 @@ def simulate(
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, last, Path(folder), told.read)
         check_calendar(book, occurrences, str(trace))
-        count = run(book, occurrences, bucket, out, last, told.detected, tell)
+        asked = None
+        if conditions:
+            from tidegate.engine.replay.conditions import Conditions  # sqlglot takes a tenth of 1 s
+
+            asked = Conditions(book, occurrences)
+        count = run(book, occurrences, bucket, out, last, told.detected, tell, asked)
     if not count:
         tell("\n".join(wrapped(nothing_detected(book, occurrences, last), screen_width())))
         return
@@ -87,6 +98,7 @@ def run(
     until: int | None = None,
     progress: Callable[[int, int], None] = lambda _, __: None,
     tell: Callable[[str], None] = lambda _: None,
+    asked: Conditions | None = None,
 ) -> int:
     """Detect over a trace that has been read, active from its first instant on; returns how many
     detections and emissions there are.
@@ -99,11 +111,14 @@ def run(
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
     scripts = Scripts(book, activation, trace.key_types)
     printer, damper = Printer(book, trace.iso), Damper(book)
+
     carried = Carried()
     begin, done, count = trace.first, 0, 0
 
     def write(found: Sequence[Detections], emitted: Flow) -> int:
-        printer.write(found, out, damper.damp(found), texts(emitted, book, iso=trace.iso))
+        said = {} if asked is None else asked.outcomes(found)
+        lines = texts(emitted, book, iso=trace.iso)
+        printer.write(found, out, damper.damp(found, said), lines, said)
         return sum(map(len, found)) + sum(map(len, emitted.emissions))
 
     for window in buckets(trace, bucket):

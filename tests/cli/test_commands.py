@@ -177,6 +177,19 @@ def test_a_misspelt_context_proposes_its_plain_name(
     )
 
 
+def test_simulate_asks_conditions_where_spark_need_not(tidegate: Tidegate, tmp_path: Path) -> None:
+    book, trace = tmp_path / "a.yaml", tmp_path / "trace.jsonl"
+    text = "rulebook: a\nevents: {e: {signal: {n: bigint}}}\nrules:\n  r: {on: e, if: %s}\n"
+    trace.write_text('{"event": "e", "time": 1, "n": 5}\n')
+    book.write_text(text % "max(n) > 4")
+    result = tidegate("simulate", book, "--trace", trace, "--if")
+    assert (result.exit_code, json.loads(result.stdout)["condition"]) == (0, "held")
+    book.write_text(text % "stddev(n) > 4")
+    result = tidegate("simulate", book, "--trace", trace, "--if")
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert "a.yaml:4:18: the condition of rule r needs Spark (rules.r.if)" in result.stderr
+
+
 def test_simulate_prints_a_line_a_detection(
     tidegate: Tidegate, doors: Path, tmp_path: Path
 ) -> None:

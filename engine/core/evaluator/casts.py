@@ -1,0 +1,111 @@
+"""Casts that cannot fail, of columns and of literals.
+
+Example: int to bigint, decimal(5,2) to decimal(9,4), bigint to double (rounded as Java does).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from decimal import Decimal
+
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from tidegate.engine.core.evaluator.kinds import (
+    DIGITS,
+    as_decimal,
+    is_decimal,
+    is_float,
+    is_integer,
+    literal_decimal,
+)
+from tidegate.engine.core.evaluator.nodes import Literal, Node, OutsideError, made
+
+_DIGITS_EXACT = 15  # of an integer, that a double always holds
+
+
+def literal_node(value: Literal, kind: pa.DataType) -> Node:
+    value = _converted(value, kind)
+    scalar = pa.scalar(value, kind)
+    return Node(kind, f"{value!r}: {kind}", lambda _: scalar, literal=value)
+
+
+def cast(node: Node, kind: pa.DataType) -> Node:
+    """The node as values of another type. Raises OutsideError where the cast could fail."""
+    if node.kind == kind:
+        return node
+    if types.is_null(node.kind):
+        return Node(kind, f"null: {kind}", lambda _: pa.scalar(None, kind))
+    kernel = _kernel(node.kind, kind)
+    if node.literal is not None:
+        return literal_node(node.literal, kind)
+    return made(kind, f"({node.text}: {kind})", (node,), kernel)
+
+
+def paired(left: Node, right: Node) -> tuple[Node, Node]:
+    """Two operands. An integer literal beside a decimal is a decimal of its digits."""
+    return _tight(left, right), _tight(right, left)
+
+
+def _tight(node: Node, other: Node) -> Node:
+    if is_decimal(other.kind) and is_integer(node.kind) and isinstance(node.literal, int):
+        return literal_node(node.literal, literal_decimal(node.literal))
+    return node
+
+
+def _converted(value: Literal, kind: pa.DataType) -> Literal:
+    if is_decimal(kind):
+        return Decimal(value)  # type: ignore[arg-type]
+    return float(value) if is_float(kind) else value  # type: ignore[arg-type]
+
+
+def _kernel(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
+    """The kernel of a cast. Raises OutsideError where there is none that cannot fail."""
+    if is_decimal(source) and types.is_float64(target):
+        return _to_double
+    if is_float(source) and types.is_float64(target):
+        return lambda values: pc.cast(values, target)
+    if is_integer(source) and is_float(target):
+        return lambda values: pc.cast(values, target, safe=False)
+    if is_integer(source) and is_integer(target) and DIGITS[source] < DIGITS[target]:
+        return lambda values: pc.cast(values, target)
+    if is_decimal(target) and (is_integer(source) or is_decimal(source)):
+        held = as_decimal(source)
+        whole = target.precision - target.scale
+        if held.scale <= target.scale and held.precision - held.scale <= whole:
+            return lambda values: pc.cast(values, target)
+    raise OutsideError
+
+
+def written_cast(node: Node, kind: pa.DataType) -> Node:
+    """The node of a cast that the text has. It may also make a text of integers and booleans, and
+    integers of booleans."""
+    if kind == pa.string() and (is_integer(node.kind) or types.is_boolean(node.kind)):
+        return made(kind, f"({node.text}: {kind})", (node,), lambda values: pc.cast(values, kind))
+    if is_integer(kind) and types.is_boolean(node.kind):
+        return made(kind, f"({node.text}: {kind})", (node,), lambda values: pc.cast(values, kind))
+    if node.is_literal and node.kind != kind:
+        raise OutsideError
+    return cast(node, kind)
+
+
+def _to_double(values: pa.Array) -> pa.Array:
+    """The nearest doubles. A quotient of two exact doubles is; so is what is read from a text."""
+    kind = values.type
+    if kind.precision > _DIGITS_EXACT:
+        return pc.cast(pc.cast(values, pa.string()), pa.float64())
+    digits = pc.cast(unscaled(values), pa.float64())
+    return pc.divide(digits, pa.scalar(10.0**kind.scale))
+
+
+def unscaled(values: pa.Array) -> pa.Array:
+    """The digits of decimals of up to 18 digits, as integers: 1.50 is 150."""
+    whole = values.view(pa.decimal128(values.type.precision, 0))
+    return pc.cast(whole, pa.int64())
+
+
+def scaled(digits: pa.Array, kind: pa.DataType) -> pa.Array:
+    """The decimals of these digits: the inverse of `unscaled`."""
+    whole = pc.cast(digits, pa.decimal128(max(19, kind.precision), 0))
+    return pc.cast(whole, pa.decimal128(kind.precision, 0)).view(kind)
