@@ -101,7 +101,7 @@ def compare(
         live.signal(piece)
         live.drain(now)
         if carried := live.loop.state.carried.tables:
-            spread.append(count_of(carried) > 1)
+            spread.append(count_of(carried.values()) > 1)
         if data.draw(st.booleans()):
             live.restart()
     expected = saw(simulated(book, history, folder, until=floor_watermark(end)))
