@@ -47,7 +47,8 @@ class Wakeup:
     def wait(self, seconds_max: float | None = None) -> None:
         """Wait for the next poll, `wake` or `stop`, but no longer than `seconds_max`."""
         if not self._stopped:
-            self._event.wait(seconds_max)
+            most = threading.TIMEOUT_MAX  # a timer may be due in a thousand years
+            self._event.wait(most if seconds_max is None else min(seconds_max, most))
             self._event.clear()
 
     def wake(self) -> None:

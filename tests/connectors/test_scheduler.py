@@ -43,3 +43,11 @@ def test_polls_go_on_in_a_thread_that_outlives_the_main_one() -> None:
     )
     run = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True)
     assert (run.stdout, run.stderr) == ("three polls\n", "")
+
+
+def test_a_timer_that_is_due_in_a_thousand_years_lets_the_next_poll_come() -> None:
+    with Wakeup(0.01) as wakeup:
+        for years in (300, 1_000, 10_000):
+            begun = time.monotonic()
+            wakeup.wait(years * 365 * 86_400.0)
+            assert time.monotonic() - begun < 5
