@@ -27,9 +27,9 @@ rulebook: raised
 tables: {a: {path: /a}}
 events:
   sent: {signal: {v: bigint}, from_table: a, where: v > 0}
-  asked: {signal: {v: bigint}, where: v % 3 = 1}
+  asked: {signal: {v: bigint}, where: v % 3 <=> 1}
   load: {on: transaction, table: a}
-  odd: {on: transaction, table: a, where: version % 3 = 1}
+  odd: {on: transaction, table: a, where: version % 3 <=> 1}
   row: {on: insert, table: a}
 rules:
   each: {on: sent}
@@ -41,7 +41,7 @@ rules:
 
 
 class AskedFeed(RowsFeed):
-    """`x % 3 = 1` of Spark, which raises on what three divides."""
+    """`x % 3 <=> 1` of Spark, which raises on what three divides."""
 
     def decide(
         self,

@@ -225,6 +225,17 @@ def test_the_status_of_a_rulebook_that_never_ran(store: SqlStore) -> None:
     assert (status["bucket"], status["watermark"], status["lease_holder"]) == (0, None, None)
 
 
+def test_entries_of_all_rules_are_counted_together(store: SqlStore, epoch: int) -> None:
+    store.of("bank").versions.register("rulebook: bank", None)
+    plan = make.plan(activations={"blocked": 1, "b": 1})
+    entries = [make.entry(), make.entry("b", order=1), make.entry("b", order=2)]
+    fired = [make.firings(), make.firings("b")]
+    make.commit(
+        store, epoch, plan, fired=fired, entries=entries, digests={"blocked": "1", "b": "2"}
+    )
+    assert store.of("bank").status.shown()["entries_pending"] == 3
+
+
 def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> None:
     store.of("bank").versions.register("rulebook: bank", None)
     store.of("bank").signals.raise_signal(make.signal())

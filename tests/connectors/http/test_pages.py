@@ -153,6 +153,14 @@ def test_a_parked_script_is_among_the_figures(serve: Serve, store: SqlStore) -> 
     assert ("tidegate_rule_parked", "one,shop") not in found
 
 
+def test_an_instant_that_is_not_known_has_no_figure(serve: Serve, store: SqlStore) -> None:
+    """A rulebook that has never run has seen nothing: 1970 would be a lie."""
+    store.of("shop").versions.register(BOOK, None)
+    names = {name for name, _ in figures(serve())}
+    assert "tidegate_state" in names
+    assert names.isdisjoint({"tidegate_watermark_seconds", "tidegate_looked_seconds"})
+
+
 def figures(client: TestClient) -> dict[tuple[str, str], float]:
     """By name and labels."""
     families = text_string_to_metric_families(client.get("/metrics").text)
