@@ -8,10 +8,9 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks import lake
-from benchmarks.figure import Figure, median_seconds, rulebook
-from tidegate import Engine
+from benchmarks.figure import Figure, rulebook
 
-RULES, ROWS, ROUNDS = 10, 1_000, 5
+RULES, ROWS = 10, 1_000
 LISTED, BY_SPARK = "sum(amount) > {n}", "nullif(sum(amount), 0) > {n}"
 
 
@@ -29,15 +28,7 @@ def seconds(spark: SparkSession, folder: Path, name: str, condition: str) -> flo
         f"events:\n  added: {{on: insert, table: changes}}\nrules:\n{rules}",
     )
     rows = spark.range(ROWS, numPartitions=1).selectExpr("id", "double(id) AS amount")
-    times = []
-    with Engine(file, spark=spark, store=f"sqlite:///{file.with_suffix('.db')}") as engine:
-        engine.run_once()
-        for number in range(ROUNDS + 1):
-            rows.write.format("delta").mode("append").save(str(changes))
-            taken = median_seconds([engine.run_once])
-            if number:
-                times.append(taken)
-    return sorted(times)[len(times) // 2]
+    return lake.bucket_seconds(spark, file, rows, changes)
 
 
 def run(spark: SparkSession, folder: Path) -> Figure:

@@ -7,13 +7,11 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from benchmarks import lake
-from benchmarks.figure import Figure, median_seconds, rulebook
-from tidegate import Engine
+from benchmarks.figure import Figure, rulebook
 
 COUNTS = (1, 10, 100, 1000)
 FILTERS = 100
 ROWS = 10_000
-ROUNDS = 5
 
 
 def book(folder: Path, count: int, changes: Path, hits: Path) -> Path:
@@ -45,15 +43,7 @@ def seconds(spark: SparkSession, folder: Path, count: int) -> float:
         "if(id % 100 = 0, 0, -1) AS grade", "double(id) AS amount"
     )
     file = book(folder, count, changes, hits)
-    times = []
-    with Engine(file, spark=spark, store=f"sqlite:///{file.with_suffix('.db')}") as engine:
-        engine.run_once()
-        for number in range(ROUNDS + 1):
-            rows.write.format("delta").mode("append").save(str(changes))
-            taken = median_seconds([engine.run_once])
-            if number:
-                times.append(taken)
-    return sorted(times)[len(times) // 2]
+    return lake.bucket_seconds(spark, file, rows, changes)
 
 
 def run(spark: SparkSession, folder: Path) -> Figure:

@@ -286,7 +286,7 @@ class _TableCapture:
         return np.asarray(np.any(masks, axis=0), np.bool_)
 
     def _held(self, request: EventRequest) -> tuple[Bools, Bools]:
-        """The rows of which the `where` is true, and those on which it raises. Rows that its filter
+        """Two marks for each row: its `where` is true; its `where` raises. Rows that the filter
         cannot decide go to Spark whole."""
         if request.filter is not None:
             columns = {name: self._changes.column(name) for name in request.filter.columns}

@@ -1,4 +1,4 @@
-"""The texts that run in Spark, and the strikes of those that have ended it (G13)."""
+"""Texts that run in Spark now, and the strikes of texts that have ended Spark (G13)."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Decides which firings of one rule damping drops, and which rows it remembers of the others.
+"""Damping of one rule: some firings are dropped; of the others it remembers rows.
 
 Example: `cooldown: 10 s`, firings of key 7 at 9:00:00 and 9:00:04. The first passes, the second is
 dropped. The row of key 7 then has the instant 9:00:00 and expires at 9:00:10.
