@@ -1,4 +1,4 @@
-"""A test file as it is written: the rulebook, and cases of steps and expectations (`trust.md` 3).
+"""A test file as it is written: the rulebook, and cases of steps and expectations.
 
 Values of columns stay as the YAML has them. A world types them by the schemas of its tables.
 """
