@@ -146,6 +146,12 @@ class Case:
     steps: tuple[Step, ...]
     expect: Expectation | None
 
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Those midway, and that at the end."""
+        found = (*(step.expect for step in self.steps), self.expect)
+        return tuple(each for each in found if each is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:

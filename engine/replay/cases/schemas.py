@@ -90,8 +90,8 @@ def _rows(case: Case) -> Iterator[tuple[str, Row]]:
         for table, change in step.tables.items():
             yield from ((table, row) for row in change.inserts)
             yield from ((table, update.set) for update in change.updates)
-    for expect in (case.expect, *(step.expect for step in case.steps)):
-        for table, wanted in expect.tables.items() if expect else ():
+    for expect in case.expectations:
+        for table, wanted in expect.tables.items():
             yield from ((table, row) for row in wanted.rows)
 
 
