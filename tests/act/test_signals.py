@@ -51,12 +51,28 @@ def test_bare_columns_need_no_job() -> None:
     ]
 
 
+def test_g30_expressions_of_the_list_need_no_job() -> None:
+    fields = {"n": "count(*)", "total": "sum(amount) * 2", "small": "account_id", "word": "'a'"}
+    types = {"n": "bigint", "total": "double", "small": "int", "word": "string"}
+    found = signals_of(signal(fields, types), FIRED, NoSink(), 77)
+    assert [s.fields for s in found] == [
+        {"n": 2, "total": 101.0, "small": 7, "word": "a"},
+        {"n": 2, "total": 103.0, "small": 8, "word": "a"},
+    ]
+
+
+def test_rows_on_which_spark_may_raise_are_for_the_sink() -> None:
+    found = signals_of(signal({"total": "1 / (count(*) - 2)"}, {}), FIRED, FakeSink(), 77)
+    assert [s.fields for s in found] == [{"total": 50.5}, {"total": 51.5}]
+
+
 def test_no_fields() -> None:
     assert [s.fields for s in signals_of(signal({}, {}), FIRED, NoSink(), 77)] == [{}, {}]
 
 
 @pytest.mark.parametrize(
-    ("expression", "kind"), [("sum(amount)", "bigint"), ("account_id", "int"), ("amount", "bigint")]
+    ("expression", "kind"),
+    [("sum(amount)", "bigint"), ("account_id", "date"), ("amount", "double"), ("1 / 0", "double")],
 )
 def test_everything_else_is_evaluated_by_the_sink(expression: str, kind: str) -> None:
     found = signals_of(signal({"total": expression}, {"total": kind}), FIRED, FakeSink(), 77)
