@@ -16,9 +16,7 @@ from pathlib import Path
 import pyarrow as pa
 
 from tidegate.connectors.delta.commit import parse_commit
-from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Table
 
 _SCHEME = re.compile(r"(?i)[a-z][a-z0-9+.-]*:")
 _COMMIT = re.compile(r"(\d{20})\.json")
@@ -27,27 +25,24 @@ _COMMIT = re.compile(r"(\d{20})\.json")
 _CHECKPOINT = re.compile(r"(\d{20})\.checkpoint\.(?:(\d{10})\.(\d{10})\.|[\w-]+\.)?(parquet|json)")
 
 
-def logged_schema(table: Table) -> pa.Schema | None:
-    """The schema of a table as it is now. None if there is no Delta table in a local folder: a
-    table of a catalog, or of another file system. Raises EngineError `log-damaged`."""
-    folder = _local(table.path)
+def logged_schema(path: str) -> str | None:
+    """The schema of the table at a path as it is now, as Spark's JSON. None if there is no Delta
+    table in a local folder, as on other file systems. Raises EngineError `log-damaged`."""
+    folder = _local(path)
     log = folder and folder / "_delta_log"
     if log is None or not log.is_dir():
         return None
     try:
-        found = _newest(log)
-        return None if found is None else arrow_schema(found)
+        return _newest(log)
     except (ValueError, KeyError, OSError, pa.ArrowException) as error:
         raise EngineError(
             "log-damaged",
-            f"table `{table.name}`: its log in {log} cannot be read: {error}",
+            f"the log of the table in {folder} cannot be read: {error}",
             "mend it, or declare the table's columns",
         ) from error
 
 
-def _local(path: str | None) -> Path | None:
-    if path is None:
-        return None
+def _local(path: str) -> Path | None:
     if path.startswith("file:"):
         return Path("/" + path.removeprefix("file:").lstrip("/"))
     return None if _SCHEME.match(path) else Path(path)

@@ -11,14 +11,15 @@ import pytest
 
 from tests.support.lake import Lake
 from tidegate.connectors.delta.schemas import logged_schema
-from tidegate.rules.errors import EngineError, Place
-from tidegate.rules.model import Table
+from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.rules.errors import EngineError
 
 ID, TWO = pa.schema([("id", pa.int64())]), pa.schema([("id", pa.int64()), ("n", pa.int32())])
 
 
-def table(path: str | Path) -> Table:
-    return Table("t", Place(), path=str(path))
+def known(path: str | Path) -> pa.Schema | None:
+    found = logged_schema(str(path))
+    return None if found is None else arrow_schema(found)
 
 
 def log(lake: Lake) -> Path:
@@ -41,10 +42,10 @@ def test_a_schema_is_that_of_the_last_metadata(lake: Lake) -> None:
         ("cost", pa.decimal128(12, 2)),
         ("s", pa.struct([("a", pa.int32()), ("b", pa.list_(pa.string()))])),
     ]
-    assert logged_schema(table(lake.path("t"))) == pa.schema(wanted)
+    assert known(lake.path("t")) == pa.schema(wanted)
     lake.sql("ALTER TABLE {t} ADD COLUMN (n INT)")
-    assert logged_schema(table(lake.path("t"))) == pa.schema([*wanted, ("n", pa.int32())])
-    assert logged_schema(table(Path(lake.path("t")).as_uri())) is not None
+    assert known(lake.path("t")) == pa.schema([*wanted, ("n", pa.int32())])
+    assert known(Path(lake.path("t")).as_uri()) is not None
 
 
 @pytest.mark.parametrize("policy", ["classic", "v2"])
@@ -54,14 +55,14 @@ def test_a_schema_stands_in_a_checkpoint(lake: Lake, policy: str) -> None:
         lake.sql(f"INSERT INTO {{t}} VALUES ({n})")
     assert any(log(lake).glob(f"{2:020d}.checkpoint.*"))
     without_commits(lake, until=1)
-    assert logged_schema(table(lake.path("t"))) == ID
+    assert known(lake.path("t")) == ID
     lake.sql("ALTER TABLE {t} ADD COLUMN (n INT)")
     assert any(log(lake).glob(f"{4:020d}.checkpoint.*"))
     for at in (2, 3, 4):
         lake.log("t", at).unlink()
-    assert logged_schema(table(lake.path("t"))) == TWO
+    assert known(lake.path("t")) == TWO
     (log(lake) / "_last_checkpoint").unlink()
-    assert logged_schema(table(lake.path("t"))) == TWO
+    assert known(lake.path("t")) == TWO
 
 
 def test_a_schema_stands_in_one_of_a_checkpoints_parts(lake: Lake) -> None:
@@ -74,15 +75,14 @@ def test_a_schema_stands_in_one_of_a_checkpoints_parts(lake: Lake) -> None:
         lake.spark.conf.unset("spark.databricks.delta.checkpoint.partSize")
     assert len([*log(lake).glob(f"{4:020d}.checkpoint.*")]) > 1
     without_commits(lake, until=4)
-    assert logged_schema(table(lake.path("t"))) == ID
+    assert known(lake.path("t")) == ID
 
 
 def test_where_there_is_no_local_table_there_is_no_schema(tmp_path: Path) -> None:
-    assert logged_schema(table(tmp_path)) is None
-    assert logged_schema(table("s3a://bucket/t")) is None
-    assert logged_schema(Table("t", Place(), catalog="main.t")) is None
+    assert known(tmp_path) is None
+    assert known("s3a://bucket/t") is None
     (tmp_path / "_delta_log").mkdir()
-    assert logged_schema(table(tmp_path)) is None
+    assert known(tmp_path) is None
 
 
 def test_a_damaged_log_is_told(tmp_path: Path) -> None:
@@ -90,11 +90,11 @@ def test_a_damaged_log_is_told(tmp_path: Path) -> None:
     first = tmp_path / "_delta_log" / f"{0:020d}.json"
     first.write_text(json.dumps({"metaData": {"id": "a"}}))
     with pytest.raises(EngineError, match="metaData is no schema") as raised:
-        logged_schema(table(tmp_path))
+        known(tmp_path)
     assert raised.value.code == "log-damaged"
     first.unlink()
     (tmp_path / "_delta_log" / f"{0:020d}.checkpoint.parquet").write_bytes(b"PAR1")
     with pytest.raises(EngineError, match="cannot be read"):
-        logged_schema(table(tmp_path))
+        known(tmp_path)
     shutil.rmtree(tmp_path / "_delta_log")
-    assert logged_schema(table(tmp_path)) is None
+    assert known(tmp_path) is None
