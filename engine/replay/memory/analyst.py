@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 import pyarrow as pa
 
 from tidegate.engine.core.values import Reading
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Webhook
 from tidegate.rules.sql.statement import statement
 
@@ -58,9 +58,10 @@ class MemoryAnalyst:
         return Reading(every, tables=self._declared(names))
 
     def sample(self, text: str, place: Place) -> tuple[Reading, pa.DataType]:  # noqa: ARG002
-        """See `engine.core.ports.Analyst`. A query's type is not known here."""
-        message = "the type of a sample is not known without Spark"
-        raise InputError([Problem("needs-spark", message, place)])
+        """See `engine.core.ports.Analyst`. The query's type is not known here: it is void."""
+        read = statement(text)
+        names = () if read is None else (mention.name for mention in read.relations)
+        return Reading(frozenset(), tables=self._declared(names)), pa.null()
 
     def fields(
         self,

@@ -6,7 +6,8 @@ detectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
+from copy import copy
 from dataclasses import replace
 
 import pyarrow as pa
@@ -38,9 +39,10 @@ from tidegate.engine.replay.memory.sink import MemorySink
 from tidegate.engine.replay.memory.store import MemoryLedger, MemoryStore
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rulebook, Settings
 
 _AHEAD_MICROS = 10_000_000  # no commit's clock is ahead here
+_DETECTORS_MAX = 100
 Emitted = dict[int, Mapping[str, Batch]]
 """By bucket, what scripts have emitted, by event type."""
 
@@ -69,17 +71,13 @@ def quarantine(
 class HeardDetector(BucketDetector):
     """A detector that tells what its scripts emit. A bucket that is taken again counts once."""
 
-    def __init__(
-        self, book: Rulebook, activations: Mapping[str, int], needs: Needs, heard: Emitted
-    ) -> None:
-        super().__init__(book, activations, needs)
-        self._heard = heard
+    heard: Emitted
 
     def step(
-        self, bucket: Bucket, carried: Carried, stopped: Sequence[str], limits: object
+        self, bucket: Bucket, carried: Carried, stopped: Collection[str], limits: Settings
     ) -> tuple[Stepped, Flow]:
         made, flow = super().step(bucket, carried, stopped, limits)
-        self._heard[bucket.plan.bucket] = flow.shown
+        self.heard[bucket.plan.bucket] = flow.shown
         return made, flow
 
 
@@ -94,6 +92,7 @@ class Opening:
         self._behind = lateness_micros(self.book)
         self._prepared = prepare(self.book, schemas, MemoryAnalyst(book.tables))
         texts = {name: schema_json(schema) for name, schema in schemas.items()}
+        self._detectors: dict[tuple[tuple[str, int], ...], HeardDetector] = {}
         self._compiled = first_compiled(self.book, self._digests, texts, {}, self._prepare)
 
     def open(
@@ -114,7 +113,9 @@ class Opening:
         store.state = state
 
         def detector(book: Rulebook, at: Mapping[str, int], needs: Needs) -> BucketDetector:
-            return HeardDetector(book, at, needs, heard)
+            found = self._detector(book, at, needs)
+            found.heard = heard
+            return found
 
         compiled = replace(
             self._compiled,
@@ -143,6 +144,16 @@ class Opening:
             runner=Runner(book, executors, ledger, clock.tick, clock, Alone()),
             targets=Unprepared(sink),
         )
+
+    def _detector(self, book: Rulebook, at: Mapping[str, int], needs: Needs) -> HeardDetector:
+        """A detector knows nothing of what it has detected: the cases that begin at one instant
+        share its graph."""
+        key = tuple(sorted(at.items()))
+        if key not in self._detectors:
+            if len(self._detectors) == _DETECTORS_MAX:
+                self._detectors.clear()
+            self._detectors[key] = HeardDetector(book, at, needs)
+        return copy(self._detectors[key])
 
     def _prepare(self, schemas: object, proven: object) -> Prepared:  # noqa: ARG002
         """The same for each case: no table gets another column."""
