@@ -79,6 +79,11 @@ def _runner(files: Sequence[Path], mode: str, like: str, *, strict: bool) -> Run
     from tidegate.engine.replay.cases.runner import Runner
     from tidegate.engine.replay.memory.worlds import MemoryWorlds
 
+    def log_schema(path: str) -> str | None:
+        from tidegate.engine.app import logged_schema
+
+        return logged_schema(path)
+
     def fast(cases: CaseFile) -> Worlds:
         made = MemoryWorlds(cases.book, cases.schemas, cases.defaults)
         return lambda _: made.world()
@@ -86,7 +91,7 @@ def _runner(files: Sequence[Path], mode: str, like: str, *, strict: bool) -> Run
     def spark(cases: CaseFile) -> Worlds:
         raise NotImplementedError
 
-    return Runner(files, fast, spark, mode=mode, like=like, strict=strict)
+    return Runner(files, fast, spark, log_schema=log_schema, mode=mode, like=like, strict=strict)
 
 
 def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:

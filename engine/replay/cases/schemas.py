@@ -11,15 +11,16 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.replay.cases.model import Case, Row, Written
 from tidegate.engine.replay.cases.rows import signal_schema
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import Place, Problem
-from tidegate.rules.model import Rulebook, SignalEvent, Table
+from tidegate.rules.model import Rulebook, SignalEvent
 from tidegate.rules.yaml.kinds import Report
 
-LogSchema = Callable[[Table], pa.Schema | None]
-"""The columns of a declared table as they are now; None where they cannot be seen."""
+LogSchema = Callable[[str], str | None]
+"""The schema of the table at a path, as Spark's JSON; None where it cannot be seen."""
 
 _INFERRED: Mapping[type, pa.DataType] = {
     bool: pa.bool_(),
@@ -48,9 +49,9 @@ def schemas_of(
         if name in declared:
             found[name] = declared[name]
             continue
-        logged = log_schema(table) if log_schema is not None else None
+        logged = log_schema(table.path) if log_schema is not None and table.path else None
         if logged is not None:
-            found[name] = logged
+            found[name] = arrow_schema(logged)
         elif (known := _inferred(name, values.get(name, {}), report)) is not None:
             found[name] = known
         elif (fields := _of_signal(book, name)) is not None:
