@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import Alone, FakeLedger, FakeSink, Unasked, executors
+from tests.support.acting import FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.kinds.signal import signals_of
 from tidegate.engine.act.run import Runner
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.replay.memory.executors import Alone
 
 FIRED = firings("a", condition=["held", "held"], depth=[1, 3])
 IDS = hex_ids(FIRED)
