@@ -63,10 +63,17 @@ class MemoryTable:
         return len(self.commits) - 1
 
     def commit(
-        self, instant: int, inserted: pa.Table, updated: Sequence[Edit], deleted: Bools
+        self,
+        instant: int,
+        inserted: pa.Table,
+        updated: Sequence[Edit],
+        deleted: Bools,
+        *,
+        writes: bool = False,
     ) -> None:
         """One commit. `updated` and `deleted` are of the rows before it; what is updated is not
-        deleted. An UPDATE or DELETE that meets no row leaves no commit, as in Delta."""
+        deleted. An UPDATE or DELETE that meets no row leaves no commit, as in Delta; a load without
+        rows does (`writes`)."""
         touched = np.zeros(self.rows.num_rows, np.bool_)
         after = self.rows
         for edit in updated:
@@ -81,7 +88,7 @@ class MemoryTable:
             parts.append((_DELETE, self.rows.filter(pa.array(gone))))
             after = after.filter(pa.array(~gone))
         changes = pa.concat_tables(_of_kind(kind, rows) for kind, rows in parts)
-        if not changes.num_rows:
+        if not (changes.num_rows or writes):
             return
         self.rows = pa.concat_tables([after, inserted]) if inserted.num_rows else after
         counts = {"inserted": inserted.num_rows, "updated": touched.sum(), "deleted": gone.sum()}

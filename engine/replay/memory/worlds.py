@@ -95,7 +95,8 @@ class MemoryWorld:
         typed = {name: self._typed(name, change) for name, change in tables.items()}
         at = floor_millisecond(self._clock.at)
         for name, change in typed.items():
-            self._tables[name].commit(at, change.inserted, change.updated, change.deleted)
+            table, writes = self._tables[name], not (tables[name].updates or tables[name].deletes)
+            table.commit(at, change.inserted, change.updated, change.deleted, writes=writes)
 
     def signal(self, event: str, fields: Row) -> None:
         """See `World`."""
