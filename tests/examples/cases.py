@@ -1,0 +1,57 @@
+"""The test files of the examples and of the cookbook, and which of their cases are to fail."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tidegate import rules
+from tidegate.engine.replay.cases.driver import CaseResult, Driver
+from tidegate.engine.replay.cases.model import Case, CaseFile
+from tidegate.engine.replay.cases.reader import read_cases
+from tidegate.engine.replay.memory.worlds import MemoryWorlds
+
+EXAMPLES = Path(rules.__file__).parent / "examples"
+FILES = sorted(EXAMPLES.rglob("*.test.yaml"))
+MISSING = {
+    "inserted quotes with one more between the low and the last": (
+        "`where:` of a rule: a condition between constituents, before the choice"
+    ),
+    "a row at the tick is of the window that begins there, also where others came before": (
+        "`window: 5 min`: a window that is open at its end"
+    ),
+    "the last minute before each reading": "`over: {window: 1 min, ..}`: a window that slides",
+}
+"""By name of a case that the language cannot say yet: the form that it is without."""
+
+
+@cache
+def read(file: Path) -> CaseFile:
+    return read_cases(file)
+
+
+@cache
+def driver(file: Path) -> Driver:
+    """Runs the cases of a file without Spark."""
+    cases = read(file)
+    worlds = MemoryWorlds(cases.book, cases.schemas, cases.defaults)
+    return Driver(cases, lambda _: worlds.world(), strict=False)
+
+
+def every_case() -> list[object]:
+    """A parameter for each case of each file."""
+    return [_parameter(file, case) for file in FILES for case in read(file).cases]
+
+
+def _parameter(file: Path, case: Case) -> object:
+    reason = MISSING.get(case.name)
+    marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+    return pytest.param(file, case, id=f"{file.name.split('.')[0]}: {case.name}", marks=marks)
+
+
+def told(result: CaseResult) -> str:
+    """What a failed case shows."""
+    lines = [f"{one.path}: expected {one.expected}, got {one.got}" for one in result.differences]
+    return "\n".join([*lines, *result.beside, *filter(None, [result.error])])

@@ -1,0 +1,137 @@
+"""Which test of an example finds which mutant of its rulebook: a table.
+
+    python -m tests.examples.mutations [FILE..] [--spark]
+
+Mutants are what `mutants.py` makes of each line. A mutant is found by the first case that fails, or
+by `validate`. One that changes nothing that a case could see stands in `EQUIVALENT`, with a reason.
+"""
+
+from __future__ import annotations
+
+import logging
+import shutil
+import sys
+import tempfile
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from tests.examples.cases import EXAMPLES, FILES, MISSING
+from tests.examples.equivalent import EQUIVALENT
+from tests.examples.mutants import Mutant, mutants
+from tidegate.engine.replay.cases.driver import Driver, Worlds
+from tidegate.engine.replay.cases.model import Case, CaseFile
+from tidegate.engine.replay.cases.reader import read_cases
+from tidegate.engine.replay.memory.worlds import MemoryWorlds
+from tidegate.rules.errors import InputError
+
+Makers = Callable[[CaseFile], Worlds]
+REFUSED = "validate"
+
+
+@dataclass(frozen=True, slots=True)
+class Verdict:
+    """`found`: the case that finds the mutant, or `validate`; None: nothing does. `left`: cases
+    that need Spark. `reason`: why nobody can find it."""
+
+    source: Path
+    mutant: Mutant
+    found: str | None
+    left: int = 0
+    reason: str | None = None
+
+    @property
+    def survived(self) -> bool:
+        return self.found is None and self.reason is None
+
+
+def sources(file: Path) -> list[Path]:
+    """The rulebook of a test file, and its scripts."""
+    book = file.with_name(file.name.replace(".test.yaml", ".yaml"))
+    return [book, *sorted(book.parent.glob("*.es"))]
+
+
+def verdicts(file: Path, spark: Makers | None = None) -> Iterator[Verdict]:
+    """Of each mutant of an example. `spark`: runs the cases that need it, where no other fails."""
+    with tempfile.TemporaryDirectory() as folder:
+        copy = Path(folder) / "example"
+        shutil.copytree(file.parent, copy)
+        for source in sources(file):
+            text = source.read_text()
+            for mutant in mutants(text):
+                (copy / source.name).write_text(mutant.text)
+                found, left = _found(copy / file.name, spark)
+                reason = EQUIVALENT.get((source.name, mutant.after.strip() or mutant.before.strip()))
+                yield Verdict(source, mutant, found, left, reason if found is None else None)
+            (copy / source.name).write_text(text)
+
+
+def _found(file: Path, spark: Makers | None) -> tuple[str | None, int]:
+    try:
+        cases = read_cases(file)
+        driver = Driver(cases, _fast(cases), strict=False)
+    except InputError:
+        return REFUSED, 0
+    left: list[Case] = []
+    for case in cases.cases:
+        if case.name in MISSING:
+            continue
+        result = driver.run_fast(case)
+        if result.outcome == "failed":
+            return case.name, 0
+        if result.outcome == "skipped":
+            left.append(case)
+    if left and spark is not None:
+        try:
+            driver = Driver(cases, spark(cases), strict=False)
+        except InputError:
+            return REFUSED, 0
+        for case in left:
+            if driver.run_spark(case, None).outcome == "failed":
+                return f"{case.name} (Spark)", 0
+        left = []
+    return None, len(left)
+
+
+def _fast(cases: CaseFile) -> Worlds:
+    worlds = MemoryWorlds(cases.book, cases.schemas, cases.defaults)
+    return lambda _: worlds.world()
+
+
+def table(found: Sequence[Verdict]) -> Iterator[str]:
+    """A line a mutant."""
+    for one in found:
+        mutant = one.mutant
+        name = one.source.relative_to(EXAMPLES).as_posix()
+        change = f"{mutant.before.strip()}  =>  {mutant.after.strip() or '(left out)'}"
+        said = one.found or (one.reason and f"equivalent: {one.reason}")
+        said = said or ("needs Spark" if one.left else "SURVIVED")
+        yield f"{name}:{mutant.line}: {change}\n        {said}"
+
+
+def main(arguments: Sequence[str]) -> int:
+    logging.disable(logging.CRITICAL)
+    spark = None
+    if "--spark" in arguments:
+        from tests.examples.spark import spark_worlds
+
+        spark = spark_worlds()
+    asked = [each for each in arguments if not each.startswith("--")]
+    counts: Counter[str] = Counter()
+    for file in FILES:
+        if asked and not any(each in file.name for each in asked):
+            continue
+        found = list(verdicts(file, spark))
+        for line in table(found):
+            print(line, flush=True)
+        for one in found:
+            kind = "validate" if one.found == REFUSED else "case" if one.found else "equivalent"
+            kind = ("needs Spark" if one.left else "survived") if one.survived else kind
+            counts[kind] += 1
+    print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
+    return 1 if counts["survived"] else 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main(sys.argv[1:]))
