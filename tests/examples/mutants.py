@@ -11,13 +11,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-_CONTEXTS = {
-    "restricted": "recent",
-    "recent": "restricted",
-    "chronicle": "recent",
-    "cumulative": "recent",
-    "unrestricted": "restricted",
-}
+_CONTEXTS = "restricted recent chronicle cumulative".split()
 _CHANGES = {"insert": "delete", "update": "insert", "delete": "insert", "transaction": "commit"}
 _FOLDS = {"min": "max", "max": "min", "sum": "max", "avg": "max", "min_by": "max_by"}
 _FOLDS |= {"max_by": "min_by"}
@@ -82,7 +76,7 @@ _OPERATORS: list[tuple[str, _Change]] = [
     (r", holidays: US\b", ""),
     (r"(?<=timezone: )\S+", "UTC"),
     (r"(?<=\bon: )(insert|update|delete|transaction)\b", lambda found: _CHANGES[found[1]]),
-    (r"(?<=context: )\w+", lambda found: _CONTEXTS[found[0]]),
+    *((r"(?<=context: )\w+", context) for context in _CONTEXTS),
     (r"(, )?\bof: \[[^]]*\](, )?", lambda found: ", " if found[1] and found[2] else ""),
     (r", where: .*(?=\})", ""),
     (r"\blast\b", "first"),
