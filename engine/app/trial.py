@@ -1,0 +1,181 @@
+"""The worlds of test cases over real Delta tables: what needs Spark is shown by Spark.
+
+The engine's parts are those that `run` has, from feed to sink. The clock, the store, and whoever
+takes webhooks are those of the worlds in memory: so a case has the same outcome in both.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
+from functools import cached_property
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.row_changes import literal
+from tidegate.connectors.delta.session import start_session
+from tidegate.connectors.delta.watchdog import DeltaHealth
+from tidegate.engine.app.case_tables import CaseTables, TypedChange
+from tidegate.engine.app.parts import Lake, lake_feed, lake_ports, lake_sink, open_lake
+from tidegate.engine.app.placed_feed import PlacedFeed
+from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
+from tidegate.engine.core.policy import UNMARKED, load_policy
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.turns import GATE
+from tidegate.engine.replay.cases.model import Row, TableChange
+from tidegate.engine.replay.cases.rows import typed_rows
+from tidegate.engine.replay.cases.world import Observation
+from tidegate.engine.replay.memory.clock import VirtualClock, drain
+from tidegate.engine.replay.memory.opening import Opening
+from tidegate.engine.replay.memory.store import MemoryLedger
+from tidegate.engine.replay.memory.worlds import MemoryWorld
+from tidegate.rules.model import Rulebook, Start
+
+
+class SparkWorlds:
+    """Makes the worlds of one test file; called with a case. Spark, and the tables in a temporary
+    folder, are opened with the first world, and serve all. One world lives at a time.
+
+    `schemas`: of all tables that there are to be. `defaults`: by table, of the columns that an
+    inserted row leaves out. `spark`: by default the active session, or a new one.
+
+        with SparkWorlds(book, schemas) as worlds:
+            world = worlds(case)
+    """
+
+    def __init__(
+        self,
+        book: Rulebook,
+        schemas: Mapping[str, pa.Schema],
+        defaults: Mapping[str, Row] | None = None,
+        spark: SparkSession | None = None,
+    ) -> None:
+        self.schemas, self.defaults = schemas, defaults or {}
+        self.declared = frozenset(book.events)
+        self._given, self._spark = book, spark
+        self._stack = ExitStack()
+
+    def __call__(self, case: object = None) -> SparkWorld:  # noqa: ARG002
+        """A world in which nothing has happened. Raises InputError with what is wrong with the
+        rulebook over these tables."""
+        return SparkWorld(self)
+
+    def __enter__(self) -> SparkWorlds:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._stack.close()
+
+    @cached_property
+    def tables(self) -> CaseTables:
+        opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
+        return CaseTables(Path(self._stack.enter_context(opened)), self.schemas)
+
+    @cached_property
+    def book(self) -> Rulebook:
+        """The rulebook over the tables in the folder. What stands in them at first is no event."""
+        folder = self.tables.folder
+        tables = {
+            name: replace(table, path=str(folder / name), catalog=None, start=Start())
+            for name, table in self._given.tables.items()
+            if name in self.schemas
+        }
+        return replace(self._given, tables=tables)
+
+    @cached_property
+    def lake(self) -> Lake:
+        """The tables in Spark. A test may run every kind of statement, for no table is lost."""
+        policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
+        spark = self._spark or start_session("tidegate test")
+        return open_lake(self.book, None, spark, ("test", None), policy, self._stack)
+
+    @cached_property
+    def opening(self) -> Opening:
+        return Opening(self.book, self.schemas, self.lake.analyst)
+
+
+@dataclass(slots=True)
+class PlacingClock(VirtualClock):
+    """A virtual clock. `place` is called before time goes on: what was committed stands before."""
+
+    place: Callable[[], None] = lambda: None
+
+    def later(self, instant: int) -> None:
+        if instant > self.at:
+            self.place()
+        VirtualClock.later(self, instant)
+
+    def tick(self) -> None:
+        self.place()
+        VirtualClock.tick(self)
+
+
+class SparkWorld(MemoryWorld):
+    """Implements `engine.replay.cases.world.World` over real Delta tables."""
+
+    _worlds: SparkWorlds
+    _clock: PlacingClock
+    _feed: PlacedFeed
+
+    def __init__(self, worlds: SparkWorlds) -> None:
+        super().__init__(worlds)
+        self._clock = self._store.clock = PlacingClock(0)
+        self._lake = worlds.lake
+
+    def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
+        """See `World`. The tables are made anew."""
+        lake, store, clock = self._lake, self._store, self._clock
+        first = {name: self._rows(name, tables.get(name, ())) for name in self._worlds.schemas}
+        self._worlds.tables.renew(lake.catalog, first)
+        clock.at = before = floor_millisecond(instant) - MILLISECOND
+        self._feed = PlacedFeed(lake_feed(lake, {store.id}), lake.book.tables, clock)
+        clock.place = self._feed.place
+        clock.later(floor_watermark(instant - 1))
+        ledger = MemoryLedger(store)
+        health = DeltaHealth(lake.catalog.spark, lake.catalog.jobs.slots, own=False)
+        quarantine = Quarantine(ledger, GATE, health, lake.book.settings.strikes_max)
+        self._loop = self._worlds.opening.over(
+            instant,
+            lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check),
+            lake_sink(lake, self._app_ids, quarantine),
+            self._worlds.tables.cursors(before),
+            store,
+            clock,
+            self._actions,
+            self._emitted,
+        )
+        drain(self._loop, clock)
+        clock.at = instant
+
+    def commit(self, tables: Mapping[str, TableChange]) -> None:
+        """See `World`."""
+        typed = {name: self._change(name, given) for name, given in tables.items()}
+        for name, given in typed.items():
+            version = self._feed.version(self._lake.book.tables[name]) + 1
+            self._worlds.tables.commit(self._lake.catalog, name, given, version)
+        self._feed.place()
+
+    def observe(self) -> Observation:
+        """See `World`. Tables are read when they are looked at."""
+        known = self._lake.book.tables
+        versions = {name: self._feed.version(table) for name, table in known.items()}
+        rows = self._worlds.tables.reading(self._lake.catalog, versions)
+        return replace(super().observe(), tables=rows)
+
+    def _change(self, name: str, given: TableChange) -> TypedChange:
+        edits = []
+        for update in given.updates:
+            schema = pa.schema([self._worlds.schemas[name].field(n) for n in update.set])
+            [row] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
+            values = {field.name: literal(row[field.name], field.type) for field in schema}
+            edits.append((update.where, values))
+        deletes = [delete.where for delete in given.deletes]
+        return TypedChange(self._rows(name, given.inserts), edits, deletes, given.place)
+
+    def _app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
+        known = self._store.entries
+        return {number: known[number].app_id for number in numbers if number in known}
