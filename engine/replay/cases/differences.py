@@ -39,7 +39,7 @@ class Difference:
 class Mismatch:
     """One expectation that is not met. `of`: what it is about. `expected`, `got`: rows in full, for
     people. `nearest`: the firing that came nearest, of those that are others' or did not fire.
-    `why`: why the rule did not fire."""
+    `why`: why the rule did not fire. `asked`: a `?` stands there."""
 
     of: str
     place: Place
@@ -48,6 +48,7 @@ class Mismatch:
     got: Mapping[str, Any] | None = None
     nearest: Mapping[str, Any] | None = None
     why: str | None = None
+    asked: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -120,7 +121,8 @@ class Comparer:
 
     def _ask(self, of: str, place: Place, value: Any) -> None:
         self._answers.append(Answer(place, value))
-        self._mismatches.append(Mismatch(of, place, (Difference(_path(place), "?", value),)))
+        difference = Difference(_path(place), "?", value)
+        self._mismatches.append(Mismatch(of, place, (difference,), asked=True))
 
     def _whole(self, part: str, seen: Observation) -> Any:
         """What is written for the `?` of a part, or of everything."""

@@ -54,30 +54,23 @@ class CaseResult:
 
 
 class Driver:
-    """Runs the cases of a file. `fast`, `spark`: the makers of worlds; `spark` is None where no
-    case may use it. `strict`: rules that no expectation lists may not fire."""
+    """Runs the cases of a file in the worlds that `worlds` makes. `strict`: rules that no
+    expectation lists may not fire."""
 
-    def __init__(
-        self, cases: CaseFile, fast: Worlds, spark: Worlds | None, *, strict: bool
-    ) -> None:
+    def __init__(self, cases: CaseFile, worlds: Worlds, *, strict: bool) -> None:
         self.cases = cases
-        self.fast = fast
-        self.spark = spark
+        self.worlds = worlds
         self.strict = strict
         self._needs = Needs(cases.book)
 
-    def needs_spark(self, case: Case) -> str | None:
-        """Why a case cannot be fast, as far as it shows before it runs."""
-        return self._needs.before(case)
-
     def run_fast(self, case: Case) -> CaseResult:
         """Run a case without Spark. What needs Spark after all is `skipped`, with the reason."""
-        found = self.needs_spark(case)
+        found = self._needs.before(case)
         if found is not None:
             return self._skipped(case, found)
         began = time.perf_counter()
         try:
-            ran = _run(case, self.fast, self.cases.book.timezone)
+            ran = _run(case, self.worlds, self.cases.book.timezone)
         except EngineError as error:
             if error.code != NEEDS_SPARK:
                 raise
@@ -87,11 +80,9 @@ class Driver:
         return self._result(case, ran, "fast", None, time.perf_counter() - began)
 
     def run_spark(self, case: Case, why: str | None) -> CaseResult:
-        """Run a case with Spark."""
-        if self.spark is None:
-            return self._skipped(case, why)
+        """Run a case with Spark. `why`: for what it needs it."""
         began = time.perf_counter()
-        ran = _run(case, self.spark, self.cases.book.timezone)
+        ran = _run(case, self.worlds, self.cases.book.timezone)
         return self._result(case, ran, "spark", why, time.perf_counter() - began)
 
     def _skipped(self, case: Case, why: str | None) -> CaseResult:

@@ -7,6 +7,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
+import yaml
+from yaml.events import CollectionEndEvent, CollectionStartEvent, ScalarEvent
+
 from tidegate import rules
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.replay.cases.columns import check_columns
@@ -74,6 +77,23 @@ def read_nodes(text: str, file: str) -> tuple[Fields, list[Problem]]:
         marked, file, 2 * BYTES_MAX, what="a test file", begin="rulebook: bank.yaml"
     )
     return _unmarked(top) if count else top, refused
+
+
+def block_column(text: str, line: int, column: int) -> int | None:
+    """The column, from 0, of the key whose value stands at a line and column (from 1). None inside
+    { } and [ ], where a value takes no lines of its own."""
+    flow: list[bool] = []
+    key = 0
+    for event in yaml.parse(BARE.sub(_MARK, text), yaml.CSafeLoader):
+        if isinstance(event, CollectionStartEvent):
+            flow.append(bool(event.flow_style))
+        elif isinstance(event, CollectionEndEvent):
+            flow.pop()
+        elif isinstance(event, ScalarEvent):
+            if (event.start_mark.line, event.start_mark.column) == (line - 1, column - 1):
+                return None if any(flow) else key
+            key = event.start_mark.column
+    return None
 
 
 def _unmarked(top: Fields) -> Fields:

@@ -20,7 +20,7 @@ from tidegate.rules.model import Rulebook, SignalEvent
 from tidegate.rules.yaml.kinds import Report
 
 LogSchema = Callable[[str], str | None]
-"""The schema of the table at a path, as JSON; None where there is no table."""
+"""The schema of the table at a path, as Spark's JSON; None where it cannot be seen."""
 
 _INFERRED: Mapping[type, pa.DataType] = {
     bool: pa.bool_(),

@@ -52,8 +52,7 @@ class Healthy:
     """A Spark that never ends by itself. What says that it has ended is believed."""
 
     def lost(self, error: BaseException | None = None) -> EngineError | None:
-        known = isinstance(error, EngineError) and error.code == "spark-lost"
-        return error if known else None
+        return error if isinstance(error, EngineError) and error.code == "spark-lost" else None
 
     def overrun(self) -> tuple[bool, EngineError | None]:
         return False, None

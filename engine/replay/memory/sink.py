@@ -29,9 +29,9 @@ class MemorySink:
 
     def run(self, entry: Entry, firings: Firings) -> None:
         if entry.number > self.marker(entry) and not self.is_moved(entry):
-            self.land(entry, firings)
+            self.take_effect(entry, firings)
 
-    def land(self, entry: Entry, firings: Firings) -> None:
+    def take_effect(self, entry: Entry, firings: Firings) -> None:
         """The statement's commit."""
         self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
         self.actions[entry.app_id, entry.number] = entry.statement.action
