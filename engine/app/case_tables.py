@@ -19,11 +19,11 @@ from tidegate.engine.core.values import Cursor
 from tidegate.engine.replay.cases.world import Shown
 from tidegate.rules.errors import InputError, Place, Problem
 
-_SETTINGS = {  # a statement over few rows is run faster than it is compiled
+INTERPRETED = {  # a statement over few rows is run faster than it is compiled
     "spark.sql.codegen.wholeStage": "false",
     "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-    "spark.databricks.delta.merge.materializeSource": "none",
 }
+_SETTINGS = {**INTERPRETED, "spark.databricks.delta.merge.materializeSource": "none"}
 _SOURCE = "tidegate_inserted"
 
 

@@ -7,26 +7,25 @@ takes webhooks are those of the worlds in memory: so a case has the same outcome
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Callable, Collection, Mapping, Sequence
-from contextlib import ExitStack
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
-from functools import cached_property
 from pathlib import Path
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.row_changes import literal
-from tidegate.connectors.delta.session import start_session
 from tidegate.connectors.delta.watchdog import DeltaHealth
-from tidegate.engine.app.case_tables import CaseTables, TypedChange
-from tidegate.engine.app.parts import Lake, lake_feed, lake_ports, lake_sink, open_lake
+from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
+from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
 from tidegate.engine.app.placed_feed import PlacedFeed
+from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.turns import GATE
-from tidegate.engine.replay.cases.model import Row, TableChange
+from tidegate.engine.replay.cases.model import CaseFile, Row, TableChange
 from tidegate.engine.replay.cases.rows import typed_rows
 from tidegate.engine.replay.cases.world import Observation
 from tidegate.engine.replay.memory.clock import VirtualClock, drain
@@ -36,66 +35,62 @@ from tidegate.engine.replay.memory.worlds import MemoryWorld
 from tidegate.rules.model import Rulebook, Start
 
 
+@contextmanager
+def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFile], SparkWorlds]]:
+    """A maker of the worlds of test files. One session serves all; it is started for the first.
+    `spark`: by default the active session, or a new one, which ends with the context."""
+    sessions = Sessions(spark, INTERPRETED)
+    with ExitStack() as stack:
+        stack.callback(sessions.close)
+
+        def made(file: CaseFile) -> SparkWorlds:
+            session = sessions.get()
+            return SparkWorlds(file.book, file.schemas, file.defaults, session, stack)
+
+        yield made
+
+
 class SparkWorlds:
-    """Makes the worlds of one test file; called with a case. Spark, and the tables in a temporary
-    folder, are opened with the first world, and serve all. One world lives at a time.
+    """The worlds of one test file: called with a case, it makes one. Its tables, in a temporary
+    folder, serve all of them, so that one world lives at a time. `stack` closes them.
 
     `schemas`: of all tables that there are to be. `defaults`: by table, of the columns that an
-    inserted row leaves out. `spark`: by default the active session, or a new one.
-
-        with SparkWorlds(book, schemas) as worlds:
-            world = worlds(case)
+    inserted row leaves out. Raises InputError with what is wrong with the rulebook over these
+    tables.
     """
 
     def __init__(
         self,
         book: Rulebook,
         schemas: Mapping[str, pa.Schema],
-        defaults: Mapping[str, Row] | None = None,
-        spark: SparkSession | None = None,
+        defaults: Mapping[str, Row],
+        spark: SparkSession,
+        stack: ExitStack,
     ) -> None:
-        self.schemas, self.defaults = schemas, defaults or {}
+        self.schemas, self.defaults = schemas, defaults
         self.declared = frozenset(book.events)
-        self._given, self._spark = book, spark
-        self._stack = ExitStack()
+        opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(opened))
+        self.tables = CaseTables(folder, schemas)
+        # A test may run every kind of statement: there is nothing to lose.
+        policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
+        book = _over(book, folder, schemas)
+        self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
+        self.opening = Opening(book, schemas, self.lake.analyst)
 
     def __call__(self, case: object = None) -> SparkWorld:  # noqa: ARG002
-        """A world in which nothing has happened. Raises InputError with what is wrong with the
-        rulebook over these tables."""
+        """A world in which nothing has happened."""
         return SparkWorld(self)
 
-    def __enter__(self) -> SparkWorlds:
-        return self
 
-    def __exit__(self, *_: object) -> None:
-        self._stack.close()
-
-    @cached_property
-    def tables(self) -> CaseTables:
-        opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
-        return CaseTables(Path(self._stack.enter_context(opened)), self.schemas)
-
-    @cached_property
-    def book(self) -> Rulebook:
-        """The rulebook over the tables in the folder. What stands in them at first is no event."""
-        folder = self.tables.folder
-        tables = {
-            name: replace(table, path=str(folder / name), catalog=None, start=Start())
-            for name, table in self._given.tables.items()
-            if name in self.schemas
-        }
-        return replace(self._given, tables=tables)
-
-    @cached_property
-    def lake(self) -> Lake:
-        """The tables in Spark. A test may run every kind of statement, for no table is lost."""
-        policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
-        spark = self._spark or start_session("tidegate test")
-        return open_lake(self.book, None, spark, ("test", None), policy, self._stack)
-
-    @cached_property
-    def opening(self) -> Opening:
-        return Opening(self.book, self.schemas, self.lake.analyst)
+def _over(book: Rulebook, folder: Path, schemas: Collection[str]) -> Rulebook:
+    """The rulebook over the tables in a folder. What stands in them at first is no event."""
+    tables = {
+        name: replace(table, path=str(folder / name), catalog=None, start=Start())
+        for name, table in book.tables.items()
+        if name in schemas
+    }
+    return replace(book, tables=tables)
 
 
 @dataclass(slots=True)
