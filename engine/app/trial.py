@@ -37,7 +37,7 @@ from tidegate.rules.model import Rulebook, Start
 
 @contextmanager
 def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFile], SparkWorlds]]:
-    """A maker of the worlds of test files. One session serves all; it is started for the first.
+    """From a test file to its worlds. One session serves all files; it is started for the first.
     `spark`: by default the active session, or a new one, which ends with the context."""
     sessions = Sessions(spark, INTERPRETED)
     with ExitStack() as stack:
@@ -51,8 +51,8 @@ def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFi
 
 
 class SparkWorlds:
-    """The worlds of one test file: called with a case, it makes one. Its tables, in a temporary
-    folder, serve all of them, so that one world lives at a time. `stack` closes them.
+    """Makes the worlds of one test file. Its tables, in a temporary folder, serve all of them: one
+    world lives at a time. `stack` closes them.
 
     `schemas`: of all tables that there are to be. `defaults`: by table, of the columns that an
     inserted row leaves out. Raises InputError with what is wrong with the rulebook over these
@@ -78,7 +78,7 @@ class SparkWorlds:
         self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
         self.opening = Opening(book, schemas, self.lake.analyst)
 
-    def __call__(self, case: object = None) -> SparkWorld:  # noqa: ARG002
+    def world(self) -> SparkWorld:
         """A world in which nothing has happened."""
         return SparkWorld(self)
 
