@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -74,27 +73,29 @@ class MemoryFeed:
         `request.only` is true: Capture asks for itself."""
         known = self.tables[table.name]
         kinds = pa.array([FEED_KINDS[name] for name in request.changes], pa.int64())
-        parts = []
+        parts = [known.rows.slice(0, 0).append_column(KIND, pa.array([], pa.int64()))]
+        counts = []
         for version in range(span.first, span.last + 1):
             if version not in span.skipped:
-                rows = known.commits[version].changes
-                number = pa.array(np.full(rows.num_rows, version, np.int64))
-                parts.append(rows.append_column(VERSION, number))
-        whole = pa.concat_tables(parts)
+                parts.append(known.commits[version].changes)
+                counts += [version] * parts[-1].num_rows
+        whole = pa.concat_tables(parts).append_column(VERSION, pa.array(counts, pa.int64()))
         rows = whole.filter(pc.is_in(whole[KIND], kinds))
         found = rows.select([KIND, VERSION, *request.columns])
         if request.same:
             same = row_hash(rows.select(known.schema.names))
             found = found.append_column(SAME_1, pa.array(same[:, 0]))
             found = found.append_column(SAME_2, pa.array(same[:, 1]))
-        said = decided(rows, request.where, f"table {table.name}") if request.where else None
-        for name in said.column_names if said is not None else ():
-            found = found.append_column(name, said[name])
+        if request.where:
+            said = decided(rows, request.where, f"table {table.name}")
+            for name in said.column_names:
+                found = found.append_column(name, said[name])
         return found
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
         """See `engine.core.ports.Feed.history`."""
-        known = self.tables[table.name]
+        known = self.tables[table.name].commits
+        span_of = ((version, known[version]) for version in range(span.first, span.last + 1))
         commits = [
             {
                 "operation": commit.operation,
@@ -104,8 +105,7 @@ class MemoryFeed:
                 "read_version": version - 1,
                 "changes_rows": commit.changes_rows,
             }
-            for version, commit in enumerate(known.commits)
-            if span.first <= version <= span.last
+            for version, commit in span_of
         ]
         return pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
 

@@ -33,7 +33,7 @@ class MemoryCommit:
 
     @property
     def changes_rows(self) -> bool:
-        return self.changes.num_rows > 0
+        return bool(self.changes.num_rows)
 
 
 @dataclass(frozen=True, slots=True)
