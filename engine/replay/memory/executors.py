@@ -24,6 +24,8 @@ from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Firings
+from tidegate.engine.replay.cases.mode import NEEDS_SPARK
+from tidegate.rules.errors import EngineError
 
 FAILED = "failed by the test"
 
@@ -70,11 +72,18 @@ class AnySecret(Mapping[str, str]):
 
 @dataclass(slots=True)
 class Actions:
-    """What a test says about actions, and what they sent. `failing`: by rule, how many of the next
-    attempts at its actions fail. `sent`: by rule, the fields of webhooks."""
+    """What a test says about actions, and what became of them. `failing`: by rule, how many of the
+    next attempts at its actions fail. `sent`: by rule, the fields of webhooks. `untold`: errors
+    `needs-spark`, which end the case and not only an attempt."""
 
     failing: Counter[str] = field(default_factory=Counter)
     sent: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    untold: list[EngineError] = field(default_factory=list)
+
+    def check(self) -> None:
+        """Raises EngineError `needs-spark` for what an attempt would have needed."""
+        if self.untold:
+            raise self.untold[0]
 
     def executors(self, sink: Sink, now: Callable[[], int]) -> Mapping[str, Executor]:
         """By kind of entry, its executor. `now`: the engine's clock."""
@@ -85,24 +94,29 @@ class Actions:
             "signal": Signals(sink, now),
             "switch": Switches(),
             "webhook": posted,
+            "condition": Decisions(),
         }
-        failing = {kind: _Failing(one, self.failing) for kind, one in known.items()}
-        return {**failing, "condition": Decisions()}
+        return {kind: _Tried(one, self) for kind, one in known.items()}
 
 
 @dataclass(frozen=True, slots=True)
-class _Failing:
-    """An executor, the next attempts of which fail."""
+class _Tried:
+    """An executor, some of whose attempts fail."""
 
     real: Executor
-    left: Counter[str]
+    actions: Actions
 
     def attempt(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
-        entry = waiting.entry
-        if entry.is_action and self.left[entry.rule] > 0:
-            self.left[entry.rule] -= 1
+        entry, left = waiting.entry, self.actions.failing
+        if entry.is_action and left[entry.rule] > 0:
+            left[entry.rule] -= 1
             raise SinkError(FAILED)
-        return self.real.attempt(waiting, firings, current)
+        try:
+            return self.real.attempt(waiting, firings, current)
+        except EngineError as error:
+            if error.code == NEEDS_SPARK:
+                self.actions.untold.append(error)
+            raise
 
     def seal(self, entry: Entry, firings: Firings) -> Fate:
         return self.real.seal(entry, firings)

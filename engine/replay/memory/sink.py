@@ -8,7 +8,10 @@ from collections.abc import Collection
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Entry, Fate
-from tidegate.engine.core.ports import AppIds
+from tidegate.engine.core.evaluator.firings import compile_fields
+from tidegate.engine.core.evaluator.nodes import RaisingError, UndecidedError
+from tidegate.engine.core.ports import AppIds, SinkError
+from tidegate.engine.core.statement import FieldsStatement
 from tidegate.engine.core.values import Firings
 from tidegate.engine.replay.memory.predicates import needs_spark_error
 
@@ -64,7 +67,16 @@ class MemorySink:
         """The number of the last statement of the entry's app id, 0 if there is none."""
         return max((c[1] for c in self.commits if c[0] == entry.app_id), default=0)
 
-    def fields(self, entry: Entry, firings: Firings) -> pa.Table:  # noqa: ARG002
-        """See `engine.core.ports.Sink`: what the local evaluator could not say. Raises EngineError
+    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
+        """See `engine.core.ports.Sink`: what the local evaluator has left. Raises EngineError
         `needs-spark`."""
+        said, relation = entry.stating(FieldsStatement), firings.relation
+        fields = compile_fields(said.fields, said.types, relation.schema, said.group)
+        try:
+            if fields is not None:
+                return fields.values(relation)
+        except RaisingError:
+            raise SinkError(f"[FIELD] a field of rule {entry.rule} raises") from None
+        except UndecidedError:
+            pass
         raise needs_spark_error(f"a field of rule {entry.rule}")

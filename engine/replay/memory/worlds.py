@@ -89,6 +89,7 @@ class MemoryWorld:
         """See `World`. What is due at `instant` itself happens in the next `drain`, together with
         what is committed at it."""
         advance(self._begun, self._clock, instant)
+        self._actions.check()
 
     def commit(self, tables: Mapping[str, TableChange]) -> None:
         """See `World`."""
@@ -115,6 +116,7 @@ class MemoryWorld:
     def drain(self) -> None:
         """See `World`."""
         drain(self._begun, self._clock)
+        self._actions.check()
 
     def observe(self) -> Observation:
         """See `World`."""
