@@ -105,6 +105,7 @@ _OF_OPERATORS = _of(  # what operators become in the analysis, by the types of t
         "TimestampAddYMInterval TryEval TypedNullLiteral UpCast With",
         "catalyst.expressions.objects": "AssertNotNull",
         "catalyst.analysis": "SQLScalarFunction",
+        "delta": "CheckOverflowInTableWrite",
     }
 )
 _OF_FUNCTIONS = _of(  # what functions become, where Spark's registry has another class

@@ -68,10 +68,9 @@ class CaseTables:
 
     def commit(self, catalog: Catalog, name: str, given: TypedChange, version: int) -> None:
         """Change a table, whose next version is `version`. Rows that are only inserted are
-        appended. Raises InputError with what Spark says of the predicates."""
+        appended, also none. Raises InputError with what Spark says of the predicates."""
         if not (given.edits or given.deletes):
-            if given.inserted.num_rows:
-                append(self.folder / name, version, given.inserted)
+            append(self.folder / name, version, given.inserted)
             return
         with catalog.session() as session:
             for key, value in _SETTINGS.items():

@@ -1,7 +1,7 @@
 """Mutants of an example's rulebook: its text with one thing changed, line by line.
 
-    >>> [mutant.after for mutant in mutants("    on: a ; b within 5 min")][:3]
-    ['    on: a and b within 5 min', '    on: a ; b within 6 min', '    on: a ; b within 4 min']
+>>> [mutant.after for mutant in mutants("    on: a ; b within 5 min")][:3]
+['    on: a and b within 5 min', '    on: a ; b within 6 min', '    on: a ; b within 4 min']
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from decimal import Decimal
 
-_CONTEXTS = "restricted recent chronicle cumulative".split()
+_CONTEXTS = ["restricted", "recent", "chronicle", "cumulative"]
 _CHANGES = {"insert": "delete", "update": "insert", "delete": "insert", "transaction": "commit"}
 _FOLDS = {"min": "max", "max": "min", "sum": "max", "avg": "max", "min_by": "max_by"}
 _FOLDS |= {"max_by": "min_by"}
-_SKIPPED = re.compile(r"\s*(#|rulebook:|- webhook: *$|url:|script:)|.*\bpath:|.*\bsignal: \{\w+: \w")
+_SKIPPED = re.compile(
+    r"\s*(#|rulebook:|- webhook: *$|url:|script:)|.*\bpath:|.*\bsignal: \{\w+: \w"
+)
 _COMMENT = re.compile(r"\s+#.*$|(?<!:)//.*$")
 
 
@@ -93,7 +95,7 @@ def mutants(text: str) -> Iterator[Mutant]:
     lines = text.split("\n")
     for at, line in enumerate(lines):
         bare = _COMMENT.sub("", line)
-        if not bare.strip() or _SKIPPED.match(line) and not _LEFT_OUT.match(line):
+        if not bare.strip() or (_SKIPPED.match(line) and not _LEFT_OUT.match(line)):
             continue
         afters = {} if _SKIPPED.match(line) else dict.fromkeys(_changed(bare))
         for after in afters:

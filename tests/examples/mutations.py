@@ -14,6 +14,7 @@ import sys
 import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -42,8 +43,13 @@ class Verdict:
     reason: str | None = None
 
     @property
-    def survived(self) -> bool:
-        return self.found is None and self.reason is None
+    def kind(self) -> str:
+        """found | validate | equivalent | needs spark | survived."""
+        if self.found is not None:
+            return "validate" if self.found == REFUSED else "found"
+        if self.reason is not None:
+            return "equivalent"
+        return "needs spark" if self.left else "survived"
 
 
 def sources(file: Path) -> list[Path]:
@@ -62,7 +68,8 @@ def verdicts(file: Path, spark: Makers | None = None) -> Iterator[Verdict]:
             for mutant in mutants(text):
                 (copy / source.name).write_text(mutant.text)
                 found, left = _found(copy / file.name, spark)
-                reason = EQUIVALENT.get((source.name, mutant.after.strip() or mutant.before.strip()))
+                said = mutant.after.strip() or mutant.before.strip()
+                reason = EQUIVALENT.get((source.name, said))
                 yield Verdict(source, mutant, found, left, reason if found is None else None)
             (copy / source.name).write_text(text)
 
@@ -87,11 +94,15 @@ def _found(file: Path, spark: Makers | None) -> tuple[str | None, int]:
             driver = Driver(cases, spark(cases), strict=False)
         except InputError:
             return REFUSED, 0
-        for case in left:
+        for case in sorted(left, key=_looks_at_tables, reverse=True):
             if driver.run_spark(case, None).outcome == "failed":
                 return f"{case.name} (Spark)", 0
         left = []
     return None, len(left)
+
+
+def _looks_at_tables(case: Case) -> bool:
+    return any(each.tables for each in case.expectations)
 
 
 def _fast(cases: CaseFile) -> Worlds:
@@ -99,36 +110,42 @@ def _fast(cases: CaseFile) -> Worlds:
     return lambda _: worlds.world()
 
 
-def table(found: Sequence[Verdict]) -> Iterator[str]:
-    """A line a mutant."""
-    for one in found:
-        mutant = one.mutant
-        name = one.source.relative_to(EXAMPLES).as_posix()
-        change = f"{mutant.before.strip()}  =>  {mutant.after.strip() or '(left out)'}"
-        said = one.found or (one.reason and f"equivalent: {one.reason}")
-        said = said or ("needs Spark" if one.left else "SURVIVED")
-        yield f"{name}:{mutant.line}: {change}\n        {said}"
+def line(one: Verdict) -> str:
+    """A mutant, and below it what finds it."""
+    mutant, name = one.mutant, one.source.relative_to(EXAMPLES).as_posix()
+    change = f"{mutant.before.strip()}  =>  {mutant.after.strip() or '(left out)'}"
+    said = {"found": one.found, "validate": one.found, "equivalent": f"equivalent: {one.reason}"}
+    return f"{name}:{mutant.line}: {change}\n        {said.get(one.kind, one.kind.upper())}"
 
 
 def main(arguments: Sequence[str]) -> int:
     logging.disable(logging.CRITICAL)
-    spark = None
-    if "--spark" in arguments:
-        from tests.examples.spark import spark_worlds
-
-        spark = spark_worlds()
     asked = [each for each in arguments if not each.startswith("--")]
+    with ExitStack() as stack:
+        return _print(asked, _spark(stack) if "--spark" in arguments else None)
+
+
+def _spark(stack: ExitStack) -> Makers:
+    """Worlds with Spark, which end with the stack."""
+    from tidegate.engine.app import spark_worlds
+
+    made = stack.enter_context(spark_worlds())
+
+    def worlds(cases: CaseFile) -> Worlds:
+        of_file = made(cases)
+        return lambda _: of_file.world()
+
+    return worlds
+
+
+def _print(asked: Sequence[str], spark: Makers | None) -> int:
     counts: Counter[str] = Counter()
     for file in FILES:
         if asked and not any(each in file.name for each in asked):
             continue
-        found = list(verdicts(file, spark))
-        for line in table(found):
-            print(line, flush=True)
-        for one in found:
-            kind = "validate" if one.found == REFUSED else "case" if one.found else "equivalent"
-            kind = ("needs Spark" if one.left else "survived") if one.survived else kind
-            counts[kind] += 1
+        for one in verdicts(file, spark):
+            print(line(one), flush=True)
+            counts[one.kind] += 1
     print(", ".join(f"{count} {kind}" for kind, count in counts.most_common()))
     return 1 if counts["survived"] else 0
 

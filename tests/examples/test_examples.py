@@ -70,7 +70,8 @@ def test_what_is_written_in_place_of_a_question_is_what_was_worked_out_by_hand(
     (case,) = read(file).cases
     assert driver(file).run_fast(case).outcome == "passed"
     (by_hand, *_) = read(book.with_suffix(".test.yaml")).cases
-    assert case.expect is not None and by_hand.expect is not None
+    assert case.expect is not None
+    assert by_hand.expect is not None
     for rule, wanted in by_hand.expect.firings.items():
         ends = [of_text(row["at"].value) for row in wanted.rows]
         assert [of_text(row["at"].value) for row in case.expect.firings[rule].rows] == ends

@@ -1,5 +1,5 @@
-"""All tests beside the examples and the cookbook over real Delta tables: the same outcome as without
-Spark, and those that need it."""
+"""All tests beside the examples and the cookbook over real Delta tables: those that need Spark, and
+the others, whose outcome is the same."""
 
 from __future__ import annotations
 
