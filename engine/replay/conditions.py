@@ -26,6 +26,7 @@ from tidegate.engine.core.values import Batch, Detections
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.shape import Shape, shape_of
+from tidegate.engine.replay import inferred
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, decode
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.errors import InputError, Problem
@@ -33,8 +34,6 @@ from tidegate.rules.model import EventType, Rulebook, SignalEvent, TableEvent
 
 _OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
 _NO_COLUMNS = (*_OF_THE_LINE, CHANGE_TYPE)
-_PYTHON = {pa.int64(): int, pa.bool_(): bool}
-_LONG = range(-(2**63), 2**63)
 _HINT = "leave out --if: the engine asks Spark then; G30 lists what is evaluated without it"
 HELD, FAILED, DEAD, UNASKED = "held", "failed", "dead", "unasked"
 
@@ -136,9 +135,9 @@ def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
             if kind is not None and _of_table(kind):
                 for line in lines.take(pa.array(np.flatnonzero(codes == code))).to_pylist():
                     for column, value in _columns(kind, json.loads(line)):
-                        kinds[kind.table][column].add(_kind(value))
+                        kinds[kind.table][column].add(inferred.kind(value))
     return {
-        table: pa.schema([pa.field(name, _type(kind)) for name, kind in columns.items()])
+        table: pa.schema([pa.field(name, inferred.type_of(kind)) for name, kind in columns.items()])
         for table, columns in kinds.items()
     }
 
@@ -166,21 +165,6 @@ def _columns(event: TableEvent, fields: Mapping[str, Any]) -> Iterator[tuple[str
             yield event.columns.get(name, name), value
 
 
-def _kind(value: Any) -> type:
-    beyond = type(value) is int and value not in _LONG
-    return float if beyond else type(value)
-
-
-def _type(kinds: set[type]) -> pa.DataType:
-    """The type of a column whose values are of these kinds; null if no type has them all."""
-    known = kinds - {type(None)}
-    if known <= {int, float} and known:
-        return pa.float64() if float in known else pa.int64()
-    if known == {bool}:
-        return pa.bool_()
-    return pa.string() if known <= {str} else pa.null()
-
-
 # -- values ---------------------------------------------------------------------------------------
 
 
@@ -189,24 +173,15 @@ def _table(event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Ta
     if _of_table(event):
         rows = list(map(json.loads, lines))
         return pa.table(
-            [pa.array([_value(row.get(f.name), f.type) for row in rows], f.type) for f in schema],
+            [
+                pa.array([inferred.typed(row.get(f.name), f.type) for row in rows], f.type)
+                for f in schema
+            ],
             schema=schema,
         )
     exact = [json.loads(line, parse_float=Decimal) for line in lines]
     fields = {f.name: spark_type(f.type) for f in schema if f.name not in _OF_THE_LINE}
     return fields_table(SignalEvent(event.name, event.place, fields), exact)
-
-
-def _value(value: Any, kind: pa.DataType) -> Any:
-    """A JSON value as one of this type; null if it is none."""
-    if pa.types.is_struct(kind):
-        inner = value if isinstance(value, dict) else None
-        return inner and {f.name: _value(inner.get(f.name), f.type) for f in kind}
-    if isinstance(value, str) and kind == pa.string():
-        return value.encode("utf-8", "replace").decode()
-    if kind == pa.float64() and type(value) in (int, float):
-        return float(value)
-    return value if type(value) is _PYTHON.get(kind) else None
 
 
 def _key(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -45,6 +45,16 @@ def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
     yield from _lacking(with_edges(book, book.rules), trace)
 
 
+def rejections(trace: Trace) -> Iterator[str]:
+    """The rows that could not become occurrences, by event type and reason; and columns that none
+    shows."""
+    for (event, reason), count in sorted(trace.changes.rejected.items()):
+        yield f"{counted(count, 'row')} rejected for {event}: {reason}"
+    for table, columns in trace.changes.hidden.items():
+        names = " and ".join(columns)
+        yield f"no occurrence shows {names} of {table}: columns: [{columns[0]} as ..] renames it"
+
+
 def _missing(book: Rulebook, trace: Trace) -> Iterator[str]:
     """Declared fields that a line has not; those of keys are counted in `_lacking`."""
     pers = [item for rule in book.rules.values() for item in rule.pattern.per.items()]

@@ -11,8 +11,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.replay.changes import ChangeLines, Schemas
 from tidegate.engine.replay.json_values import LINE, TIME, common, typed
-from tidegate.engine.replay.lines import LAST, LineCounts, Lines, key_fields
+from tidegate.engine.replay.line_counts import LineCounts
+from tidegate.engine.replay.lines import LAST, Lines, key_fields
 from tidegate.rules.model import Rulebook
 
 CHUNK_LINES = 200_000
@@ -33,6 +35,7 @@ class Trace:
     iso           whether the lines have ISO 8601 times
     spool         the tables on disk, if one table is not enough
     seen          what the pass over the lines has counted
+    changes       what the lines that are changes have shown
     """
 
     iso: bool
@@ -45,6 +48,7 @@ class Trace:
     table: pa.Table | None
     spool: Spool
     seen: LineCounts
+    changes: ChangeLines
 
     def windows(self) -> Iterator[pa.Table]:
         """All occurrences in order of time, about a chunk at a time, no instant in two windows.
@@ -60,10 +64,13 @@ def read(
     until: int | None,
     folder: Path,
     progress: Callable[[int], None] = lambda _: None,
+    schemas: Schemas = lambda _: None,
 ) -> Trace:
     """Read and check a whole trace; lines after `until` are skipped. A long one is kept in files
-    in `folder`. Raises `InputError` with the lines that are wrong."""
-    lines = Lines(path, book, until, progress)
+    in `folder`. `schemas`: of tables whose changes are lines. Raises `InputError` with the lines
+    that are wrong."""
+    changes = ChangeLines(book, folder, schemas)
+    lines = Lines(path, book, until, progress, changes)
     types: dict[str, set[pa.DataType]] = {name: set() for name in key_fields(book)}
     spool = Spool(folder)
     earliest, count = LAST, 0
@@ -95,6 +102,7 @@ def read(
         table,
         spool,
         lines.seen,
+        changes,
     )
 
 
