@@ -10,7 +10,6 @@ from typing import Any
 
 import orjson
 import pyarrow as pa
-from sqlglot import exp
 
 from tidegate.engine.core.evaluator.filters import Filter, compile_filter
 from tidegate.engine.core.parameters import INSTANT, OLD
@@ -21,7 +20,7 @@ from tidegate.engine.replay.inferred import Kinds
 from tidegate.engine.replay.json_reader import LineError
 from tidegate.rules.errors import Problem, did_you_mean, word_place
 from tidegate.rules.model import Change, SignalEvent, Table, TableEvent
-from tidegate.rules.sql.tree import tree_of
+from tidegate.rules.sql.statement import unknown_columns
 
 NEEDS_SPARK = "needs Spark: tidegate test --spark"
 _GUESSES = (pa.string(), pa.int64(), pa.bool_())  # of a column that is null throughout
@@ -151,15 +150,12 @@ class ColumnTypes:
     def _problem(self, event: TableEvent, types: Mapping[str, pa.DataType]) -> Problem:
         place = event.where_place or event.place
         said = f"the `where` of {event.name}"
-        tree = tree_of(event.where or "", expression=True)
-        named = (
-            [] if tree is None else [column.sql("spark") for column in tree.find_all(exp.Column)]
-        )
-        for name in (one.replace("`", "").removeprefix("new.") for one in named):
-            if name.removeprefix("old.") in self._mixed:
+        known = {*types} - {name for name in types if name.removeprefix("old.") in self._mixed}
+        for name in (one.name for one in unknown_columns(event.where or "", known)):
+            if name.lower() in {one.lower() for one in types}:
                 message = f"{said}: the values of {name} are of several types in the trace"
                 return Problem("types", message, place, NEEDS_SPARK)
-            if name.lower() not in {one.lower() for one in types}:
-                message = f"{said}: no row of {event.table} has a column {name}"
-                return Problem("unknown-column", message, place, did_you_mean(name, types))
-        return Problem("needs-spark", f"{said} {NEEDS_SPARK}", place, "G30 lists what needs none")
+            message = f"{said}: no row of {event.table} has a column {name}"
+            return Problem("unknown-column", message, place, did_you_mean(name, types))
+        hint = f"or it names a column that no row of {event.table} has: G30 lists what needs none"
+        return Problem("needs-spark", f"{said} {NEEDS_SPARK}", place, hint)

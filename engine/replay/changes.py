@@ -9,7 +9,7 @@ Example: {"table": "accounts", "change": "update", "time": 3, "row": {"id": 7, "
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -19,26 +19,18 @@ from tidegate.engine.core.event_names import begun
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import inferred
 from tidegate.engine.replay.json_reader import LineError
+from tidegate.engine.replay.line_types import KINDS, OF_THE_LINE, TAKEN
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Change, Rulebook, Table, TableEvent
+from tidegate.rules.model import Rulebook, Table, TableEvent
 
 if TYPE_CHECKING:
     from tidegate.engine.replay.table_changes import Occurrences, TableChanges
 
 BLOCK_BYTES = 1 << 20
-KINDS = ("insert", "update", "delete")
-TAKEN: Mapping[Change, Collection[str]] = {
-    Change.INSERT: ("insert",),
-    Change.DELETE: ("delete",),
-    Change.UPDATE: ("update",),
-    Change.CHANGE: KINDS,
-}
-"""The changes that are occurrences of an event type."""
-OF_THE_LINE = ("event", "time")  # of an occurrence: no columns
 TABLE, CHANGE, ROW, OLD = "table", "change", "row", "old"
-_PARTS = (TABLE, CHANGE, "time", ROW, OLD)
+_PARTS = {TABLE: 0, CHANGE: 0, "time": 0, ROW: 0, OLD: 0}.keys()
 _EXAMPLE = '{"table": "orders", "change": "insert", "time": 3, "row": {"id": 7}}'
 Schemas = Callable[[Table], pa.Schema | None]
 """Looks up the schema of a declared table. None: its types are those that its values have."""
@@ -70,8 +62,10 @@ class ChangeLines:
         self.rejected: Counter[tuple[str, str]] = Counter()
         self.hidden: dict[str, list[str]] = {}
 
-    def check(self, lines: Iterable[dict[str, Any]]) -> None:
-        """Raises LineError for the first line that is no change of a declared table."""
+    def checked(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
+        """The rows of lines. Raises LineError for the first that is no change of a declared
+        table."""
+        found = []
         for each in lines:
             table, change = each.get(TABLE), each.get(CHANGE)
             if not isinstance(table, str) or table not in self._book.tables or change not in KINDS:
@@ -87,10 +81,11 @@ class ChangeLines:
             if change != "update" and old is not None:
                 message = f"the {change} has an old, which only an update has"
                 raise LineError("no-old", message, "leave it out")
-            if not each.keys() <= {*_PARTS}:
-                extra = min(each.keys() - {*_PARTS})
-                hint = did_you_mean(extra, _PARTS) or f"columns stand in row: {_EXAMPLE}"
-                raise LineError("unknown-key", f"a change has no {extra!r}", hint)
+            if extra := each.keys() - _PARTS:
+                hint = did_you_mean(min(extra), _PARTS) or f"columns stand in row: {_EXAMPLE}"
+                raise LineError("unknown-key", f"a change has no {min(extra)!r}", hint)
+            found += [row] if old is None else [row, old]
+        return found
 
     def keep(
         self, numbers: Sequence[int], lines: Sequence[bytes], fields: Sequence[dict[str, Any]]

@@ -28,12 +28,12 @@ from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.shape import Shape, shape_of
 from tidegate.engine.replay import inferred
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, decode
+from tidegate.engine.replay.line_types import OF_THE_LINE
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import EventType, Rulebook, SignalEvent, TableEvent
 
-_OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
-_NO_COLUMNS = (*_OF_THE_LINE, CHANGE_TYPE)
+_NO_COLUMNS = (*OF_THE_LINE, CHANGE_TYPE)
 _HINT = "leave out --if: the engine asks Spark then; G30 lists what is evaluated without it"
 HELD, FAILED, DEAD, UNASKED = "held", "failed", "dead", "unasked"
 
@@ -54,6 +54,7 @@ class Conditions:
         tables = _tables(book, trace)
         book = with_action_events(_seeing_own(book), tables)
         self._book = book
+        self._declared = trace.changes.declared.keys()
         self._schemas = {name: parameter_schema(book, name, tables) for name in book.events}
         self._rules: dict[str, _Asked] = {}
         problems = []
@@ -93,11 +94,22 @@ class Conditions:
             if LINE in batch.table.column_names:
                 used, row[mine] = np.unique(row[mine], return_inverse=True)
                 lines = batch.table[LINE].take(pa.array(batch.row[used])).to_pylist()
-                table = _table(self._book.events[event], self._schemas[event], lines)
+                table = self._table(self._book.events[event], self._schemas[event], lines)
                 batches[event] = Batch(batch.event, batch.time[used], np.arange(len(used)), table)
         keys = [_key(found.keys[field.name], field.type) for field in key]
         table = pa.table(keys, schema=key)
         return replace(found, keys=table, event_row=row, batches=batches, used=None)
+
+    def _table(self, event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Table:
+        """The parameters of some lines."""
+        if _of_table(event) and event.table not in self._declared:
+            rows = list(map(json.loads, lines))
+            values = ([inferred.typed(row.get(f.name), f.type) for row in rows] for f in schema)
+            arrays = [pa.array(each, f.type) for each, f in zip(values, schema, strict=True)]
+            return pa.table(arrays, schema=schema)
+        exact = [json.loads(line, parse_float=Decimal) for line in lines]
+        fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
+        return fields_table(SignalEvent(event.name, event.place, fields), exact)
 
 
 def _outcomes(
@@ -125,6 +137,8 @@ def _outcomes(
 def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
     """The schemas of the tables, as far as the trace shows them."""
     kinds: dict[str, dict[str, set[type]]] = {name: defaultdict(set) for name in book.tables}
+    for name, columns in trace.changes.kinds.items():
+        kinds[name].update({column: {*known} for column, known in columns.items()})
     for event in book.events.values():
         if isinstance(event, TableEvent):
             kinds[event.table].update({column: set() for column in event.columns.values()})
@@ -136,10 +150,11 @@ def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
                 for line in lines.take(pa.array(np.flatnonzero(codes == code))).to_pylist():
                     for column, value in _columns(kind, json.loads(line)):
                         kinds[kind.table][column].add(inferred.kind(value))
-    return {
+    shown = {
         table: pa.schema([pa.field(name, inferred.type_of(kind)) for name, kind in columns.items()])
         for table, columns in kinds.items()
     }
+    return {**shown, **trace.changes.declared}
 
 
 def _seeing_own(book: Rulebook) -> Rulebook:
@@ -166,22 +181,6 @@ def _columns(event: TableEvent, fields: Mapping[str, Any]) -> Iterator[tuple[str
 
 
 # -- values ---------------------------------------------------------------------------------------
-
-
-def _table(event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Table:
-    """The parameters of some lines."""
-    if _of_table(event):
-        rows = list(map(json.loads, lines))
-        return pa.table(
-            [
-                pa.array([inferred.typed(row.get(f.name), f.type) for row in rows], f.type)
-                for f in schema
-            ],
-            schema=schema,
-        )
-    exact = [json.loads(line, parse_float=Decimal) for line in lines]
-    fields = {f.name: spark_type(f.type) for f in schema if f.name not in _OF_THE_LINE}
-    return fields_table(SignalEvent(event.name, event.place, fields), exact)
 
 
 def _key(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -11,8 +11,8 @@ from tidegate.engine.core.event_names import with_edges
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay import times
+from tidegate.engine.replay.line_counts import looks_like
 from tidegate.engine.replay.line_types import declared_signals
-from tidegate.engine.replay.lines import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place

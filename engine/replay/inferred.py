@@ -27,7 +27,10 @@ def kind(value: Any) -> type:
 def kinds(values: Sequence[Any]) -> set[type]:
     """The Python types of some values."""
     found = set(map(type, values))
-    return set(map(kind, values)) if int in found else found
+    if int in found:
+        whole = [value for value in values if type(value) is int]
+        return found - {int} | {kind(min(whole)), kind(max(whole))}
+    return found
 
 
 def type_of(known: Iterable[type]) -> pa.DataType:

@@ -28,13 +28,18 @@ class LineError(ValueError):
         self.hint = hint
 
 
-def check(lines: Sequence[bytes], fields: Sequence[dict[str, Any]]) -> None:
-    """Checks lines that were read as `fields`. Raises LineError for the first wrong one."""
+def check(
+    lines: Sequence[bytes],
+    fields: Sequence[dict[str, Any]],
+    inner: Sequence[dict[str, Any]] = (),
+) -> None:
+    """Checks lines that were read as `fields`. `inner`: objects that are expected in them. Raises
+    LineError for the first wrong one."""
     whole = b"\n".join(lines)
-    if whole.count(b"{") + whole.count(b"[") > LEVELS_MAX + len(lines) - 1:
+    if whole.count(b"{") + whole.count(b"[") > LEVELS_MAX + len(lines) + len(inner) - 1:
         for line, each in zip(lines, fields, strict=True):
             _check_levels(line, each)
-    flat = sum(map(len, fields))
+    flat = sum(map(len, fields)) + sum(map(len, inner))
     if whole.count(b":") == flat:  # no line has more keys than names
         return
     keys = len(_KEY.findall(whole))

@@ -6,6 +6,9 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
+# Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
+_MILLISECONDS = 100_000_000_000
+
 
 @dataclass(slots=True)
 class LineCounts:
@@ -37,3 +40,13 @@ def kind_of(value: Any) -> str:
     if isinstance(value, int | float):
         return "number"
     return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a struct"
+
+
+def looks_like(seconds: float) -> str:
+    """The unit that a number is probably in; "" if it may be seconds.
+
+    >>> looks_like(1_767_225_600), looks_like(1_767_225_600_000)
+    ('', 'milliseconds')
+    """
+    powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
+    return next((unit for unit, least in powers if abs(seconds) >= least), "")

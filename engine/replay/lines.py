@@ -20,7 +20,7 @@ from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.changes import ChangeLines, is_change
 from tidegate.engine.replay.json_reader import LineError, problems_of
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
-from tidegate.engine.replay.line_counts import LineCounts, kind_of
+from tidegate.engine.replay.line_counts import LineCounts, kind_of, looks_like
 from tidegate.engine.replay.line_types import (
     check_types,
     declared_fields,
@@ -37,8 +37,6 @@ FIELDS_MAX = 100  # that are warned of
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
 _DOUBLES_ONLY = 2.0**63  # integers of this size and more may have been read as doubles
-# Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
-_MILLISECONDS = 100_000_000_000
 
 
 class Lines:
@@ -178,8 +176,7 @@ class Lines:
     ) -> pa.Table:
         """As `_table`, of lines among which there are changes."""
         kept = [[*compress(values, changed)] for values in (numbers, lines, fields)]
-        self._changes.check(kept[2])
-        json_reader.check(kept[1], kept[2])
+        json_reader.check(kept[1], kept[2], self._changes.checked(kept[2]))
         time = self._times(kept[2], kept[1])
         events = [i for i, change in enumerate(changed) if not change]
         table = pa.table({})
@@ -383,13 +380,3 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
         for name in dedupe.by if dedupe else ():
             found.setdefault(name, frozenset({name}))
     return found
-
-
-def looks_like(seconds: float) -> str:
-    """The unit that a number is probably in; "" if it may be seconds.
-
-    >>> looks_like(1_767_225_600), looks_like(1_767_225_600_000)
-    ('', 'milliseconds')
-    """
-    powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
-    return next((unit for unit, least in powers if abs(seconds) >= least), "")

@@ -19,9 +19,9 @@ from tidegate.engine.core.event_names import beginning
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.change_types import Asked, ColumnTypes
-from tidegate.engine.replay.changes import OF_THE_LINE, TAKEN
 from tidegate.engine.replay.json_reader import LineError
 from tidegate.engine.replay.json_values import encode
+from tidegate.engine.replay.line_types import OF_THE_LINE, TAKEN
 from tidegate.rules.model import Change, Table, TableEvent
 
 _OTHERWISE = re.compile(rb"\.\d+0(?!\d)|\d[eE]|\d{16}|\.0000")  # numbers that Python writes so
@@ -57,10 +57,10 @@ class _Change(NamedTuple):
     part: str
     paired: bool = False
 
-    def images(self, fields: Sequence[Row] | Mapping[int, Row]) -> tuple[Row, Row | None]:
-        """The row, and the row before it, if there is one."""
-        line = fields[self.at]
-        return line[self.part], line["old"] if self.paired else None
+
+def _images(change: _Change, line: Row) -> tuple[Row, Row | None]:
+    """The row, and the row before it, if there is one."""
+    return line[change.part], line["old"] if change.paired else None
 
 
 class TableChanges:
@@ -93,7 +93,7 @@ class TableChanges:
         texts = [lines[at] for at in places]
         changes = list(self._changes(mine))
         exact = self._types.exact(texts) or mine
-        images = [one.images(exact) for one in changes]
+        images = [_images(one, exact[one.at]) for one in changes]
         olds = [{} if old is None else old for _, old in images]
         columns = self._types.columns([row for row, _ in images], olds)
         kinds = np.array([one.kind for one in changes])
@@ -110,10 +110,12 @@ class TableChanges:
         """The changes of lines, images paired as in `engine.capture.images`."""
         key = self._table.key
         for at, line in enumerate(lines):
-            kind, row, old = line["change"], line["row"], line.get("old")
+            kind = line["change"]
             if kind != "update" or not self._types.paired:
                 yield _Change(at, kind, "row")
-            elif all(_same(row.get(name), old.get(name)) for name in key):
+                continue
+            row, old = line["row"], line["old"]
+            if all(_same(row.get(name), old.get(name)) for name in key):
                 if _changed(row, old, row.keys() | old.keys()):
                     yield _Change(at, kind, "row", paired=True)
             elif self._table.on_unpaired == "stop":
@@ -168,11 +170,11 @@ class TableChanges:
         line = lines[change.at]
         exact = _as_written.decode(line.decode()) if _OTHERWISE.search(line) else None
         head = {"event": event.name, "time": fields[change.at]["time"]}
-        row, old = change.images(fields)
+        row, old = _images(change, fields[change.at])
         shown = head | _parameters(event, change.kind, row, old)
         said = shown
         if exact is not None:
-            written = change.images({change.at: exact})
+            written = _images(change, exact)
             said = head | _parameters(event, change.kind, *written)
         found.append(event.name, instant, shown, said)
         if event.name in self._begun:  # it has the values from before

@@ -3,6 +3,7 @@ tables sorted by time are kept on disk and read back piece by piece."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -75,7 +76,7 @@ def read(
     spool = Spool(folder)
     earliest, count = LAST, 0
     chunk: list[pa.Table] = []
-    for block in lines.blocks():
+    for block in _uncollected(lines.blocks()):
         if not block:
             continue
         count += len(block)
@@ -104,6 +105,17 @@ def read(
         lines.seen,
         changes,
     )
+
+
+def _uncollected(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The blocks, without the collector of garbage: it would look at each row of them in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield from blocks
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _full(chunk: list[pa.Table]) -> bool:

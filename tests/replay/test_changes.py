@@ -199,6 +199,15 @@ def test_the_schema_of_a_table_is_asked_for(found: Any) -> None:
         assert "trace.jsonl:1" in str(problem)
 
 
+def test_an_if_sees_the_types_of_the_schema(found: Any) -> None:
+    schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("amount", NUMERIC)])
+    lines = [insert(id=n, kind="withdraw", amount=n / 10) for n in (1, 2)]
+    rules = {"r": "on: 'any(2, withdrawal*)', if: sum(amount) = 0.30"}  # the sum of doubles is not
+    for schemas, said in [(lambda _: schema, "held"), (lambda _: None, "failed")]:
+        (one,) = found(lines, rules, conditions=True, schemas=schemas)
+        assert one["condition"] == said
+
+
 NUMERIC = pa.decimal128(12, 2)
 
 
