@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.core.evaluator.firings import FiringExpression, compile_condition
@@ -31,7 +32,7 @@ from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, decode
 from tidegate.engine.replay.line_types import OF_THE_LINE
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import EventType, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import Condition, EventType, Rule, Rulebook, SignalEvent, TableEvent
 
 _NO_COLUMNS = (*OF_THE_LINE, CHANGE_TYPE)
 _HINT = "leave out --if: the engine asks Spark then; G30 lists what is evaluated without it"
@@ -40,15 +41,26 @@ HELD, FAILED, DEAD, UNASKED = "held", "failed", "dead", "unasked"
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The `if` of a rule, and the shape of its rows."""
+    """The `if` of a rule and its levels (`if`, `fire`, `rearm`), and the shape of its rows."""
 
     shape: Shape
-    expression: FiringExpression
+    expressions: Mapping[str, FiringExpression]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What is said of the detections of a rule. `condition`: `held`, `failed`, `dead` where Spark
+    raises, `unasked` where only Spark can tell. `fires`, `rearms`: whether the levels of hysteresis
+    are true, if the rule has some."""
+
+    condition: pa.StringArray
+    fires: npt.NDArray[np.bool_] | None = None
+    rearms: npt.NDArray[np.bool_] | None = None
 
 
 class Conditions:
-    """Asks the `if` of each rule. Signals have the declared types; columns of tables have those
-    that their values have in the trace. Raises InputError with every `if` that needs Spark."""
+    """Asks the `if` of each rule, and the levels of its hysteresis. Signals have the declared types;
+    columns of tables have those that their values have in the trace. Raises InputError with every `if` that needs Spark."""
 
     def __init__(self, book: Rulebook, trace: Trace) -> None:
         tables = _tables(book, trace)
@@ -59,32 +71,43 @@ class Conditions:
         self._rules: dict[str, _Asked] = {}
         problems = []
         for rule in book.rules.values():
-            if rule.condition is None or not rule.enabled:
-                continue
-            shape = shape_of(book, rule, tables)
-            text, group = rule.condition.text, shape.per_firing
-            found = None if rule.condition.query else compile_condition(text, shape.schema, group)
-            if found is None:
-                message = f"the condition of rule {rule.name} needs Spark"
-                problems.append(Problem("needs-spark", message, rule.condition.place, _HINT))
-            else:
-                self._rules[rule.name] = _Asked(shape, found)
+            texts = _asked_of(rule) if rule.enabled else {}
+            shape = shape_of(book, rule, tables) if texts else None
+            expressions = {}
+            for asked, condition in texts.items() if shape else ():
+                found = None
+                if not condition.query:
+                    found = compile_condition(condition.text, shape.schema, shape.per_firing)
+                if found is None:
+                    message = f"the condition of rule {rule.name} needs Spark"
+                    problems.append(Problem("needs-spark", message, condition.place, _HINT))
+                else:
+                    expressions[asked] = found
+            if shape is not None:
+                self._rules[rule.name] = _Asked(shape, expressions)
         if problems:
             raise InputError(problems)
 
-    def outcomes(self, found: Sequence[Detections]) -> Mapping[str, pa.StringArray]:
-        """By rule, the outcome for each of its detections: `held`, `failed`, `dead` where Spark
-        raises, `unasked` where only Spark can tell."""
+    def outcomes(self, found: Sequence[Detections]) -> Mapping[str, Outcomes]:
+        """By rule, what is said of its detections."""
         return {d.rule: self._of_rule(d) for d in found if d.rule in self._rules and len(d)}
 
-    def _of_rule(self, found: Detections) -> pa.StringArray:
+    def _of_rule(self, found: Detections) -> Outcomes:
         asked = self._rules[found.rule]
         ids = pa.array(map(str, range(len(found))), pa.string())
         typed = self._typed(found, asked.shape.key)
         relation = parameter_relation(asked.shape, typed, ids, asked.shape.schema)
         starts = np.concatenate([[0], np.cumsum(np.maximum(np.diff(found.offsets), 1))])
-        said = _outcomes(asked.expression, relation, starts, 0, len(found))
-        return pa.array(said, pa.string())
+        said = {
+            name: np.array([*_outcomes(one, relation, starts, 0, len(found))])
+            for name, one in asked.expressions.items()
+        }
+        whole = said.pop("if", np.full(len(found), HELD))
+        for level in said.values():
+            unknown = (whole == HELD) & np.isin(level, (DEAD, UNASKED))
+            whole = np.where(unknown, level, whole)
+        levels = {name: level == HELD for name, level in said.items()}
+        return Outcomes(pa.array(whole, pa.string()), levels.get("fire"), levels.get("rearm"))
 
     def _typed(self, found: Detections, key: pa.Schema) -> Detections:
         """The detections with typed columns in place of lines."""
@@ -110,6 +133,12 @@ class Conditions:
         exact = [json.loads(line, parse_float=Decimal) for line in lines]
         fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
         return fields_table(SignalEvent(event.name, event.place, fields), exact)
+
+
+def _asked_of(rule: Rule) -> Mapping[str, Condition]:
+    found = {"if": rule.condition} if rule.condition is not None else {}
+    levels = {"fire": rule.levels.fire, "rearm": rule.levels.rearm} if rule.levels else {}
+    return found | levels
 
 
 def _outcomes(

@@ -120,7 +120,7 @@ def run(
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
     scripts = Scripts(book, activation, trace.key_types)
-    printer, damper = Printer(book, trace.iso), Damper(book)
+    printer, damper = Printer(book, trace.iso), Damper(book, levels=asked is not None)
 
     carried = Carried()
     begin, done, count = trace.first, 0, 0
@@ -128,7 +128,8 @@ def run(
     def write(found: Sequence[Detections], emitted: Flow) -> int:
         said = {} if asked is None else asked.outcomes(found)
         lines = texts(emitted, book, iso=trace.iso)
-        printer.write(found, out, damper.damp(found, said), lines, said)
+        shown = {rule: one.condition for rule, one in said.items()}
+        printer.write(found, out, damper.damp(found, said), lines, shown)
         return sum(map(len, found)) + sum(map(len, emitted.emissions))
 
     for window in buckets(trace, bucket):
