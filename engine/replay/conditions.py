@@ -14,6 +14,7 @@ from decimal import Decimal
 from typing import Any, TypeGuard
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.core.evaluator.firings import FiringExpression, compile_condition
@@ -26,65 +27,87 @@ from tidegate.engine.core.values import Batch, Detections
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.shape import Shape, shape_of
+from tidegate.engine.replay import inferred
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, decode
+from tidegate.engine.replay.line_types import OF_THE_LINE
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import EventType, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import Condition, EventType, Rule, Rulebook, SignalEvent, TableEvent
 
-_OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
-_NO_COLUMNS = (*_OF_THE_LINE, CHANGE_TYPE)
-_PYTHON = {pa.int64(): int, pa.bool_(): bool}
-_LONG = range(-(2**63), 2**63)
+_NO_COLUMNS = (*OF_THE_LINE, CHANGE_TYPE)
 _HINT = "leave out --if: the engine asks Spark then; G30 lists what is evaluated without it"
 HELD, FAILED, DEAD, UNASKED = "held", "failed", "dead", "unasked"
 
 
 @dataclass(frozen=True, slots=True)
 class _Asked:
-    """The `if` of a rule, and the shape of its rows."""
+    """The `if` of a rule and its levels (`if`, `fire`, `rearm`), and the shape of its rows."""
 
     shape: Shape
-    expression: FiringExpression
+    expressions: Mapping[str, FiringExpression]
+
+
+@dataclass(frozen=True, slots=True)
+class Outcomes:
+    """What is said of the detections of a rule. `condition`: `held`, `failed`, `dead` where Spark
+    raises, `unasked` where only Spark can tell. `fires`, `rearms`: whether the levels of hysteresis
+    are true, if the rule has some."""
+
+    condition: pa.StringArray
+    fires: npt.NDArray[np.bool_] | None = None
+    rearms: npt.NDArray[np.bool_] | None = None
 
 
 class Conditions:
-    """Asks the `if` of each rule. Signals have the declared types; columns of tables have those
-    that their values have in the trace. Raises InputError with every `if` that needs Spark."""
+    """Asks the `if` of each rule, and the levels of its hysteresis. Signals have the declared types;
+    columns of tables have those that their values have in the trace. Raises InputError with every `if` that needs Spark."""
 
     def __init__(self, book: Rulebook, trace: Trace) -> None:
         tables = _tables(book, trace)
         book = with_action_events(_seeing_own(book), tables)
         self._book = book
+        self._declared = trace.changes.declared.keys()
         self._schemas = {name: parameter_schema(book, name, tables) for name in book.events}
         self._rules: dict[str, _Asked] = {}
         problems = []
         for rule in book.rules.values():
-            if rule.condition is None or not rule.enabled:
-                continue
-            shape = shape_of(book, rule, tables)
-            text, group = rule.condition.text, shape.per_firing
-            found = None if rule.condition.query else compile_condition(text, shape.schema, group)
-            if found is None:
-                message = f"the condition of rule {rule.name} needs Spark"
-                problems.append(Problem("needs-spark", message, rule.condition.place, _HINT))
-            else:
-                self._rules[rule.name] = _Asked(shape, found)
+            texts = _asked_of(rule) if rule.enabled else {}
+            shape = shape_of(book, rule, tables) if texts else None
+            expressions = {}
+            for asked, condition in texts.items() if shape else ():
+                found = None
+                if not condition.query:
+                    found = compile_condition(condition.text, shape.schema, shape.per_firing)
+                if found is None:
+                    message = f"the condition of rule {rule.name} needs Spark"
+                    problems.append(Problem("needs-spark", message, condition.place, _HINT))
+                else:
+                    expressions[asked] = found
+            if shape is not None:
+                self._rules[rule.name] = _Asked(shape, expressions)
         if problems:
             raise InputError(problems)
 
-    def outcomes(self, found: Sequence[Detections]) -> Mapping[str, pa.StringArray]:
-        """By rule, the outcome for each of its detections: `held`, `failed`, `dead` where Spark
-        raises, `unasked` where only Spark can tell."""
+    def outcomes(self, found: Sequence[Detections]) -> Mapping[str, Outcomes]:
+        """By rule, what is said of its detections."""
         return {d.rule: self._of_rule(d) for d in found if d.rule in self._rules and len(d)}
 
-    def _of_rule(self, found: Detections) -> pa.StringArray:
+    def _of_rule(self, found: Detections) -> Outcomes:
         asked = self._rules[found.rule]
         ids = pa.array(map(str, range(len(found))), pa.string())
         typed = self._typed(found, asked.shape.key)
         relation = parameter_relation(asked.shape, typed, ids, asked.shape.schema)
         starts = np.concatenate([[0], np.cumsum(np.maximum(np.diff(found.offsets), 1))])
-        said = _outcomes(asked.expression, relation, starts, 0, len(found))
-        return pa.array(said, pa.string())
+        said = {
+            name: np.array([*_outcomes(one, relation, starts, 0, len(found))])
+            for name, one in asked.expressions.items()
+        }
+        whole = said.pop("if", np.full(len(found), HELD))
+        for level in said.values():
+            unknown = (whole == HELD) & np.isin(level, (DEAD, UNASKED))
+            whole = np.where(unknown, level, whole)
+        levels = {name: level == HELD for name, level in said.items()}
+        return Outcomes(pa.array(whole, pa.string()), levels.get("fire"), levels.get("rearm"))
 
     def _typed(self, found: Detections, key: pa.Schema) -> Detections:
         """The detections with typed columns in place of lines."""
@@ -94,11 +117,28 @@ class Conditions:
             if LINE in batch.table.column_names:
                 used, row[mine] = np.unique(row[mine], return_inverse=True)
                 lines = batch.table[LINE].take(pa.array(batch.row[used])).to_pylist()
-                table = _table(self._book.events[event], self._schemas[event], lines)
+                table = self._table(self._book.events[event], self._schemas[event], lines)
                 batches[event] = Batch(batch.event, batch.time[used], np.arange(len(used)), table)
         keys = [_key(found.keys[field.name], field.type) for field in key]
         table = pa.table(keys, schema=key)
         return replace(found, keys=table, event_row=row, batches=batches, used=None)
+
+    def _table(self, event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Table:
+        """The parameters of some lines."""
+        if _of_table(event) and event.table not in self._declared:
+            rows = list(map(json.loads, lines))
+            values = ([inferred.typed(row.get(f.name), f.type) for row in rows] for f in schema)
+            arrays = [pa.array(each, f.type) for each, f in zip(values, schema, strict=True)]
+            return pa.table(arrays, schema=schema)
+        exact = [json.loads(line, parse_float=Decimal) for line in lines]
+        fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
+        return fields_table(SignalEvent(event.name, event.place, fields), exact)
+
+
+def _asked_of(rule: Rule) -> Mapping[str, Condition]:
+    found = {"if": rule.condition} if rule.condition is not None else {}
+    levels = {"fire": rule.levels.fire, "rearm": rule.levels.rearm} if rule.levels else {}
+    return found | levels
 
 
 def _outcomes(
@@ -126,6 +166,8 @@ def _outcomes(
 def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
     """The schemas of the tables, as far as the trace shows them."""
     kinds: dict[str, dict[str, set[type]]] = {name: defaultdict(set) for name in book.tables}
+    for name, columns in trace.changes.kinds.items():
+        kinds[name].update({column: {*known} for column, known in columns.items()})
     for event in book.events.values():
         if isinstance(event, TableEvent):
             kinds[event.table].update({column: set() for column in event.columns.values()})
@@ -136,11 +178,12 @@ def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
             if kind is not None and _of_table(kind):
                 for line in lines.take(pa.array(np.flatnonzero(codes == code))).to_pylist():
                     for column, value in _columns(kind, json.loads(line)):
-                        kinds[kind.table][column].add(_kind(value))
-    return {
-        table: pa.schema([pa.field(name, _type(kind)) for name, kind in columns.items()])
+                        kinds[kind.table][column].add(inferred.kind(value))
+    shown = {
+        table: pa.schema([pa.field(name, inferred.type_of(kind)) for name, kind in columns.items()])
         for table, columns in kinds.items()
     }
+    return {**shown, **trace.changes.declared}
 
 
 def _seeing_own(book: Rulebook) -> Rulebook:
@@ -166,47 +209,7 @@ def _columns(event: TableEvent, fields: Mapping[str, Any]) -> Iterator[tuple[str
             yield event.columns.get(name, name), value
 
 
-def _kind(value: Any) -> type:
-    beyond = type(value) is int and value not in _LONG
-    return float if beyond else type(value)
-
-
-def _type(kinds: set[type]) -> pa.DataType:
-    """The type of a column whose values are of these kinds; null if no type has them all."""
-    known = kinds - {type(None)}
-    if known <= {int, float} and known:
-        return pa.float64() if float in known else pa.int64()
-    if known == {bool}:
-        return pa.bool_()
-    return pa.string() if known <= {str} else pa.null()
-
-
 # -- values ---------------------------------------------------------------------------------------
-
-
-def _table(event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Table:
-    """The parameters of some lines."""
-    if _of_table(event):
-        rows = list(map(json.loads, lines))
-        return pa.table(
-            [pa.array([_value(row.get(f.name), f.type) for row in rows], f.type) for f in schema],
-            schema=schema,
-        )
-    exact = [json.loads(line, parse_float=Decimal) for line in lines]
-    fields = {f.name: spark_type(f.type) for f in schema if f.name not in _OF_THE_LINE}
-    return fields_table(SignalEvent(event.name, event.place, fields), exact)
-
-
-def _value(value: Any, kind: pa.DataType) -> Any:
-    """A JSON value as one of this type; null if it is none."""
-    if pa.types.is_struct(kind):
-        inner = value if isinstance(value, dict) else None
-        return inner and {f.name: _value(inner.get(f.name), f.type) for f in kind}
-    if isinstance(value, str) and kind == pa.string():
-        return value.encode("utf-8", "replace").decode()
-    if kind == pa.float64() and type(value) in (int, float):
-        return float(value)
-    return value if type(value) is _PYTHON.get(kind) else None
 
 
 def _key(values: pa.ChunkedArray, kind: pa.DataType) -> pa.Array | pa.ChunkedArray:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
@@ -16,8 +17,11 @@ from tidegate.engine.core.values import Batch, Detections, UInt64
 from tidegate.engine.evaluate.damping.judge import Candidates, judge
 from tidegate.rules.model import Damping, Dedupe, Rulebook
 
+if TYPE_CHECKING:
+    from tidegate.engine.replay.conditions import Outcomes
+
 FORGOTTEN_FROM = 10_000
-_NONE: Mapping[str, pa.StringArray] = {}
+_NONE: Mapping[str, Outcomes] = {}
 
 
 @dataclass(slots=True)
@@ -45,11 +49,11 @@ class _Memory:
 
 
 class Damper:
-    """The damping of a simulation; hysteresis, which asks Spark, is left out."""
+    """The damping of a simulation. `levels`: hysteresis is asked, and not left out."""
 
-    def __init__(self, book: Rulebook) -> None:
+    def __init__(self, book: Rulebook, *, levels: bool = False) -> None:
         asked = {
-            rule.name: replace(rule.damping, hysteresis=None)
+            rule.name: rule.damping if levels else replace(rule.damping, hysteresis=None)
             for rule in book.rules.values()
             if rule.damping is not None
         }
@@ -57,26 +61,30 @@ class Damper:
         self._memory = {name: _Memory() for name in self._damping}
 
     def damp(
-        self, found: Iterable[Detections], outcomes: Mapping[str, pa.StringArray] = _NONE
+        self, found: Iterable[Detections], outcomes: Mapping[str, Outcomes] = _NONE
     ) -> Mapping[str, pa.StringArray]:
         """By rule, what drops each of its next detections; null where nothing does. `outcomes`: of
-        the rules whose `if` was asked. Detections that failed or are dead are passed over."""
+        the rules that were asked. Detections that failed or are dead are passed over."""
         return {
             each.rule: self._of_rule(each, outcomes.get(each.rule))
             for each in found
             if each.rule in self._damping and len(each)
         }
 
-    def _of_rule(self, found: Detections, outcomes: pa.StringArray | None) -> pa.StringArray:
+    def _of_rule(self, found: Detections, outcomes: Outcomes | None) -> pa.StringArray:
         damping, memory = self._damping[found.rule], self._memory[found.rule]
         held = np.ones(len(found), np.bool_)
         if outcomes is not None:
-            passed = pc.is_in(outcomes, pa.array(["held", "unasked"]))
+            passed = pc.is_in(outcomes.condition, pa.array(["held", "unasked"]))
             held = passed.to_numpy(zero_copy_only=False)
         keys, kinds = key_ids(found.keys, len(found)), np.zeros(len(found), np.uint8)
         same = None if damping.dedupe is None else _repeats(found, keys, damping.dedupe)
         asked = Candidates(
-            as_hex(keys[held]), found.end[held], None if same is None else as_hex(same[held])
+            as_hex(keys[held]),
+            found.end[held],
+            None if same is None else as_hex(same[held]),
+            None if outcomes is None or outcomes.fires is None else outcomes.fires[held],
+            None if outcomes is None or outcomes.rearms is None else outcomes.rearms[held],
         )
         if held.any():
             judged = judge(damping, asked, memory.recall)

@@ -11,8 +11,8 @@ from tidegate.engine.core.event_names import with_edges
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay import times
+from tidegate.engine.replay.line_counts import looks_like
 from tidegate.engine.replay.line_types import declared_signals
-from tidegate.engine.replay.lines import looks_like
 from tidegate.engine.replay.trace import Trace
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
@@ -43,6 +43,16 @@ def doubtful(book: Rulebook, trace: Trace) -> Iterator[str]:
     yield from _missing(book, trace)
     yield from dict.fromkeys(_never_meeting(with_edges(book, book.rules), trace))
     yield from _lacking(with_edges(book, book.rules), trace)
+
+
+def rejections(trace: Trace) -> Iterator[str]:
+    """The rows that could not become occurrences, by event type and reason; and columns that none
+    shows."""
+    for (event, reason), count in sorted(trace.changes.rejected.items()):
+        yield f"{counted(count, 'row')} rejected for {event}: {reason}"
+    for table, columns in trace.changes.hidden.items():
+        names = " and ".join(columns)
+        yield f"no occurrence shows {names} of {table}: columns: [{columns[0]} as ..] renames it"
 
 
 def _missing(book: Rulebook, trace: Trace) -> Iterator[str]:

@@ -1,4 +1,5 @@
-"""The types that a rulebook declares of a trace's values: of signals, and of commits."""
+"""What a rulebook declares of a trace's lines: the types of signals and of commits, and which
+changes of a table are occurrences."""
 
 from __future__ import annotations
 
@@ -16,10 +17,18 @@ from tidegate.engine.core.types.fields import are_of, check_fields, stored_value
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, family
 from tidegate.rules.errors import InputError, Place, Problem
-from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import Change, Rulebook, SignalEvent, TableEvent
 
 DIGITS_SURE = 15  # that a double keeps of any decimal
-_OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
+OF_THE_LINE = ("event", "time")  # no fields, whatever is declared
+KINDS = ("insert", "update", "delete")
+TAKEN: Mapping[Change, Collection[str]] = {
+    Change.INSERT: ("insert",),
+    Change.DELETE: ("delete",),
+    Change.UPDATE: ("update",),
+    Change.CHANGE: KINDS,
+}
+"""The changes that are occurrences of an event type."""
 
 
 def declared_signals(book: Rulebook) -> Mapping[str, SignalEvent]:
@@ -30,7 +39,7 @@ def declared_signals(book: Rulebook) -> Mapping[str, SignalEvent]:
         if isinstance(event, TableEvent) and event.change.is_commit:
             event = SignalEvent(name, event.place, COMMIT_COLUMNS[event.change])
         if isinstance(event, SignalEvent):
-            fields = {n: ddl for n, ddl in event.fields.items() if n not in _OF_THE_LINE}
+            fields = {n: ddl for n, ddl in event.fields.items() if n not in OF_THE_LINE}
             found[name] = replace(event, fields=fields)
     return found
 
@@ -45,7 +54,7 @@ def declared_fields(book: Rulebook) -> Mapping[str, Collection[str]]:
     found: dict[str, Collection[str]] = {}
     for name, event in book.events.items():
         if isinstance(event, SignalEvent) and has_types(event):
-            found[name] = [field for field in event.fields if field not in _OF_THE_LINE]
+            found[name] = [field for field in event.fields if field not in OF_THE_LINE]
         elif isinstance(event, TableEvent) and event.columns:
             found[name] = [*event.columns]
     return found

@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import codecs
 import json
-import re
-from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import Any
 
@@ -19,8 +17,10 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
-from tidegate.engine.replay.json_reader import LineError
+from tidegate.engine.replay.changes import ChangeLines, is_change
+from tidegate.engine.replay.json_reader import LineError, problems_of
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, TIME, column
+from tidegate.engine.replay.line_counts import LineCounts, kind_of, looks_like
 from tidegate.engine.replay.line_types import (
     check_types,
     declared_fields,
@@ -36,10 +36,7 @@ FORMS_MAX = 10_000  # of lines, that are remembered
 FIELDS_MAX = 100  # that are warned of
 BLOCK_BYTES = 1 << 20
 LAST = 2**62
-_NO_NUMBER = re.compile(rb":\s*(?:NaN|-?Infinity)\b")
 _DOUBLES_ONLY = 2.0**63  # integers of this size and more may have been read as doubles
-# Seconds since the epoch: later than the year 5138, which as milliseconds is 1973.
-_MILLISECONDS = 100_000_000_000
 
 
 class Lines:
@@ -51,9 +48,15 @@ class Lines:
     """
 
     def __init__(
-        self, path: Path, book: Rulebook, until: int | None, progress: Callable[[int], None]
+        self,
+        path: Path,
+        book: Rulebook,
+        until: int | None,
+        progress: Callable[[int], None],
+        changes: ChangeLines,
     ) -> None:
         self._path = path
+        self._changes = changes
         self._book = book
         self._until = until
         self._progress = progress
@@ -102,35 +105,55 @@ class Lines:
             while lines := file.readlines(BLOCK_BYTES):
                 if not number:
                     lines[0] = lines[0].removeprefix(codecs.BOM_UTF8)
-                try:
-                    yield self._table([*filter(None, map(bytes.strip, lines))])
-                except (ValueError, InputError):
-                    yield from self._one_by_one(lines, number)
+                texts = [*map(bytes.strip, lines)]
+                numbers: Sequence[int] = range(number + 1, number + 1 + len(lines))
+                if not all(texts):
+                    numbers = [n for n, text in zip(numbers, texts, strict=True) if text]
+                    texts = [*filter(None, texts)]
+                yield from self._block(self._table, numbers, texts)
                 number += len(lines)
                 self._progress(number)
-        if self._problems:
-            raise InputError(self._problems)
+        self._stop_if_wrong()
+        for numbers, texts in self._changes.kept():
+            yield from self._block(self._of_changes, numbers, texts)
+        self._stop_if_wrong()
 
-    def _one_by_one(self, lines: Sequence[bytes], before: int) -> Iterator[pa.Table]:
-        """A block with a line that is wrong."""
-        for number, line in enumerate(map(bytes.strip, lines), before + 1):
-            if not line:
-                continue
+    def _stop_if_wrong(self) -> None:
+        if self._problems:
+            raise InputError(self._problems[:PROBLEMS_MAX])
+
+    def _block(
+        self,
+        read: Callable[[Sequence[int], Sequence[bytes]], pa.Table],
+        numbers: Sequence[int],
+        lines: Sequence[bytes],
+    ) -> Iterator[pa.Table]:
+        """What is read of lines: one by one, if one of them is wrong."""
+        try:
+            yield read(numbers, lines)
+            return
+        except (ValueError, InputError):
+            pass
+        for number, line in zip(numbers, lines, strict=True):
             try:
-                yield self._table([line])
+                yield read([number], [line])
             except (ValueError, InputError) as error:
                 place = Place(str(self._path), number)
-                self._problems += _problems(line, error, place)
+                self._problems += problems_of(line, error, place)
                 if len(self._problems) >= PROBLEMS_MAX:
-                    raise InputError(self._problems[:PROBLEMS_MAX]) from None
+                    self._stop_if_wrong()
 
-    def _table(self, lines: Sequence[bytes]) -> pa.Table:
-        """Raises `ValueError` where a line is wrong: about that line, if there is but one."""
+    def _table(self, numbers: Sequence[int], lines: Sequence[bytes]) -> pa.Table:
+        """The occurrences of lines; their changes are kept. Raises `ValueError` where a line is
+        wrong: about that line, if there is but one."""
         fields = [orjson.loads(line) for line in lines]
         try:
             code = np.array([self._codes[each["event"]] for each in fields], dtype=np.int32)
         except (LookupError, TypeError):
-            raise self._wrong_event(fields[0]) from None
+            changed = [is_change(each) for each in fields]
+            if not any(changed):
+                raise self._wrong_event(fields[0]) from None
+            return self._mixed(numbers, lines, fields, changed)
         json_reader.check(lines, fields)
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
@@ -139,22 +162,81 @@ class Lines:
             mine = np.flatnonzero(code == number).tolist()
             event = self._checked[number]
             check_types(event, [fields[i] for i in mine], [lines[i] for i in mine], self._keys)
+        table = self._rows(code, time, fields, lines)
+        self._note_lines(time)
+        table = self._in_time(table)
+        return self._with_edges(table) if self._edged else table
+
+    def _mixed(
+        self,
+        numbers: Sequence[int],
+        lines: Sequence[bytes],
+        fields: Sequence[dict[str, Any]],
+        changed: Sequence[bool],
+    ) -> pa.Table:
+        """As `_table`, of lines among which there are changes."""
+        kept = [[*compress(values, changed)] for values in (numbers, lines, fields)]
+        json_reader.check(kept[1], kept[2], self._changes.checked(kept[2]))
+        time = self._times(kept[2], kept[1])
+        events = [i for i, change in enumerate(changed) if not change]
+        table = pa.table({})
+        if events:
+            table = self._table([numbers[i] for i in events], [lines[i] for i in events])
+        self._note_lines(time)
+        self._changes.keep(*kept)
+        return table
+
+    def _of_changes(self, _: Sequence[int], lines: Sequence[bytes]) -> pa.Table:
+        """The occurrences of changes that were kept."""
+        fields = [orjson.loads(line) for line in lines]
+        time = self._times(fields, lines)
+        if self._until is not None:
+            early = (time <= self._until).tolist()
+            lines, fields = [*compress(lines, early)], [*compress(fields, early)]
+            time = time[early]
+        found = self._changes.occurrences(lines, fields, time)
+        if not found.lines:
+            return pa.table({})
+        every = {event: code for code, event in enumerate(self.events)}
+        code = np.array([every[event] for event in found.events], np.int32)
+        times = np.array(found.times, np.int64)
+        return self._in_time(self._rows(code, times, found.fields, found.lines))
+
+    def _rows(
+        self,
+        code: npt.NDArray[np.int32],
+        time: Int64,
+        fields: Sequence[dict[str, Any]],
+        lines: Sequence[bytes],
+    ) -> pa.Table:
+        """Occurrences with their keys, which are counted."""
         keys = {name: [each.get(name) for each in fields] for name in self._keys}
         columns = {name: column(values) for name, values in keys.items()}
         for name, found in columns.items():
             if found.type == ENCODED:  # which a column of integers or strings alone is not
                 _check_integers(name, keys[name], lines)
-        self._count(code, time, keys)
+        self._count(code, keys)
         self._note_fields(code, fields)
         self._note_kinds(code, keys, columns)
-        table = pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
-        if self._until is not None and (time > self._until).any():
-            table = table.filter(pa.array(time <= self._until))
-        if len(table):
-            time = table.column(TIME).to_numpy()
+        return pa.table({EVENT: code, TIME: time, LINE: pa.array(lines, pa.binary())} | columns)
+
+    def _in_time(self, table: pa.Table) -> pa.Table:
+        """The occurrences that are not after `until`."""
+        if self._until is None:
+            return table
+        mask = table.column(TIME).to_numpy() <= self._until
+        return table if mask.all() else table.filter(pa.array(mask))
+
+    def _note_lines(self, time: Int64) -> None:
+        """Counts lines, and notes the first and the last that are not after `until`."""
+        self.seen.lines += len(time)
+        if self._until is not None:
+            early = time[time <= self._until]
+            self.seen.later += len(time) - len(early)
+            time = early
+        if len(time):
             self.first = min(int(time.min()), LAST if self.first is None else self.first)
             self.last = max(int(time.max()), -LAST if self.last is None else self.last)
-        return self._with_edges(table) if self._edged else table
 
     def _check_transactions(
         self, code: npt.NDArray[np.int32], fields: Sequence[dict[str, Any]]
@@ -170,10 +252,8 @@ class Lines:
                 message = f"{name} is on: transaction, and {what} changes no row"
                 raise LineError("not-an-occurrence", message, "declare it on: commit")
 
-    def _count(self, code: npt.NDArray[np.int32], time: Int64, keys: dict[str, list[Any]]) -> None:
+    def _count(self, code: npt.NDArray[np.int32], keys: dict[str, list[Any]]) -> None:
         seen = self.seen
-        seen.lines += len(code)
-        seen.later += 0 if self._until is None else int((time > self._until).sum())
         for event, count in enumerate(np.bincount(code).tolist()):
             seen.of[self.events[event]] += count
         for key, values in keys.items():
@@ -255,6 +335,8 @@ class Lines:
             return LineError("not-an-object", "a line is one JSON object")
         if "event" not in fields:
             hint = f'give "event": {" or ".join(list(self._codes)[:3])}'
+            if self._book.tables:
+                hint += ', or "table" and "change"'
             return LineError("no-event", "the line has no event", hint)
         event = fields["event"]
         if not isinstance(event, str):
@@ -270,34 +352,6 @@ class Lines:
             hint = did_you_mean(event, self._codes)
             return LineError("unknown-event", f"unknown event {event!r}", hint)
         return LineError("not-an-occurrence", f"{event} {why}")
-
-
-def _problems(line: bytes, error: ValueError | InputError, place: Place) -> list[Problem]:
-    """What is wrong with a line."""
-    if isinstance(error, InputError):
-        return [replace(problem, place=place) for problem in error.problems]
-    if isinstance(error, orjson.JSONDecodeError):
-        place = replace(place, column=error.colno)
-    if not isinstance(error, LineError):
-        error = _no_json(line, error)
-    return [Problem(error.code, str(error), place, error.hint)]
-
-
-def _no_json(line: bytes, error: ValueError) -> LineError:
-    """What is wrong with a line that is no JSON."""
-    try:
-        line.decode()
-    except UnicodeDecodeError:
-        return LineError("bad-json", "no UTF-8", "save the trace as UTF-8, unpacked")
-    said = str(error).split(": line 1 column")[0]
-    hint = ""
-    if line.startswith(b"[") or line.endswith((b",", b"]")):
-        hint = "write an object a line, without [ ] around them and without commas between them"
-    elif line.startswith(b"{'"):
-        hint = "names and texts stand in double quotes"
-    elif _NO_NUMBER.search(line):
-        hint = 'JSON has no such numbers: write "NaN", "Infinity" or "-Infinity", as texts'
-    return LineError("bad-json", f"no JSON: {said}", hint)
 
 
 def _check_integers(name: str, values: Sequence[Any], lines: Sequence[bytes]) -> None:
@@ -326,45 +380,3 @@ def key_fields(book: Rulebook) -> dict[str, frozenset[str]]:
         for name in dedupe.by if dedupe else ():
             found.setdefault(name, frozenset({name}))
     return found
-
-
-@dataclass(slots=True)
-class LineCounts:
-    """What a pass has counted and noted.
-
-    lines        the number of lines that are not blank
-    later        the number of lines after --until
-    of           event type -> the number of its lines
-    lacking      (event type, key field) -> the number of lines without a value of the field
-    undeclared   (event type, field) of fields that are not declared
-    missing      (event type, declared field) of fields that some line lacks -> the field of that
-                 line that may be meant, or ""
-    kinds        (event type, key field) -> one value of each kind
-    """
-
-    lines: int = 0
-    later: int = 0
-    of: Counter[str] = field(default_factory=Counter)
-    lacking: Counter[tuple[str, str]] = field(default_factory=Counter)
-    undeclared: set[tuple[str, str]] = field(default_factory=set)
-    missing: dict[tuple[str, str], str] = field(default_factory=dict)
-    kinds: dict[tuple[str, str], dict[str, Any]] = field(default_factory=dict)
-
-
-def looks_like(seconds: float) -> str:
-    """The unit that a number is probably in; "" if it may be seconds.
-
-    >>> looks_like(1_767_225_600), looks_like(1_767_225_600_000)
-    ('', 'milliseconds')
-    """
-    powers = (("nanoseconds", 10**17), ("microseconds", 10**14), ("milliseconds", _MILLISECONDS))
-    return next((unit for unit, least in powers if abs(seconds) >= least), "")
-
-
-def kind_of(value: Any) -> str:
-    """The kind of a key's value. Values of different kinds are never equal."""
-    if isinstance(value, bool):
-        return "boolean"
-    if isinstance(value, int | float):
-        return "number"
-    return "text" if isinstance(value, str) else "a list" if isinstance(value, list) else "a struct"

@@ -23,9 +23,15 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.replay import json_values
+from tidegate.engine.replay.changes import Schemas
 from tidegate.engine.replay.damping import Damper
 from tidegate.engine.replay.detection_lines import Printer
-from tidegate.engine.replay.diagnosis import check_calendar, doubtful, nothing_detected
+from tidegate.engine.replay.diagnosis import (
+    check_calendar,
+    doubtful,
+    nothing_detected,
+    rejections,
+)
 from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.scripts import Scripts, texts
 from tidegate.engine.replay.times import INSTANTS, of_argument
@@ -50,6 +56,7 @@ def simulate(
     until: str | None = None,
     bucket: int | None = None,
     conditions: bool = False,
+    schemas: Schemas = lambda _: None,
     out: IO[bytes],
     progress: Progress | None = None,
     tell: Callable[[str], None] = lambda _: None,
@@ -59,10 +66,11 @@ def simulate(
 
     `context` overrides every rule's; lines after `until` (seconds, or ISO 8601) are skipped;
     `bucket` cuts the trace into buckets of so many instants and keeps the state as bytes between
-    them, which makes no difference to the output; `conditions` asks each rule's `if`. Memory is
-    bounded by the rules and not by the trace, which is read and checked first: one that does not
-    fit is sorted on disk. `tell` is called with the rulebook's warnings and, where nothing is
-    detected, with what could be why.
+    them, which makes no difference to the output; `conditions` asks each rule's `if`; `schemas`
+    looks up those of tables whose changes are lines, else their types are those of their values.
+    Memory is bounded by the rules and not by the trace, which is read and checked first: one that
+    does not fit is sorted on disk. `tell` is called with the rulebook's warnings, with what is
+    rejected and, where nothing is detected, with what could be why.
     Raises `InputError`, before anything is written.
     """
     book = replace(rules.load(path, features=SIMULATED), python=load_policy(None).python)
@@ -75,7 +83,7 @@ def simulate(
     last = instant(until, book.timezone)
     told = progress or Progress()
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
-        occurrences = read(trace, book, last, Path(folder), told.read)
+        occurrences = read(trace, book, last, Path(folder), told.read, schemas)
         check_calendar(book, occurrences, str(trace))
         asked = None
         if conditions:
@@ -83,6 +91,8 @@ def simulate(
 
             asked = Conditions(book, occurrences)
         count = run(book, occurrences, bucket, out, last, told.detected, tell, asked)
+    for said in rejections(occurrences):
+        tell(f"warning: {said}")
     if not count:
         tell("\n".join(wrapped(nothing_detected(book, occurrences, last), screen_width())))
         return
@@ -110,7 +120,7 @@ def run(
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
     detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
     scripts = Scripts(book, activation, trace.key_types)
-    printer, damper = Printer(book, trace.iso), Damper(book)
+    printer, damper = Printer(book, trace.iso), Damper(book, levels=asked is not None)
 
     carried = Carried()
     begin, done, count = trace.first, 0, 0
@@ -118,7 +128,8 @@ def run(
     def write(found: Sequence[Detections], emitted: Flow) -> int:
         said = {} if asked is None else asked.outcomes(found)
         lines = texts(emitted, book, iso=trace.iso)
-        printer.write(found, out, damper.damp(found, said), lines, said)
+        shown = {rule: one.condition for rule, one in said.items()}
+        printer.write(found, out, damper.damp(found, said), lines, shown)
         return sum(map(len, found)) + sum(map(len, emitted.emissions))
 
     for window in buckets(trace, bucket):

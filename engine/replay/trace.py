@@ -3,6 +3,7 @@ tables sorted by time are kept on disk and read back piece by piece."""
 
 from __future__ import annotations
 
+import gc
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,8 +12,10 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.replay.changes import ChangeLines, Schemas
 from tidegate.engine.replay.json_values import LINE, TIME, common, typed
-from tidegate.engine.replay.lines import LAST, LineCounts, Lines, key_fields
+from tidegate.engine.replay.line_counts import LineCounts
+from tidegate.engine.replay.lines import LAST, Lines, key_fields
 from tidegate.rules.model import Rulebook
 
 CHUNK_LINES = 200_000
@@ -33,6 +36,7 @@ class Trace:
     iso           whether the lines have ISO 8601 times
     spool         the tables on disk, if one table is not enough
     seen          what the pass over the lines has counted
+    changes       what the lines that are changes have shown
     """
 
     iso: bool
@@ -45,6 +49,7 @@ class Trace:
     table: pa.Table | None
     spool: Spool
     seen: LineCounts
+    changes: ChangeLines
 
     def windows(self) -> Iterator[pa.Table]:
         """All occurrences in order of time, about a chunk at a time, no instant in two windows.
@@ -60,15 +65,18 @@ def read(
     until: int | None,
     folder: Path,
     progress: Callable[[int], None] = lambda _: None,
+    schemas: Schemas = lambda _: None,
 ) -> Trace:
     """Read and check a whole trace; lines after `until` are skipped. A long one is kept in files
-    in `folder`. Raises `InputError` with the lines that are wrong."""
-    lines = Lines(path, book, until, progress)
+    in `folder`. `schemas`: of tables whose changes are lines. Raises `InputError` with the lines
+    that are wrong."""
+    changes = ChangeLines(book, folder, schemas)
+    lines = Lines(path, book, until, progress, changes)
     types: dict[str, set[pa.DataType]] = {name: set() for name in key_fields(book)}
     spool = Spool(folder)
     earliest, count = LAST, 0
     chunk: list[pa.Table] = []
-    for block in lines.blocks():
+    for block in _uncollected(lines.blocks()):
         if not block:
             continue
         count += len(block)
@@ -95,7 +103,19 @@ def read(
         table,
         spool,
         lines.seen,
+        changes,
     )
+
+
+def _uncollected(blocks: Iterator[pa.Table]) -> Iterator[pa.Table]:
+    """The blocks, without the collector of garbage: it would look at each row of them in vain."""
+    enabled = gc.isenabled()
+    gc.disable()
+    try:
+        yield from blocks
+    finally:
+        if enabled:
+            gc.enable()
 
 
 def _full(chunk: list[pa.Table]) -> bool:

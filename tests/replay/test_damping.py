@@ -11,6 +11,7 @@ import pytest
 
 from tidegate.engine.replay import damping
 from tidegate.engine.replay.simulate import simulate
+from tidegate.rules.errors import InputError
 
 BOOK = """\
 rulebook: hot
@@ -74,3 +75,48 @@ def test_lines_are_marked_alike_for_any_bucket(
         ("each", True, "damped"),
         ("level", False, "condition"),
     }
+
+
+LEVELS = """\
+rulebook: hot
+events: {temp: {signal: {device: bigint, level: double}}}
+rules:
+  alarm:
+    on: temp
+    per: device
+    if: max(level) < 1000
+    hysteresis: {fire: max(level) > 80, rearm: 100 / max(level) > 2}
+"""
+
+
+@pytest.mark.parametrize("bucket", [None, 1, 3])
+def test_hysteresis_is_asked_with_if(tmp_path: Path, bucket: int | None) -> None:
+    levels = [70, 90, 95, 2000, 60, 30, 90, 0, 85]
+    lines = [{"event": "temp", "time": n, "device": 1, "level": x} for n, x in enumerate(levels)]
+    (tmp_path / "book.yaml").write_text(LEVELS)
+    (tmp_path / "trace.jsonl").write_text("".join(f"{json.dumps(line)}\n" for line in lines))
+    out = io.BytesIO()
+    simulate(
+        tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=out, bucket=bucket, conditions=True
+    )
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert [(one["condition"], one.get("damped")) for one in said] == [
+        ("held", "hysteresis"),
+        ("held", None),
+        ("held", "hysteresis"),
+        ("failed", None),  # the if
+        ("held", "hysteresis"),
+        ("held", "hysteresis"),  # armed again
+        ("held", None),
+        ("dead", None),  # rearm divides by zero
+        ("held", "hysteresis"),
+    ]
+
+
+def test_a_level_that_needs_spark_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "book.yaml").write_text(LEVELS.replace("max(level) > 80", "stddev(level) > 80"))
+    (tmp_path / "trace.jsonl").write_text("")
+    with pytest.raises(InputError, match="the condition of rule alarm needs Spark"):
+        simulate(
+            tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=io.BytesIO(), conditions=True
+        )
