@@ -21,6 +21,7 @@ from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
 from tidegate.engine.app.placed_feed import PlacedFeed
 from tidegate.engine.app.sessions import Sessions
+from tidegate.engine.app.whole_analyst import WholeAnalyst
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -76,7 +77,7 @@ class SparkWorlds:
         policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
         book = _over(book, folder, schemas)
         self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
-        self.opening = Opening(book, schemas, self.lake.analyst)
+        self.opening = Opening(book, schemas, WholeAnalyst(self.lake.analyst))
 
     def world(self) -> SparkWorld:
         """A world in which nothing has happened."""
