@@ -32,7 +32,7 @@ from tidegate.engine.replay.cases.world import Observation
 from tidegate.engine.replay.memory.clock import VirtualClock, drain
 from tidegate.engine.replay.memory.opening import Opening
 from tidegate.engine.replay.memory.store import MemoryLedger
-from tidegate.engine.replay.memory.worlds import MemoryWorld
+from tidegate.engine.replay.memory.worlds import MemoryWorld, MemoryWorlds
 from tidegate.rules.model import Rulebook, Start
 
 
@@ -51,7 +51,7 @@ def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFi
         yield made
 
 
-class SparkWorlds:
+class SparkWorlds(MemoryWorlds):
     """Makes the worlds of one test file. Its tables, in a temporary folder, serve all of them: one
     world lives at a time. `stack` closes them.
 
@@ -68,8 +68,6 @@ class SparkWorlds:
         spark: SparkSession,
         stack: ExitStack,
     ) -> None:
-        self.schemas, self.defaults = schemas, defaults
-        self.declared = frozenset(book.events)
         opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(opened))
         self.tables = CaseTables(folder, schemas)
@@ -77,7 +75,8 @@ class SparkWorlds:
         policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
         book = _over(book, folder, schemas)
         self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
-        self.opening = Opening(book, schemas, WholeAnalyst(self.lake.analyst))
+        opening = Opening(book, schemas, WholeAnalyst(self.lake.analyst))
+        super().__init__(book, schemas, defaults, opening)
 
     def world(self) -> SparkWorld:
         """A world in which nothing has happened."""
