@@ -186,3 +186,21 @@ def _states(paths: Sequence[Path], runner: Runner) -> dict[Path, tuple[int, int]
                     stat = file.stat()
                     found[file] = (stat.st_mtime_ns, stat.st_size)
     return found
+
+
+@main.command()
+@click.argument(
+    "folder", metavar="[DIR]", default=".", type=click.Path(file_okay=False, path_type=Path)
+)
+@as_json
+def init(folder: Path, as_json: bool) -> None:
+    """Write a first rulebook, its tests, and what an editor needs to complete them."""
+    from tidegate.engine.cli.beginning import begin
+
+    files = begin(folder)
+    if as_json:
+        output.json_line({"files": [str(file) for file in files]})
+        return
+    for file in files:
+        output.say(f"wrote {file}")
+    output.say(f"run the tests: tidegate test {folder}")
