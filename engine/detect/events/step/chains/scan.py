@@ -31,17 +31,6 @@ CACHED = 1 << 17
 """A state of at most so many numbers stays in the processor's cache without prefetching."""
 
 
-class Arriving(NamedTuple):
-    """The timeline as a scan reads it: code[i], time[i] and key code key[i] of arrival i, whose row
-    is first + i; `most` are simultaneous at most."""
-
-    code: Int32
-    time: Int64
-    key: Int32
-    first: int
-    most: int
-
-
 class Program(NamedTuple):
     """A chain as a scan reads it. Places are the stages, then the guards, then one for what is of
     no use: place[code] is that of an event type.
@@ -79,15 +68,16 @@ class Found(NamedTuple):
 
 
 @njit
-def scan(begin, arriving, program, state, ahead, found):
-    """Scans the arrivals from `begin` on, updates `state`, and writes the matches to `found`.
-    Returns how many were found. The state of arrivals is prefetched `ahead` of them."""
+def scan(arriving, program, state, ahead, found):
+    """Scans the arrivals, updates `state`, and writes the matches to `found`. Returns how many were
+    found. The state of arrivals is prefetched `ahead` of them. `arriving` are the columns of
+    `Arrivals`, and how many are simultaneous at most."""
     stage, key, start, end, row = found
     code, time, keys, first, most = arriving
     place, last, at, size, noted, span, shown, bounds, guards = program
     zero, one = np.uint64(0), np.uint64(1)
     run = np.empty(most, dtype=np.int64)
-    n, i, x, simultaneous = zero, begin, 0, 0
+    n, i, x, simultaneous = zero, 0, 0, 0
     t = np.int64(0)
     while i < len(time) or x < simultaneous:
         if x < simultaneous:
