@@ -17,7 +17,8 @@ and 2, and another event type between:
 >>> arrivals = (
 ...     np.array([0, 1, 2, 0, 1]), np.array([5, 5, 6, 7, 9]), np.array([1, 1, 1, 2, 1]), 0,
 ... )
->>> source, code, time, row, _, _ = arrange(arrivals, NONE, sources, np.zeros(5), 3)
+>>> more = Columns(*[np.empty(0)] * 6)
+>>> source, code, time, row, _, _ = arrange(arrivals, more, sources, np.zeros(5), 3)
 >>> source.tolist(), code.tolist(), time.tolist(), row.tolist()
 ([1, 0, 0, 1], [1, 1, 2, 1], [5, 5, 7, 9], [1, 0, 3, 4])
 """
