@@ -30,6 +30,7 @@ from tidegate.engine.detect.events.step.chains.scan import (
     Program,
     by_last_row,
     scan,
+    scan_pairs,
 )
 from tidegate.engine.detect.events.step.frame import Frame
 
@@ -111,7 +112,7 @@ def _scanned(chain: Chain, layout: Layout, numbers: Int64, frame: Frame) -> dict
     """The instances of the nodes that are shown, by digest. `numbers`, the state, goes along."""
     line, arrivals = frame.timeline, frame.arrivals_of(chain.leaves)
     shown = [stage for stage in chain.stages if stage.top.digest in chain.shown]
-    room = sum(line.counts.get(stage.leaf.roles[0], 0) for stage in shown)
+    room = sum(line.counts.get(stage.leaf.roles[0], 0) for stage in shown) + 1
     found = Found(
         np.empty(room, dtype=np.int16),
         np.empty(room, dtype=np.int32),
@@ -122,7 +123,8 @@ def _scanned(chain: Chain, layout: Layout, numbers: Int64, frame: Frame) -> dict
     ahead = AHEAD if len(numbers) > CACHED else len(line)
     program = _program(chain, layout, line.events, len(numbers) - 2)
     arriving = *arrivals.columns, line.simultaneous_max
-    count = int(scan(arriving, program, numbers, ahead, found))
+    pairs = len(chain.stages) == 2 and len(chain.leaves) == 2
+    count = int((scan_pairs if pairs else scan)(arriving, program, numbers, ahead, found))
     return {
         stage.top.digest: _of_stage(chain, p, found, count, alone=len(shown) == 1)
         for p, stage in enumerate(chain.stages)
