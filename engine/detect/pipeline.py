@@ -64,6 +64,7 @@ class Flow:
     shown         event type -> the emissions as rules see them
     tables        what is carried on
     changed       the names of the tables that have changed
+    decoded       script -> what the rules that it takes carry, in hand (`Carried.decoded`)
     parked        script that has run away -> when, and why
     passed_over   parked script -> how many occurrences it did not see"""
 
@@ -72,6 +73,7 @@ class Flow:
     shown: dict[str, Batch] = field(default_factory=dict)
     tables: dict[str, pa.Table] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
+    decoded: dict[str, object] = field(default_factory=dict)
     parked: dict[str, Parked] = field(default_factory=dict)
     passed_over: dict[str, int] = field(default_factory=dict)
 
@@ -94,15 +96,22 @@ class Pipeline:
             if isinstance(script, model.Script) and script.enabled
         ]
 
-    def step(self, tables: Tables, batches: Mapping[str, Batch], span: Span) -> Flow:
-        """One step. `tables`: what is carried; `batches`: all occurrences by event type.
+    def step(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        span: Span,
+        decoded: Mapping[str, object] = MappingProxyType({}),
+    ) -> Flow:
+        """One step. `tables`: what is carried; `decoded`: the same as the step that left it has it
+        in hand, if it is known; `batches`: all occurrences by event type.
 
         Raises `FloodError` where more timers are due than may fire, `RuleLimitError` where a rule
         reaches a limit, and `InputError` where an occurrence does not fit its input.
         """
         done = Flow()
         for link in self._links:
-            link.step(tables, batches, span, done)
+            link.step(tables, batches, span, done, decoded.get(link.script.name))
         done.changed |= tables.keys() - done.tables.keys()
         return done
 
@@ -173,10 +182,18 @@ class _Link:
         self._own = f"{PREFIX}{compiled.digest}/"
         self._fed, self._held = f"{PREFIX}{script.name}:fed:", f"{PREFIX}{script.name}:waits:"
 
-    def step(self, tables: Tables, batches: Mapping[str, Batch], span: Span, done: Flow) -> None:
+    def step(
+        self,
+        tables: Tables,
+        batches: Mapping[str, Batch],
+        span: Span,
+        done: Flow,
+        decoded: object = None,
+    ) -> None:
         name, watermark = self.script.name, span.watermark - self._behind
         may_cut = span.watermark > span.before
-        detected, reached = self._detect(tables, batches, span, None, done)
+        rules = Carried(_under(self._fed, tables), decoded=decoded)
+        detected, reached = self._detect(rules, batches, span, None, done)
         if reached < span.watermark and may_cut:
             raise _ScriptFloodError(reached, self.script)
         given = self._let_go(tables, self._given(batches, detected, done), span.watermark, done)
@@ -207,7 +224,8 @@ class _Link:
     def finish(self, tables: Tables, stopped: Collection[str], done: Flow) -> None:
         last = max((int(batch.time[-1]) for batch in done.shown.values()), default=0)
         span = Span(FOREVER, stopped=stopped)
-        detected, _ = self._detect(tables, {}, span, last, done)
+        rules = Carried(_under(self._fed, tables))
+        detected, _ = self._detect(rules, {}, span, last, done)
         if self.script.name in stopped:
             return
         carried = Carried({n: t for n, t in tables.items() if n.startswith(self._own)})
@@ -225,19 +243,20 @@ class _Link:
 
     def _detect(
         self,
-        tables: Tables,
+        carried: Carried,
         batches: Mapping[str, Batch],
         span: Span,
         last: int | None,
         done: Flow,
     ) -> tuple[dict[str, Batch], int]:
-        """What rules detect that the script takes, and how far they went."""
+        """What rules detect that the script takes, from what these carry; and how far they went."""
         if self._rules is None:
             return {}, span.watermark
-        own, known = Carried(_under(self._fed, tables)), {**batches, **done.shown}
+        known = {**batches, **done.shown}
         found, kept, reached = self._rules.step(
-            own, known, span.watermark, last, span.stopped, span.limit
+            carried, known, span.watermark, last, span.stopped, span.limit
         )
+        done.decoded[self.script.name] = kept.decoded
         done.tables |= {self._fed + n: t for n, t in kept.tables.items()}
         done.changed |= {self._fed + n for n in kept.changed}
         taken = uses_of(self.script, ())

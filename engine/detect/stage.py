@@ -7,7 +7,8 @@ import hashlib
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from types import MappingProxyType
+from typing import Any, NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -75,7 +76,6 @@ class BucketDetector:
         self.rules = Partitioned(rules, book.settings.state_partitions)
         self.scripts = book.scripts
         self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), behind)
-        self._left: tuple[Carried, Carried] | None = None  # by the last step: all, and the rules'
         tables = tables_of(self.detector.graph)
         for name, script in book.scripts.items():
             tables[name] = {PREFIX + script_of(book, script).digest}  # before they are cut
@@ -101,24 +101,24 @@ class BucketDetector:
         stop`.
         """
         plan, most = bucket.plan, limits.timers_per_bucket_max
-        own, tables = self._carried_by_rules(carried), _of_scripts(carried.tables)
+        own, tables, in_hand = _of_rules(carried), _of_scripts(carried.tables), carried.decoded
+        known = in_hand if isinstance(in_hand, _InHand) else _InHand()
         span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
-        flow = self._pipeline.step(tables, bucket.batches, span)
+        flow = self._pipeline.step(tables, bucket.batches, span, known.scripts)
         for emitted in flow.emissions:
             stop_at_fault(self.scripts[emitted.script], emitted)
         batches = {**bucket.batches, **flow.shown}
         made = self.rules.step(own, batches, plan.watermark, parked=stopped, limit=most)
         if not flow.tables and not flow.changed:
             return made, flow
-        kept = made.carried
-        whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed)
-        self._left = whole, kept
+        kept, left = made.carried, _InHand(made.carried.decoded, flow.decoded)
+        whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed, left)
         return made._replace(carried=whole), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
         due = (
-            self.rules.next_due(self._carried_by_rules(carried), stopped),
+            self.rules.next_due(_of_rules(carried), stopped),
             self._pipeline.next_due(_of_scripts(carried.tables), stopped),
         )
         return min((at for at in due if at is not None), default=None)
@@ -135,16 +135,25 @@ class BucketDetector:
         parked: Collection[str],
     ) -> dict[str, int]:
         """How many occurrences each parked rule does not see in a step from what was carried."""
-        return self.rules.passed_over(self._carried_by_rules(carried), batches, watermark, parked)
+        return self.rules.passed_over(_of_rules(carried), batches, watermark, parked)
 
-    def _carried_by_rules(self, carried: Carried) -> Carried:
-        """Without what scripts carry: the very value that the last step left, where it is that."""
-        if self._left is not None and self._left[0] is carried:
-            return self._left[1]
-        if not _of_scripts(carried.tables):
-            return carried
-        own = {n: t for n, t in carried.tables.items() if not n.startswith(PREFIX)}
-        return Carried(own, carried.changed)
+
+class _InHand(NamedTuple):
+    """What rules carry, in hand, and for each script what the rules that it takes carry."""
+
+    rules: object = None
+    scripts: Mapping[str, object] = MappingProxyType({})
+
+
+def _of_rules(carried: Carried) -> Carried:
+    """Without what scripts carry."""
+    in_hand = carried.decoded
+    if isinstance(in_hand, _InHand):
+        in_hand = in_hand.rules
+    elif not _of_scripts(carried.tables):
+        return carried
+    own = {n: t for n, t in carried.tables.items() if not n.startswith(PREFIX)}
+    return Carried(own, carried.changed, in_hand)
 
 
 def _of_scripts(tables: Tables) -> Tables:

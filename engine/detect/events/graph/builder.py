@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Protocol
 
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.shape import Shape
+from tidegate.engine.detect.events.graph.shape import Scan, Shape
 from tidegate.rules.algebra.closers import Window
 from tidegate.rules.expressions.nodes import Duration, Expression
 from tidegate.rules.model import Settings
@@ -60,7 +60,7 @@ class Builder(Protocol):
     def make(
         self,
         e: Expression,
-        shape: Shape,
+        shape: Shape | Scan,
         operands: tuple[Node, ...],
         keys: tuple[bool, bool],
         horizon: int | None,

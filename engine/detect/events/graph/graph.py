@@ -13,7 +13,7 @@ from hashlib import sha256
 from itertools import accumulate
 
 from tidegate.engine.detect.events.graph.operators.detection import Detection
-from tidegate.engine.detect.events.graph.shape import Shape
+from tidegate.engine.detect.events.graph.shape import Scan, Shape
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
 from tidegate.rules.expressions import nodes as x
 
@@ -39,7 +39,7 @@ class Node:
     """
 
     digest: str
-    shape: Shape
+    shape: Shape | Scan
     operands: tuple[Node, ...]
     roles: tuple[str, ...]
     streams: frozenset[Stream]

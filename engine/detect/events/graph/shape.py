@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -11,6 +11,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.instance_order import greatest_per_end
 from tidegate.engine.detect.events.kernels.unions import unite, unite_points
 from tidegate.engine.detect.events.occurrences.instances import (
+    Arrivals,
     Carry,
     Flow,
     Instances,
@@ -22,14 +23,22 @@ from tidegate.engine.detect.events.occurrences.instances import (
 class Shape(Protocol):
     """A frozen value: its fields are what the rule wrote, and name the node."""
 
-    @property
-    def slots(self) -> int:
-        """How many slots its carry has."""
-        ...
-
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         """The instances that end in this step, from the operands' and from what was carried:
         for each (key, end) at most one, the greatest; and what to carry on. Pure."""
+        ...
+
+
+@runtime_checkable
+class Scan(Protocol):
+    """A choice that is made in one scan over all rows of the event types that are the operands. A
+    frozen value as `Shape` is."""
+
+    @property
+    def slots(self) -> int: ...
+
+    def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        """What `Shape.step` gives, from what arrives of the operands."""
         ...
 
 

@@ -130,6 +130,29 @@ def pending_of(stored: Sequence[Instances], operands: Sequence[Flow]) -> Pending
     return Pending(np.concatenate(key), np.concatenate(start))
 
 
+@dataclass(frozen=True, slots=True)
+class Arrivals:
+    """n arrivals in order of time, as scans read them. Arrival i is of the event type
+    events[code[i]] (past the last: of none), happens at time[i], is of the key code key[i], and has
+    the row first + i. What is of no use to the scan may have any key code."""
+
+    events: tuple[str, ...]
+    code: Int32
+    time: Int64
+    key: Int32
+    first: int
+
+    @property
+    def columns(self) -> tuple[Int32, Int64, Int32, int]:
+        """The same as kernels read it."""
+        return self.code, self.time, self.key, self.first
+
+    def of(self, event: str) -> Instances:
+        """Those of one event type."""
+        mine = np.flatnonzero(self.code == [*self.events, event].index(event))
+        return points(self.key[mine], self.time[mine], self.first + mine)
+
+
 class Numbering(Protocol):
     """The numbered occurrences of a step. Ticks are added while the step goes on."""
 

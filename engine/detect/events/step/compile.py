@@ -36,7 +36,7 @@ from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.search.nested import nested
-from tidegate.engine.detect.events.graph.shape import Shape
+from tidegate.engine.detect.events.graph.shape import Scan, Shape
 from tidegate.engine.detect.events.state.held_back import with_lateness
 from tidegate.rules.algebra.closers import Window, chosen_closers
 from tidegate.rules.algebra.detector_form import as_detected
@@ -227,7 +227,7 @@ class Build:
     def walked(
         self,
         e: x.Expression,
-        shape: Shape,
+        shape: Scan,
         events: Iterable[str],
         span: int | None,
         *,
@@ -240,7 +240,7 @@ class Build:
     def make(
         self,
         e: x.Expression,
-        shape: Shape,
+        shape: Shape | Scan,
         operands: tuple[Node, ...],
         keys: tuple[bool, bool],
         horizon: int | None,

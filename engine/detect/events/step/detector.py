@@ -16,6 +16,7 @@ from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.search_limits import LimitError
+from tidegate.engine.detect.events.graph.shape import Scan
 from tidegate.engine.detect.events.graph.timers import FloodError, Timed, Timers
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -280,12 +281,16 @@ def _named(pattern: Pattern, keys: Keys, code: int) -> str:
 
 def _step(node: Node, done: Steps, frame: Frame, moment: Moment) -> tuple[Flow, Carry]:
     """A node's instances, and what it carries on."""
+    shape, carry = node.shape, frame.carry(node)
+    if isinstance(shape, Scan):
+        flow, kept = shape.scan(frame.arrivals_of(node.operands), carry, moment)
+        return node.forgetting(flow, kept, moment.watermark)
     operands = [done[operand.digest][0] for operand in node.operands]
-    if isinstance(node.shape, Event):
-        operands = [Flow(frame.arrivals(node, node.shape), no_pending())]
-    elif isinstance(node.shape, Detection):
-        operands = [frame.detections(node.shape)]
-    flow, kept = node.shape.step(operands, frame.carry(node), moment)
+    if isinstance(shape, Event):
+        operands = [Flow(frame.arrivals(node, shape), no_pending())]
+    elif isinstance(shape, Detection):
+        operands = [frame.detections(shape)]
+    flow, kept = shape.step(operands, carry, moment)
     return node.forgetting(flow, kept, moment.watermark)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -19,6 +19,7 @@ from tidegate.engine.detect.events.kernels import ties
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
     NONE,
+    Arrivals,
     Carry,
     Counting,
     Flow,
@@ -165,15 +166,18 @@ class Frame:
         keep[self.timeline.index[self._passed_over[node.digest]]] = False
         return found.where(keep[first:])
 
-    def passed_over(self, leaf: Node) -> Int64:
-        """The positions in the timeline of the arrivals of an event type that are not the greatest
-        of their key and instant."""
-        return self._passed_over.get(leaf.digest, np.empty(0, np.int64))
-
-    def codes_along(self, leaves: Iterable[Node]) -> Int32:
-        """The key codes of the arrivals of some event types, in the order of the timeline."""
-        shapes = [leaf.shape for leaf in leaves]
-        return self.codes.along({s.event: s.columns for s in shapes if isinstance(s, Event)})
+    def arrivals_of(self, leaves: Sequence[Node]) -> Arrivals:
+        """The arrivals of some event types, from their activation on."""
+        shapes = [leaf.shape for leaf in leaves if isinstance(leaf.shape, Event)]
+        line, code = self.timeline, self.timeline.code
+        for leaf in leaves:
+            if leaf.digest in self._passed_over:
+                code = code.copy() if code is line.code else code
+                code[self._passed_over[leaf.digest]] = len(line.events)
+        key = self.codes.along({shape.event: shape.columns for shape in shapes})
+        begin = int(np.searchsorted(line.time, shapes[0].activation))
+        first = self.occurrences.first + begin
+        return Arrivals(line.events, code[begin:], line.time[begin:], key[begin:], first)
 
     def add_detected(self, rule: str, detected: Flow) -> None:
         """Adds a rule's detections, numbered as its occurrences, for the rules that use it."""

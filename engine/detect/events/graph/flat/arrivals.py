@@ -11,11 +11,10 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat.line import (
     Line,
     Sources,
+    arrange,
     entries_in_order,
-    in_order,
-    merge,
 )
-from tidegate.engine.detect.events.occurrences.instances import Instances, Int32, Moment
+from tidegate.engine.detect.events.occurrences.instances import Arrivals, Instances, Int32, Moment
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,36 +52,38 @@ class KeyedLine:
 
 
 def keyed_line(
-    parts: Sequence[Instances],
-    order: Sequence[int],
-    absent: int,
+    arrivals: Arrivals,
+    more: Instances,
+    sources: Sources,
     stored: Instances,
     moment: Moment,
     *,
-    apart: bool,
     twice: bool = False,
 ) -> KeyedLine:
-    """The line of a step: the entries of `stored`, then the arrivals of all sources in order of
-    time. At one instant the source with the highest `order` comes first; then rank decides.
-    `twice`: an occurrence may be of several sources. `line.merge` explains `absent` and `apart`."""
-    parts = [_in_order(part, moment) for part in parts]
-    sources = Sources(
-        np.cumsum([0, *(len(part) for part in parts)]),
-        np.array(order, dtype=np.int64),
-        np.concatenate([part.key for part in parts]),
-        np.concatenate([part.end for part in parts]),
-        np.concatenate([part.row for part in parts]),
-    )
-    source, code, time, row, real, last = merge(
-        sources, moment.rank, absent, apart, moment.keys + 1
-    )
+    """The line of a step: the entries of `stored`, then the arrivals, and `more`, points, which are
+    of the last source. `twice`: an occurrence may be of several sources."""
+    more, codes = more.by_end().columns, moment.keys + 1
+    *found, real, last = arrange(arrivals.columns, more, sources, moment.rank, codes)
     if len(stored.row):
-        source = np.concatenate([stored.role, source])
-        code = np.concatenate([np.repeat(stored.key, np.diff(stored.offsets)), code])
-        time = np.concatenate([moment.time[stored.row], time])
-        row = np.concatenate([stored.row, row])
+        code = np.repeat(stored.key, np.diff(stored.offsets))
+        kept = stored.role, code, moment.time[stored.row], stored.row
+        found = [np.concatenate(columns) for columns in zip(kept, found, strict=True)]
     rows = len(moment.time) if twice else 0
-    return KeyedLine(Line(source, code, time, row, len(stored.row), len(real), rows), real, last)
+    return KeyedLine(Line(*found, len(stored.row), len(real), rows), real, last)
+
+
+def sources_of(
+    arrivals: Arrivals, leaves: Sequence[str], order: Sequence[int], absent: int, *, apart: bool
+) -> Sources:
+    """The sources of arrivals: each is a leaf of an expression, given by its event type."""
+    of_each = [[n for n, leaf in enumerate(leaves) if leaf == e] for e in arrivals.events]
+    return Sources(
+        np.cumsum([0, *map(len, of_each)]),
+        np.array([n for some in of_each for n in some], dtype=np.int16),
+        np.array(order, dtype=np.int64),
+        absent,
+        apart,
+    )
 
 
 def by_rank(found: Instances, moment: Moment) -> Instances:
@@ -93,10 +94,3 @@ def by_rank(found: Instances, moment: Moment) -> Instances:
     owner = np.repeat(np.arange(len(found)), np.diff(found.offsets))
     order = np.lexsort((found.role, found.row, rank, time, owner))
     return replace(found, row=found.row[order], role=found.role[order])
-
-
-def _in_order(part: Instances, moment: Moment) -> Instances:
-    """Occurrences in order of (time, rank, row)."""
-    if in_order(part.end, part.row, moment.rank):
-        return part
-    return part.take(np.lexsort((part.row, moment.rank[part.row], part.end)))

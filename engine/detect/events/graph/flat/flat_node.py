@@ -2,23 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import match_scan, queue_scans, slot_scan
-from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank, keyed_line
+from tidegate.engine.detect.events.graph.flat.arrivals import (
+    KeyedLine,
+    by_rank,
+    keyed_line,
+    sources_of,
+)
 from tidegate.engine.detect.events.graph.flat.line import Layout
 from tidegate.engine.detect.events.graph.search_limits import check_carried
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 from tidegate.engine.detect.events.occurrences.instances import (
+    NONE,
+    Arrivals,
     Carry,
     Flow,
     Instances,
     Moment,
-    pending_of,
+    Pending,
 )
 from tidegate.rules.algebra.stages import Stages
 from tidegate.rules.model import Context
@@ -28,7 +34,7 @@ from tidegate.rules.model import Context
 class Flat:
     """The choice among the instances of stages in sequence, in one scan over all keys.
 
-    Operands: the event type of each leaf, every row of it, from the left. Carries in one slot, per
+    Reads every row of the event type of each leaf. Carries in one slot, per
     key:
 
         chronicle, cumulative   the occurrences not consumed that came after the stage before theirs
@@ -43,15 +49,15 @@ class Flat:
     carried_per_key_max: int = field(repr=False)
     slots: int = 1
 
-    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+    def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         layout = self._layout()
-        line = self._timeline(layout, operands, carry[0], moment)
+        line = self._line(layout, arrivals, carry[0], moment)
         if self.context in (Context.CHRONICLE, Context.CUMULATIVE):
             found, kept = self._queues(layout, line, moment)
         else:
             found, kept = self._matches(layout, line, carry[0].offsets, moment)
         check_carried([self._counted(kept)], self.carried_per_key_max)
-        return Flow(found, pending_of([kept], operands)), (kept,)
+        return Flow(found, Pending(kept.key, kept.start)), (kept,)
 
     def _counted(self, kept: Instances) -> Instances:
         """The kept instances, with an occurrence that waits in several stages only once."""
@@ -122,19 +128,14 @@ class Flat:
             found.append(leaf[1] if leaf else -1)
         return found
 
-    def _timeline(
-        self, layout: Layout, operands: Sequence[Flow], stored: Instances, moment: Moment
+    def _line(
+        self, layout: Layout, arrivals: Arrivals, stored: Instances, moment: Moment
     ) -> KeyedLine:
         """The line of the step. At one instant the absent event type comes first; then the stages,
         the last one first."""
         events, absent = self.flat.events, self.flat.absent
         stage = [*layout.stage, len(events)]
-        return keyed_line(
-            [flow.instances for flow in operands],
-            [stage[place] for place in layout.place],
-            events.index(absent) if absent else -1,
-            stored,
-            moment,
-            apart=self.flat.apart,
-            twice=self._twice(),
-        )
+        order = [stage[place] for place in layout.place]
+        ends = events.index(absent) if absent else -1
+        sources = sources_of(arrivals, events, order, ends, apart=self.flat.apart)
+        return keyed_line(arrivals, NONE, sources, stored, moment, twice=self._twice())

@@ -1,20 +1,26 @@
 """What a scan reads: the line of occurrences, and the layout of the stages.
 
-The kernel `merge` makes the line of what arrives. For `a ; b` (sources 0 and 1) and key codes 1, 2
+The kernel `arrange` makes the line of a step's arrivals. For `a ; b` (sources 0 and 1), key codes 1
+and 2, and another event type between:
 
-    source  time  code          position  source  code  time
-    0 (a)   5, 7  1, 2    ->    0         1 (b)   1     5     b is of a later stage: it comes
-    1 (b)   5, 9  1, 1          1         0 (a)   1     5     first, and meets no a of its instant
-                                2         0 (a)   2     7
-                                3         1 (b)   1     9
+    arrivals: event  time  code          position  source  code  time
+              a      5     1       ->    0         1 (b)   1     5     b is of a later stage: it
+              b      5     1             1         0 (a)   1     5     comes first, and meets no a
+              x      6     1             2         0 (a)   2     7     of its instant
+              a      7     2             3         1 (b)   1     9
+              b      9     1
 
 >>> sources = Sources(
-...     bounds=np.array([0, 2, 4]), order=np.array([0, 1]), code=np.array([1, 2, 1, 1]),
-...     time=np.array([5, 7, 5, 9]), row=np.arange(4),
+...     bounds=np.array([0, 1, 2, 2]), source=np.array([0, 1], dtype=np.int16),
+...     order=np.array([0, 1]), absent=-1, apart=False,
 ... )
->>> source, code, time, row, _, _ = merge(sources, np.zeros(4), -1, False, 3)
->>> source.tolist(), code.tolist(), time.tolist()
-([1, 0, 0, 1], [1, 1, 2, 1], [5, 5, 7, 9])
+>>> arrivals = (
+...     np.array([0, 1, 2, 0, 1]), np.array([5, 5, 6, 7, 9]), np.array([1, 1, 1, 2, 1]), 0,
+... )
+>>> more = Columns(*[np.empty(0)] * 6)
+>>> source, code, time, row, _, _ = arrange(arrivals, more, sources, np.zeros(5), 3)
+>>> source.tolist(), code.tolist(), time.tolist(), row.tolist()
+([1, 0, 0, 1], [1, 1, 2, 1], [5, 5, 7, 9], [1, 0, 3, 4])
 """
 # mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
 # mypy: disable-error-code="no-untyped-def"
@@ -29,6 +35,7 @@ import numpy.typing as npt
 from tidegate.engine.core.columns.numba_cache import inlined, njit, part
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
+from tidegate.engine.detect.events.kernels.table_rows import counts
 
 FROM, TO, COUNT, REPEATED, LIMIT = range(5)
 """Columns of a layout's table."""
@@ -77,125 +84,110 @@ class Line(NamedTuple):
 
 
 class Sources(NamedTuple):
-    """The arrivals of all sources one after the other. Source s has bounds[s]:bounds[s + 1], in
-    order of (time, rank, row). At one instant the source with the highest `order` comes first."""
+    """Which sources the arrivals of an event type are of: those of event type e are
+    source[bounds[e]:bounds[e + 1]]. At one instant the source with the highest `order` comes first.
+
+    An occurrence of the source `absent` (-1: none) ends what its key has begun; `apart`: what is
+    simultaneous with it counts for nothing.
+    """
 
     bounds: Int64
+    source: npt.NDArray[np.int16]
     order: Int64
-    code: npt.NDArray[np.int32]
-    time: Int64
-    row: Int64
-
-
-class Ahead(NamedTuple):
-    """The next occurrence of each source: its place and its instant. The instant is `LAST` if there
-    is none."""
-
-    at: Int64
-    time: Int64
+    absent: int
+    apart: bool
 
 
 @njit
-def merge(sources, rank, absent, apart, codes):
+def arrange(arrivals, more, sources, rank, codes):
     """The arrivals in the order of a scan: source, code, time, row; and real[code], last[key].
+    Simultaneous ones are in order of source, then of (rank, row). `more`, points in order of time,
+    are of the last source.
 
-    An occurrence of the source `absent` (-1: none) ends what its key has begun. It is not on the
-    line. Later occurrences of its key have a new code, so a scan never joins them with earlier
-    ones: real[code] is the key, last[key] the key's last code. `apart`: occurrences simultaneous
-    with it are left out too.
+    `absent` occurrences are not on the line. Later occurrences of their key have a new code, so a
+    scan never joins them with earlier ones: real[code] is the key, last[key] the key's last code.
     """
-    n = len(sources.code)
-    out_source = np.empty(n, dtype=np.int16)
-    out_code = np.empty(n, dtype=np.int32)
-    out_time = np.empty(n, dtype=np.int64)
-    out_row = np.empty(n, dtype=np.int64)
-    spare = sources.bounds[absent + 1] - sources.bounds[absent] if absent >= 0 else 0
-    real = np.arange(codes + spare)
+    count, bounds = counts(arrivals[0], len(sources.bounds) - 1), sources.bounds
+    room, ends = len(more.key), 0
+    for e in range(len(count)):
+        room += count[e] * (bounds[e + 1] - bounds[e])
+        if bounds[e] < bounds[e + 1] and sources.source[bounds[e]] == sources.absent:
+            ends = count[e]
+    out = (
+        np.empty(room, dtype=np.int16),
+        np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int64),
+        np.empty(room, dtype=np.int64),
+    )
+    real = np.arange(codes + ends)
     last = np.arange(codes)
-    ended = np.full(codes if absent >= 0 else 0, NEVER, dtype=np.int64)
-    ahead = Ahead(sources.bounds[:-1].copy(), np.full(len(sources.order), LAST))
-    for s in range(len(ahead.at)):
-        _advance(sources, ahead, s, 0)
-    out = out_source, out_code, out_time, out_row
-    o, used = _merge(sources, rank, absent, apart, ahead, real, last, ended, out)
-    return out_source[:o], out_code[:o], out_time[:o], out_row[:o], real[:used], last
+    ended = np.full(codes if sources.absent >= 0 else 0, NEVER, dtype=np.int64)
+    o, used = _arrange(arrivals, more, sources, rank, real, last, ended, out)
+    return out[0][:o], out[1][:o], out[2][:o], out[3][:o], real[:used], last
 
 
 @part
-def _merge(sources, rank, absent, apart, ahead, real, last, ended, out):
-    out_source, out_code, out_time, out_row = out
-    _, _, code, time, row = sources
-    o, used = 0, len(last)
-    for _ in range(len(code)):
-        s = _next(sources, rank, ahead)
-        i = ahead.at[s]
-        _advance(sources, ahead, s, 1)
-        k = code[i]
-        if s == absent:
-            ended[k] = time[i]
-            last[k] = used
-            real[used] = k
-            used += 1
-        elif absent < 0 or not apart or ended[k] != time[i]:
-            out_source[o] = s
-            out_code[o] = last[k] if absent >= 0 else k
-            out_time[o] = time[i]
-            out_row[o] = row[i]
-            o += 1
+def _arrange(arrivals, more, sources, rank, real, last, ended, out):
+    event, time, key, begin = arrivals
+    i, m, o, used = 0, 0, 0, len(last)
+    while i < len(event) or m < len(more.key):
+        first = o
+        now = time[i] if i < len(event) else LAST
+        now = min(now, more.end[m]) if m < len(more.key) else now
+        while i < len(event) and time[i] == now:
+            for s in range(sources.bounds[event[i]], sources.bounds[event[i] + 1]):
+                o = _put(out, o, sources.source[s], key[i], now, begin + i)
+            i += 1
+        while m < len(more.key) and more.end[m] == now:
+            o = _put(out, o, len(sources.order) - 1, more.key[m], now, more.row[m])
+            m += 1
+        if o > first + 1:
+            _sort(first, o, sources.order, rank, out)
+        if sources.absent >= 0:
+            o, used = _end(first, o, sources, used, real, last, ended, out)
     return o, used
 
 
 @inlined
-def _advance(sources, ahead, s, steps):
-    """Moves a source on by `steps` occurrences."""
-    i = ahead.at[s] + steps
-    ahead.at[s] = i
-    ahead.time[s] = sources.time[i] if i < sources.bounds[s + 1] else LAST
-
-
-@inlined
-def _next(sources, rank, ahead):
-    """The source whose occurrence comes next."""
-    s, now, simultaneous = 0, ahead.time[0], 0
-    for q in range(1, len(ahead.time)):  # no jump: it could not be foreseen
-        t = ahead.time[q]
-        simultaneous = 0 if t < now else simultaneous + (t == now)
-        s = q if t < now else s
-        now = min(now, t)
-    return _first(sources, rank, ahead, now) if simultaneous else s
+def _put(out, o, source, code, time, row):
+    out[0][o], out[1][o], out[2][o], out[3][o] = source, code, time, row
+    return o + 1
 
 
 @part
-def _first(sources, rank, ahead, now):
-    """The source whose occurrence comes first among those at the instant `now`."""
-    _, order, _, _, row = sources
-    s = -1
-    for q in range(len(ahead.time)):
-        if ahead.time[q] != now:
-            continue
-        if s >= 0:
-            i, j = ahead.at[q], ahead.at[s]
-            if order[q] < order[s]:
-                continue
-            if order[q] == order[s] and (rank[row[i]], row[i]) > (rank[row[j]], row[j]):
-                continue
-        s = q
-    return s
+def _sort(first, until, order, rank, out):
+    """Sorts the positions of one instant by insertion, as they mostly are in order."""
+    source, code, _, row = out
+    for i in range(first + 1, until):
+        s, k, r = source[i], code[i], row[i]
+        o = i
+        while o > first and (order[source[o - 1]], -rank[row[o - 1]], -row[o - 1]) < (
+            order[s],
+            -rank[r],
+            -r,
+        ):
+            source[o], code[o], row[o] = source[o - 1], code[o - 1], row[o - 1]
+            o -= 1
+        source[o], code[o], row[o] = s, k, r
 
 
 @part
-def in_order(time, row, rank):
-    """Whether occurrences, which are in order of time, are also in order of (time, rank, row).
-
-    >>> bool(in_order(np.array([5, 5]), np.array([0, 1]), np.array([9, 3])))
-    False
-    """
-    for i in range(1, len(time)):
-        if time[i] == time[i - 1]:
-            a, b = row[i - 1], row[i]
-            if (rank[a], a) > (rank[b], b):
-                return False
-    return True
+def _end(first, until, sources, used, real, last, ended, out):
+    """Ends what keys have begun, at one instant. Returns where its positions end then, and how many
+    codes are used."""
+    source, code, time, row = out
+    o = first
+    for i in range(first, until):
+        k = code[i]
+        if source[i] == sources.absent:
+            ended[k] = time[i]
+            last[k] = used
+            real[used] = k
+            used += 1
+        elif not sources.apart or ended[k] != time[i]:
+            source[o], code[o], time[o], row[o] = source[i], last[k], time[i], row[i]
+            o += 1
+    return o, used
 
 
 @part

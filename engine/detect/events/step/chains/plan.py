@@ -20,6 +20,7 @@ from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.operators.minus import Minus
 from tidegate.engine.detect.events.graph.operators.sequence import Sequence as Seq
 from tidegate.engine.detect.events.graph.operators.within import Within
+from tidegate.engine.detect.events.graph.shape import Scan
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 
 
@@ -52,7 +53,6 @@ class Chain:
     whose instances others read; each of them ends a stage."""
 
     stages: tuple[Stage, ...]
-    activation: int
     shown: frozenset[str] = frozenset()
 
     @cached_property
@@ -135,13 +135,14 @@ def chains(graph: Graph) -> dict[str, Chain]:
 
 
 def only_scanned(graph: Graph, found: Collection[str]) -> frozenset[str]:
-    """The event types' nodes that nothing reads but chains; `found` are the nodes of chains."""
-    leaves = {node.digest for node in graph.nodes.values() if _is_leaf(node)}
+    """The event types' nodes that nothing reads but scans: chains, whose nodes are `found`, and
+    nodes that are a `Scan`."""
+    leaves = {node.digest for node in graph.nodes.values() if isinstance(node.shape, Event)}
     leaves -= {root.digest for root in graph.roots.values()}
     return frozenset(leaves).difference(
         operand.digest
         for node in graph.nodes.values()
-        if node.digest not in found
+        if node.digest not in found and not isinstance(node.shape, Scan)
         for operand in node.operands
     )
 
@@ -171,7 +172,7 @@ def _chain(node: Node) -> Chain | None:
     alike = {(shape.columns is None, shape.activation) for shape in shapes}
     if len(names) < len(leaves) or len(alike) > 1:
         return None
-    return Chain(stages, shapes[0].activation)
+    return Chain(stages)
 
 
 def _stages(node: Node) -> tuple[Stage, ...] | None:

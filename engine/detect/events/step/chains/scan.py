@@ -20,7 +20,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.core.columns.numba_cache import njit
+from tidegate.engine.core.columns.numba_cache import inlined, njit
 from tidegate.engine.core.values import Int64, UInt64
 from tidegate.engine.detect.events.kernels.columns import NEVER, Bools, Int16, Int32
 from tidegate.engine.detect.events.kernels.prefetch import prefetch
@@ -29,17 +29,6 @@ AHEAD = 16
 """How many arrivals ahead a scan prefetches state."""
 CACHED = 1 << 17
 """A state of at most so many numbers stays in the processor's cache without prefetching."""
-
-
-class Arriving(NamedTuple):
-    """The timeline as a scan reads it: code[i], time[i] and key code key[i] of arrival i, whose row
-    is first + i; `most` are simultaneous at most."""
-
-    code: Int32
-    time: Int64
-    key: Int32
-    first: int
-    most: int
 
 
 class Program(NamedTuple):
@@ -79,15 +68,16 @@ class Found(NamedTuple):
 
 
 @njit
-def scan(begin, arriving, program, state, ahead, found):
-    """Scans the arrivals from `begin` on, updates `state`, and writes the matches to `found`.
-    Returns how many were found. The state of arrivals is prefetched `ahead` of them."""
+def scan(arriving, program, state, ahead, found):
+    """Scans the arrivals, updates `state`, and writes the matches to `found`. Returns how many were
+    found. The state of arrivals is prefetched `ahead` of them. `arriving` are the columns of
+    `Arrivals`, and how many are simultaneous at most."""
     stage, key, start, end, row = found
     code, time, keys, first, most = arriving
     place, last, at, size, noted, span, shown, bounds, guards = program
     zero, one = np.uint64(0), np.uint64(1)
     run = np.empty(most, dtype=np.int64)
-    n, i, x, simultaneous = zero, begin, 0, 0
+    n, i, x, simultaneous = zero, 0, 0, 0
     t = np.int64(0)
     while i < len(time) or x < simultaneous:
         if x < simultaneous:
@@ -138,6 +128,56 @@ def scan(begin, arriving, program, state, ahead, found):
             row[n, p] = first + r
             n += one
     return n
+
+
+@njit
+def scan_pairs(arriving, program, state, ahead, found):
+    """`scan` for two stages without guards, `a ; b within s`. It takes a third of the time, as no
+    jump depends on an event type or on what a key's state is.
+
+    >>> arriving = np.array([0, 1, 1]), np.array([5, 7, 9]), np.array([0, 0, 0]), 20, 1
+    >>> place = np.array([0, 1, 2], dtype=np.uint64)
+    >>> program = Program(place, 1, *[None] * 3, np.array([ENDLESS, 3]), *[None] * 3)
+    >>> found = Found(*(np.zeros(3, dtype=np.int64) for _ in range(4)), np.zeros((3, 2), np.int64))
+    >>> int(scan_pairs(arriving, program, np.full(4, NEVER), 3, found)), found.row[0]
+    (1, array([20, 21]))
+    """
+    code, time, keys = arriving[:3]
+    n, i = np.uint64(0), 0
+    while i < len(time):
+        if i + ahead < len(time):
+            prefetch(state, np.uint64(keys[i + ahead] * 2))
+        if i + 1 < len(time) and time[i + 1] == time[i]:
+            until = i + 1
+            while until < len(time) and time[until] == time[i]:
+                until += 1
+            for stage in range(1, -1, -1):  # no b follows a simultaneous a
+                for r in range(i, until):
+                    if program.place[np.uint32(code[r])] == stage:
+                        n = _pair(r, arriving, program, state, found, n)
+            i = until
+        else:
+            n = _pair(i, arriving, program, state, found, n)
+            i += 1
+    return n
+
+
+@inlined
+def _pair(r, arriving, program, state, found, n):
+    """Notes arrival r if it is an a, and writes the match that it ends to found[n] if it is a b.
+    Returns how many matches there are. Whatever it is, something is written, to be written over."""
+    code, time, keys, first, _ = arriving
+    p, t, base = program.place[np.uint32(code[r])], time[r], np.uint64(keys[r] * 2)
+    s = state[base]
+    found.key[n] = keys[r]
+    found.start[n] = s
+    found.end[n] = t
+    found.row[n, 0] = state[base + np.uint64(1)]
+    found.row[n, 1] = first + r
+    d = base if p == 0 else np.uint64(len(state) - 2)
+    state[d] = t
+    state[d + np.uint64(1)] = first + r
+    return n + np.uint64((p == 1) & (s >= t - program.span[1]))
 
 
 @njit

@@ -26,11 +26,11 @@ from tidegate.engine.detect.events.step.chains.plan import Chain, Layout
 from tidegate.engine.detect.events.step.chains.scan import (
     AHEAD,
     CACHED,
-    Arriving,
     Found,
     Program,
     by_last_row,
     scan,
+    scan_pairs,
 )
 from tidegate.engine.detect.events.step.frame import Frame
 
@@ -110,21 +110,9 @@ def _latest(chain: Chain, matches: Int64, before: Instances, frame: Frame) -> In
 
 def _scanned(chain: Chain, layout: Layout, numbers: Int64, frame: Frame) -> dict[str, Instances]:
     """The instances of the nodes that are shown, by digest. `numbers`, the state, goes along."""
-    line = frame.timeline
-    code = line.code
-    for leaf in chain.leaves:
-        if len(passed_over := frame.passed_over(leaf)):
-            code = code.copy() if code is line.code else code
-            code[passed_over] = len(line.events)
-    arriving = Arriving(
-        code,
-        line.time,
-        frame.codes_along(chain.leaves),
-        frame.occurrences.first,
-        line.simultaneous_max,
-    )
+    line, arrivals = frame.timeline, frame.arrivals_of(chain.leaves)
     shown = [stage for stage in chain.stages if stage.top.digest in chain.shown]
-    room = sum(line.counts.get(stage.leaf.roles[0], 0) for stage in shown)
+    room = sum(line.counts.get(stage.leaf.roles[0], 0) for stage in shown) + 1
     found = Found(
         np.empty(room, dtype=np.int16),
         np.empty(room, dtype=np.int32),
@@ -133,9 +121,10 @@ def _scanned(chain: Chain, layout: Layout, numbers: Int64, frame: Frame) -> dict
         np.empty((room, len(chain.stages)), dtype=np.int64),
     )
     ahead = AHEAD if len(numbers) > CACHED else len(line)
-    begin = int(np.searchsorted(line.time, chain.activation))
     program = _program(chain, layout, line.events, len(numbers) - 2)
-    count = int(scan(begin, arriving, program, numbers, ahead, found))
+    arriving = *arrivals.columns, line.simultaneous_max
+    pairs = len(chain.stages) == 2 and len(chain.leaves) == 2
+    count = int((scan_pairs if pairs else scan)(arriving, program, numbers, ahead, found))
     return {
         stage.top.digest: _of_stage(chain, p, found, count, alone=len(shown) == 1)
         for p, stage in enumerate(chain.stages)
