@@ -37,6 +37,7 @@ from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
+from tidegate.engine.core.entries import Effect, Entry
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -134,7 +135,8 @@ def open_parts(
         digests = digests_of(book)
         prepare = preparing(book, lake.analyst)
         quarantine = quarantined(catalog.jobs.slots, settings.strikes_max)
-        sink = WatchedSink(DeltaSink(catalog, book, lake.analyst, store.app_ids), quarantine)
+        delta = DeltaSink(catalog, book, lake.analyst, store.app_ids)
+        sink = WatchedSink(delta, quarantine)
         feed = DeltaFeed(
             spark,
             catalog.locations,
@@ -174,7 +176,7 @@ def open_parts(
             state,
             ports,
             planner=Planner(book, ports, instants),
-            runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
+            runner=open_runner(book, ledger, lease, sink, poster, now, wake, delta.effect, stack),
             targets=targets,
         )
         stack.callback(targets.close)
@@ -246,6 +248,7 @@ def open_runner(
     poster: WebhookPoster,
     now: Now,
     wake: Callable[[], None],
+    effect: Callable[[Entry], Effect | None],
     stack: ExitStack,
 ) -> Runner:
     """The runner of a rulebook's entries. Its threads end with the stack."""
@@ -273,4 +276,5 @@ def open_runner(
         beside,
         aside,
         wake,
+        effect,
     )
