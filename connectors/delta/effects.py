@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.log import TableLog
-from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.entries import Effect, Entry, Fate
 
 _LOG = logging.getLogger(__name__)
 
@@ -22,6 +22,7 @@ class Effects:
         self._spark = spark
         self._locations = locations
         self._logs: dict[str, TableLog] = {}
+        self._seen: dict[int, Effect] = {}  # by entry, until they are asked for
         self._lock = threading.Lock()
 
     def told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
@@ -47,9 +48,14 @@ class Effects:
                         count = "-" if commit.written is None else f"{commit.written:,}"
                         told = (entry.rule, entry.target, version, count)
                         _LOG.info("%s wrote %s version %d, rows: %s", *told)
+                        self._seen[entry.number] = Effect(version, commit.written)
                         return Fate.EFFECT
                 version += 1
             return None
+
+    def seen(self, entry: Entry) -> Effect | None:
+        """The commit of an entry whose effect was `told` last; asked once."""
+        return self._seen.pop(entry.number, None)
 
     def last(self, entry: Entry) -> int:
         """The last version of the entry's target: in its log, or seen when the entry was stored."""

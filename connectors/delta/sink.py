@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Collection, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import Any, TypeVar
 
@@ -18,7 +18,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.plans import Plans, expression
 from tidegate.engine.core.columns.transitions import transition_table
-from tidegate.engine.core.entries import Entry, Fate
+from tidegate.engine.core.entries import Effect, Entry, Fate
 from tidegate.engine.core.ports import AppIds, SinkError
 from tidegate.engine.core.statement import FieldsStatement, encode
 from tidegate.engine.core.text.times import python_rows
@@ -95,6 +95,10 @@ class DeltaSink:
         except (*SPARK_ERRORS, ValueError, KeyError) as error:
             check_alive(error)
             return Fate.UNKNOWN
+
+    def effect(self, entry: Entry) -> Effect | None:
+        """The commit of an entry whose fate was found to be `effect`; asked once."""
+        return self._effects.seen(entry)
 
     def seal(self, entry: Entry) -> None:
         """See `engine.core.ports.Sink`."""
@@ -191,7 +195,7 @@ class DeltaSink:
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
         ids = _first(firings, FIRING_IDS_NOTED)
         noted = {**self._noted(entry), "firings": len(firings), "ids": ids}
-        settings = _marked(entry, noted)
+        settings = _marked(entry, noted, _why(ids, len(firings)) if ids else "")
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
         size = self._bytes_read(entry, reading)
@@ -237,10 +241,18 @@ def _typed(value: Column, kind: str | None) -> Column:
     return value if kind is None else value.cast(kind)
 
 
-def _marked(entry: Entry, noted: Mapping[str, Any]) -> dict[str, str]:
+def _why(ids: Sequence[str], firings: int) -> str:
+    """What DESCRIBE HISTORY shows first: the command that explains a commit's firings. Example:
+    `tidegate why 5f3a.. (the first of 12 firings)`."""
+    command = f"tidegate why {ids[0]}"
+    return command if firings == 1 else f"{command} (the first of {firings:,} firings)"
+
+
+def _marked(entry: Entry, noted: Mapping[str, Any], why: str = "") -> dict[str, str]:
     """Session settings that put a note into a statement's commit, and a marker unless its kind has
-    none."""
-    settings = {"spark.databricks.delta.commitInfo.userMetadata": json.dumps({"tidegate": noted})}
+    none. `why`: said before the note."""
+    told = {"why": why, "tidegate": noted} if why else {"tidegate": noted}
+    settings = {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
     if entry.kind == "unmarked":
         return settings
     return settings | {

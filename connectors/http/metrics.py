@@ -114,6 +114,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield count("firings_damped", "Detections that damping has dropped", damped, "rule", "by")
     said = "Detections of entries that are tried no more"
     yield level("firings_dead", said, of_rules("dead"), "rule")
+    said = "What became of detections in this hour and the 23 before it"
+    lately = {(row["rule"], was): n for row in rules for was, n in row["last_day"].items()}
+    yield level("firings_last_day", said, lately, "rule", "outcome")
     for what, rows in (("rule", rules), ("script", scripts)):
         parked = {row[what]: row["state"] == "parked" for row in rows}
         yield level(f"{what}_parked", _PARKED[what], parked, what)

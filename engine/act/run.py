@@ -20,7 +20,7 @@ from tidegate.engine.act.executors import CurrentRules, Executor
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
-from tidegate.engine.core.entries import Control, Entry, Fate, Outcome
+from tidegate.engine.core.entries import Control, Effect, Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Ledger
@@ -53,7 +53,7 @@ class Runner:
     lease is lost (G21). `now`: the engine's clock, microseconds. `crew`: runs the attempts.
     `beside`: runs the attempts at webhooks, which wait for other machines. `aside`: runs those at
     other detached entries, for which nobody waits. `wake`: called when a detached attempt has
-    ended.
+    ended. `effect`: the commit of an entry that is done, as its target's log has shown it.
     """
 
     rulebook: Rulebook
@@ -65,9 +65,11 @@ class Runner:
     beside: Hands | None = None
     aside: Hands | None = None
     wake: Callable[[], None] = lambda: None
+    effect: Callable[[Entry], Effect | None] = lambda _: None
     attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
+    _began: dict[int, int] = field(default_factory=dict, init=False)  # when, by entry
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
     _looked_at: int = field(default=0, init=False)  # when `work` was called last
@@ -217,6 +219,7 @@ class Runner:
             failpoint("action.before")
             firings = self._firings(waiting.entry)
             self._begin(waiting.entry, firings, current)
+            self._began[waiting.entry.number] = self.now()
             running.append(waiting.entry)
             future = hands.submit(partial(self.attempts.make, waiting, firings, current))
             self._running[future] = waiting
@@ -280,6 +283,7 @@ class Runner:
 
     def _settle(self, outcomes: Sequence[Outcome]) -> int:
         """Settle outcomes, and update the queues. Returns how many entries are done."""
+        outcomes = [self._recorded(outcome) for outcome in outcomes]
         try:
             successors = self.ledger.outbox.settle(outcomes)
         except EngineError as error:
@@ -287,7 +291,8 @@ class Runner:
                 raise
             if len(outcomes) > 1:
                 return sum(self._settle([one]) for one in outcomes)
-            outcomes = [self._refused(outcomes[0].entry, str(error))]
+            refused = self._refused(outcomes[0].entry, str(error))
+            outcomes = [replace(refused, begun_at=outcomes[0].begun_at, settled_at=self.now())]
             successors = self.ledger.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
@@ -297,6 +302,15 @@ class Runner:
                 log.error("%s", _stopped(one, self.rulebook))
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
+
+    def _recorded(self, outcome: Outcome) -> Outcome:
+        """An outcome with when its attempt began and ended, and the commit that it made."""
+        entry = outcome.entry
+        begun_at = self._began.pop(entry.number, outcome.begun_at)
+        if outcome.progress == entry.progress:
+            return outcome  # a stop came before the attempt
+        effect = self.effect(entry) if outcome.state == "done" else None
+        return replace(outcome, begun_at=begun_at, settled_at=self.now(), effect=effect)
 
     def _refused(self, entry: Entry, why: str) -> Outcome:
         """The outcome of a signal whose id is taken by another."""

@@ -38,6 +38,7 @@ from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
+from tidegate.engine.core.entries import Effect, Entry
 from tidegate.engine.core.ledger import Ledger
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy, Poster
@@ -148,9 +149,10 @@ def open_parts(
             settings.webhook_seconds_max,
             stopped=stopped,
         )
-        sink = lake_sink(lake, store.app_ids, quarantine)
+        delta = lake_sink(lake, store.app_ids)
+        sink = WatchedSink(delta, quarantine)
         made = executors(sink, poster, now)
-        runner = open_runner(book, made, ledger, lease, now, wake, stack)
+        runner = open_runner(book, made, ledger, lease, now, wake, delta.effect, stack)
         stack.callback(poster.close)
         loop = open_loop(compiled, state, ports, runner, sink, stack)
         version = ledger.versions.register(
@@ -257,9 +259,9 @@ def lake_ports(
     )
 
 
-def lake_sink(lake: Lake, app_ids: AppIds, quarantine: Quarantine) -> Sink:
+def lake_sink(lake: Lake, app_ids: AppIds) -> DeltaSink:
     """The sink of a lake's tables. `app_ids`: asks the store."""
-    return WatchedSink(DeltaSink(lake.catalog, lake.book, lake.analyst, app_ids), quarantine)
+    return DeltaSink(lake.catalog, lake.book, lake.analyst, app_ids)
 
 
 def executors(sink: Sink, poster: Poster, now: Callable[[], int]) -> Mapping[str, Executor]:
@@ -281,6 +283,7 @@ def open_runner(
     lease: LeaseKeeper,
     now: Now,
     wake: Callable[[], None],
+    effect: Callable[[Entry], Effect | None],
     stack: ExitStack,
 ) -> Runner:
     """The runner of a rulebook's entries. Its threads end with the stack."""
@@ -291,7 +294,7 @@ def open_runner(
     beside = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
     for opened in (crew, aside, beside):
         stack.callback(opened.close)
-    return Runner(book, executors, ledger, lease.check, now, crew, beside, aside, wake)
+    return Runner(book, executors, ledger, lease.check, now, crew, beside, aside, wake, effect)
 
 
 def open_loop(

@@ -25,6 +25,7 @@ from tidegate.engine.app.whole_analyst import WholeAnalyst
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
 from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.quarantine.turns import GATE
 from tidegate.engine.replay.cases.model import CaseFile, Row, TableChange
 from tidegate.engine.replay.cases.rows import typed_rows
@@ -136,7 +137,7 @@ class SparkWorld(MemoryWorld):
         self._loop = self._worlds.opening.over(
             instant,
             lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check),
-            lake_sink(lake, self._app_ids, quarantine),
+            WatchedSink(lake_sink(lake, self._app_ids), quarantine),
             self._worlds.tables.cursors(before),
             store,
             clock,

@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tidegate.engine.capture.row_filters import Bools, Undecided, held, rejected
 from tidegate.engine.core.columns.ids import occurrence_ids
 from tidegate.engine.core.event_names import Edge, EventKey
-from tidegate.engine.core.parameters import COMMITS
+from tidegate.engine.core.parameters import COMMITS, VERSION_OF
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.values import Batch, ChangeKind, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
@@ -63,7 +63,7 @@ def commits(
             key.shown,
             span.of_versions(span.instants, version[row]) + edge,
             row,
-            rows.select([*needs.carry[event.name]]),
+            rows.select([*needs.carry[event.name]]).append_column(VERSION_OF, rows["version"]),
             dict.fromkeys(id_sets.get(event.name, {}), ids),
             depth.astype(np.int32) if depth.any() else None,
         )

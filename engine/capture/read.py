@@ -20,7 +20,7 @@ from tidegate.engine.core.columns.ids import column_set, occurrence_ids, signal_
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.event_names import EventKey, shown_name
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.parameters import OLD
+from tidegate.engine.core.parameters import OLD, SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.logs import READING, begin, go_on
 from tidegate.engine.core.types.fields import fitting
@@ -149,11 +149,12 @@ class Capture:
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
         ids = signal_ids(shown_name(name), [signal.key for signal in raised])
         depth = np.array([signal.depth for signal in raised], np.int32)
+        keys = [f"{signal.namespace}/{signal.id}" for signal in raised]
         return Batch(
             event=shown_name(name),
             time=np.array([signal.instant for signal in raised], np.int64),
             row=np.arange(len(raised)),
-            table=table,
+            table=table.append_column(SIGNAL_OF, pa.array(keys, pa.string())),
             ids=dict.fromkeys(self._id_sets.get(name, {}), ids),
             depth=depth if depth.any() else None,
         )
@@ -181,11 +182,13 @@ def _rejected(signal: Signal, reason: str) -> Rejected:
 def _together(rows: Batch, raised: Batch) -> Batch:
     """Two batches of one signal as one, in order of time: `rows` from its table, and the signals
     that were `raised` one by one."""
+    names = {*rows.table.column_names, SIGNAL_OF}
+    own = raised.table.select([name for name in raised.table.column_names if name in names])
     whole = Batch(
         rows.event,
         np.concatenate([rows.time, raised.time]),
         np.concatenate([rows.row, raised.row + rows.table.num_rows]),
-        pa.concat_tables([rows.table, raised.table.select(rows.table.column_names)]),
+        pa.concat_tables([rows.table, own], promote_options="default"),
         {name: np.concatenate([ids, raised.ids[name]]) for name, ids in rows.ids.items()},
         np.concatenate([rows.depths, raised.depths]),
     )
@@ -334,7 +337,8 @@ class _TableCapture:
         return self._hashes[columns]
 
     def _table(self, request: EventRequest) -> pa.Table:
-        """The parameters as columns. The fields `old.x` are one struct column `old`."""
+        """The parameters as columns, and the version. The fields `old.x` are one struct column
+        `old`."""
         sort = tuple(request.carry.items())
         if sort not in self._tables:
             fields = [c.removeprefix(f"{OLD}.") for c in request.carry if c.startswith(f"{OLD}.")]
@@ -345,6 +349,7 @@ class _TableCapture:
             }
             if fields and OLD not in columns:
                 columns[OLD] = self._changes.struct(self._changes.before, fields)
+            columns[VERSION_OF] = pa.chunked_array([pa.array(self._changes.version)])
             self._tables[sort] = pa.table(columns)
         return self._tables[sort]
 

@@ -20,6 +20,7 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.quarantine.rulebook_texts import texts_of
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store.hours import NOTHING
 from tidegate.engine.store.status import CARRIED
 from tidegate.engine.store.totals import Total
 from tidegate.rules.analysis.graph import lateness_micros, table_events
@@ -36,6 +37,7 @@ _NOTHING: Mapping[str, Any] = {
     "last_fired": None,
     **Total().shown,
     "damped_by": {},
+    "last_day": NOTHING,
     "pending": 0,
     "held": 0,
     **dict.fromkeys(CARRIED, 0),

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from enum import Enum
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
 
 import pyarrow as pa
 
@@ -27,7 +27,8 @@ class Control:
     `redrive`   seals entry `subject` and puts a new one in its place (G18); option `may-double`:
                 also if its fate is unknown, or another history passed it
 
-    `asked_at`: when it was asked for, by the store's clock.
+    `asked_at`: when it was asked for, by the store's clock. `asked_by`: by whom, as
+    `user@machine`, or by the rule whose action it was.
     """
 
     id: int
@@ -36,6 +37,7 @@ class Control:
     version: int | None = None
     option: str | None = None
     asked_at: int = 0
+    asked_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,6 +203,14 @@ class Fate(Enum):
     UNKNOWN = "unknown"  # the log was cleaned, or the target cannot be read
 
 
+class Effect(NamedTuple):
+    """The commit of an entry: the version of its target, and how many rows it wrote; None where the
+    commit does not say."""
+
+    version: int
+    rows: int | None
+
+
 @dataclass(frozen=True, slots=True)
 class Outcome:
     """What became of one entry: its new `progress`. All of it is stored in one transaction.
@@ -213,6 +223,9 @@ class Outcome:
     `successors`: new entries, such as the one in place of a redriven entry, or the actions of a
     condition. `firing_ids`: the firings that the entry is for from now on, None: as before. The
     others are in `successors`. `control`: the request that this outcome answers.
+
+    `begun_at`, `settled_at`: when its attempt began and ended, by the engine's clock; None: there
+    was none. `effect`: of an entry that is done, where it is known.
 
     Of a condition: `firings`, decided; `answers`, from which damping follows just before the
     outcome is settled; `memory`, the rows that damping remembers.
@@ -230,6 +243,9 @@ class Outcome:
     memory: pa.Table | None = None
     asks: tuple[str, str] | None = None
     control: int | None = None
+    begun_at: int | None = None
+    settled_at: int | None = None
+    effect: Effect | None = None
 
     @property
     def state(self) -> str:

@@ -43,6 +43,10 @@ ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "detected_at": INSTANT,
 }
 """The columns of a parameter relation that no event type brings."""
+VERSION_OF, SIGNAL_OF = "\U0010ffffversion", "\U0010ffffsignal"
+"""Columns of occurrences beside their parameters: the version of the commit that has the row; the
+signal, as `client/ID` or `engine/ID`. Their names come after all others in order, so that they
+decide between simultaneous occurrences only where all parameters are equal."""
 
 
 COMMITS: Mapping[Change, pa.Schema] = {

@@ -498,12 +498,14 @@ class Firings:
         damped                    what dropped it, null = nothing; only if the rule has damping
 
     `relation`: the parameter relation `event` of *all* of them (semantics 5), a row a constituent,
-    firing_id as lower-case hex string.
+    firing_id as lower-case hex string. `sources`: where each of these rows came from, as `version`
+    of its table or `signal` (`client/ID`, `engine/ID`); both null for others, None: not known.
     """
 
     rule: str
     firings: pa.Table
     relation: pa.Table
+    sources: pa.Table | None = None
 
     def __len__(self) -> int:
         return int(self.firings.num_rows)
@@ -567,7 +569,8 @@ class Firings:
             return self
         kept = replace(self, firings=self.firings.filter(chosen))
         rows = pc.is_in(self.relation["firing_id"], kept.hex_ids())
-        return replace(kept, relation=self.relation.filter(rows))
+        sources = None if self.sources is None else self.sources.filter(rows)
+        return replace(kept, relation=self.relation.filter(rows), sources=sources)
 
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""

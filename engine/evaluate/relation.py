@@ -13,11 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.parameters import INSTANT, SAMPLE
+from tidegate.engine.core.parameters import INSTANT, SAMPLE, SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.evaluate.shape import Shape
 
 _OF_TICKS = {SAMPLE: SAMPLE}
+_SOURCES = {VERSION_OF: ("version", pa.int64()), SIGNAL_OF: ("signal", pa.string())}
 ABSENT = np.iinfo(np.int64).min  # in label_spans: the label has no part in this detection
 
 
@@ -63,6 +64,35 @@ def parameter_relation(
         if field.name not in columns:
             columns[field.name] = _parameter(shape, d, rows, field)
     return pa.table([columns[name] for name in wanted.names], schema=wanted)
+
+
+def constituent_sources(detections: Detections) -> pa.Table | None:
+    """The sources of the rows of the relation (`Firings.sources`). None if no event type of the
+    detections has any."""
+    d = detections
+    events = [d.batches[event].table.column_names for event in d.events]
+    found = [name for name in _SOURCES if any(name in names for names in events)]
+    if not found:
+        return None
+    rows = _rows(d)
+    columns = {
+        shown: _source(d, rows, name, kind) if name in found else pa.nulls(len(rows.firing), kind)
+        for name, (shown, kind) in _SOURCES.items()
+    }
+    return pa.table(columns)
+
+
+def _source(d: Detections, rows: _Rows, name: str, kind: pa.DataType) -> pa.Array:
+    pieces = []
+    for event, entries in rows.groups:
+        batch = d.batches[event]
+        if name in batch.table.column_names:
+            taken = batch.table[name].take(pa.array(batch.row[d.event_row[entries]]))
+            pieces.append(_cast(taken, kind))
+        else:
+            pieces.append(pa.nulls(len(entries), kind))
+    column = pa.concat_arrays(pieces)
+    return column if rows.place is None else column.take(rows.place)
 
 
 def _rows(d: Detections) -> _Rows:

@@ -31,7 +31,7 @@ from tidegate.engine.core.values import (
     Unasked,
 )
 from tidegate.engine.evaluate.disabled_keys import without_silent
-from tidegate.engine.evaluate.relation import parameter_relation
+from tidegate.engine.evaluate.relation import constituent_sources, parameter_relation
 from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
 from tidegate.engine.evaluate.samples import ATTEMPTS, AsOf, Sampler
 from tidegate.rules.model import Condition, Coupling, Rule
@@ -241,4 +241,4 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
         ],
     )
     relation = parameter_relation(prepared.shape, d, as_hex(ids), prepared.wanted)
-    return Firings(d.rule, table, relation)
+    return Firings(d.rule, table, relation, constituent_sources(d))

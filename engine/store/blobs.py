@@ -7,6 +7,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.damping_memory import kind_names
+from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.values import DAMPED, Firings
 from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import EngineError
@@ -16,6 +17,7 @@ OUTCOMES = ("none", "held", "failed", "dead")
 ID_BYTES = 16
 _KEY = b"tidegate"
 _CONDITION = "condition"
+_SOURCES = {"version": VERSION_OF, "signal": SIGNAL_OF}
 _DAMPED = len(OUTCOMES)
 _OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
 
@@ -49,12 +51,16 @@ def table_from_bytes(data: bytes) -> pa.Table:
 
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
     """The blob columns of `firings`. The outcomes of condition and damping are a blob of their own:
-    deciding them later rewrites one byte a firing, and not the table."""
+    deciding them later rewrites one byte a firing, and not the table. The sources of constituents
+    are columns beside the relation's."""
+    relation = fired.relation
+    for shown, name in _SOURCES.items() if fired.sources is not None else ():
+        relation = relation.append_column(name, fired.sources[shown])
     outcomes = {_CONDITION, DAMPED} & {*fired.firings.column_names}
     return {
         "firings": table_to_bytes(fired.firings.drop_columns([*outcomes])),
         "outcomes": outcomes_to_bytes(fired),
-        "relation": table_to_bytes(fired.relation),
+        "relation": table_to_bytes(relation),
     }
 
 
@@ -88,4 +94,12 @@ def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: b
     table = table.add_column(at, _CONDITION, column)
     if dropped.any():
         table = table.append_column(DAMPED, kind_names(dropped))
-    return Firings(rule, table, table_from_bytes(relation))
+    return Firings(rule, table, *_without_sources(table_from_bytes(relation)))
+
+
+def _without_sources(stored: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+    """A relation, and where its rows came from."""
+    if VERSION_OF not in stored.column_names:
+        return stored, None
+    sources = stored.select([*_SOURCES.values()]).rename_columns([*_SOURCES])
+    return stored.drop_columns([*_SOURCES.values()]), sources

@@ -252,7 +252,12 @@ def _part(table: pa.Table) -> dict[str, Any]:
     said = table.schema.metadata or {}
     due = int(said.get(DUE, FOREVER))
     timers = int(said.get(TIMERS, 0))
-    return {"arrow": table_to_bytes(table), "due": due if due < FOREVER else None, "timers": timers}
+    return {
+        "arrow": table_to_bytes(table),
+        "due": due if due < FOREVER else None,
+        "timers": timers,
+        "row_count": len(table),
+    }
 
 
 def _cursor(rulebook: str, cursor: Cursor) -> dict[str, Any]:

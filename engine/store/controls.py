@@ -10,6 +10,7 @@ from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
+from tidegate.engine.store.holder import this_user
 from tidegate.engine.store.tables import controls
 
 
@@ -17,11 +18,17 @@ class Controls(Bound):
     """Implements `engine.core.ledger.Controls`."""
 
     def ask(
-        self, kind: str, subject: str, version: int | None = None, option: str | None = None
+        self,
+        kind: str,
+        subject: str,
+        version: int | None = None,
+        option: str | None = None,
+        asked_by: str | None = None,
     ) -> None:
-        """Ask the engine for something (`engine.core.entries.Control`)."""
+        """Ask the engine for something (`engine.core.entries.Control`). `asked_by`: None for the
+        user of this process."""
         with self.database.write() as connection:
-            add(connection, self.rulebook, kind, subject, version, option)
+            add(connection, self.rulebook, kind, subject, version, option, asked_by=asked_by)
 
     def ask_each(self, kind: str, subjects: Iterable[str], option: str | None) -> None:
         """Ask for the same of several subjects at once."""
@@ -52,18 +59,20 @@ def add(
     version: int | None = None,
     option: str | None = None,
     answer: str | None = None,
+    asked_by: str | None = None,
 ) -> None:
-    """Store a request, or one that has its `answer` already."""
+    """Store a request, or one that has its `answer` already. `asked_by`: None for the user of this
+    process."""
     asked_at = server_now(connection)
     row = {"rulebook": rulebook, "kind": kind, "subject": subject, "version": version}
-    row |= {"option": option, "answer": answer}
+    row |= {"option": option, "answer": answer, "asked_by": asked_by or this_user()}
     connection.execute(sa.insert(controls).values(asked_at=asked_at, **row))
 
 
 def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
     """The requests that are neither carried out nor answered, in the order of asking."""
     c = controls.c
-    query = sa.select(c.id, c.kind, c.subject, c.version, c.option, c.asked_at)
+    query = sa.select(c.id, c.kind, c.subject, c.version, c.option, c.asked_at, c.asked_by)
     query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
     return tuple(Control(*row) for row in connection.execute(query.order_by(c.id)))
 

@@ -206,6 +206,14 @@ def upsert(connection: sa.Connection, table: sa.Table, rows: Iterable[Mapping[st
         connection.execute(statement.on_conflict_do_update(index_elements=keys, set_=rest), found)
 
 
+def adding(of_sqlite: bool, table: sa.Table, counts: Sequence[str]) -> sa.Executable:
+    """A statement that adds to the `counts` of rows, given whole. Missing rows are inserted."""
+    statement = _maker(of_sqlite)(table)
+    sums = {name: table.c[name] + statement.excluded[name] for name in counts}
+    keys = list(table.primary_key.columns)
+    return statement.on_conflict_do_update(index_elements=keys, set_=sums)
+
+
 def add_up(
     connection: sa.Connection, table: sa.Table, key: Mapping[str, str], counts: Mapping[str, int]
 ) -> None:

@@ -25,6 +25,7 @@ from tidegate.rules.errors import EngineError
 
 _CHUNK_ROWS = 5_000
 PAGE_ROWS = 1_000
+_TIMES = ("stored_at", "begun_at", "settled_at")  # of an entry
 
 
 class _Cut(NamedTuple):
@@ -127,7 +128,9 @@ class StoredFirings(Bound):
         ]
         return {
             **shown,
-            "stored_at": json_text.instant(row.stored_at),
+            **{name: json_text.instant(row._mapping[name]) for name in _TIMES},
+            "effect_version": row.effect_version,
+            "rows_written": row.rows_written,
             "commands": entry_commands(to_entry(row), rules),
             "text": row.text,
             "details": row.details,

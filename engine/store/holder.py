@@ -1,7 +1,9 @@
-"""The name of a lease's holder: a process. Others on the same machine can see whether it lives."""
+"""The name of a lease's holder: a process. Others on the same machine can see whether it lives. And
+the name of who runs it."""
 
 from __future__ import annotations
 
+import getpass
 import os
 import socket
 import uuid
@@ -13,6 +15,14 @@ def this_holder() -> str:
     """`machine/process id/begun-random`: the name for one lease of this process. A restarted
     container may use a process id again, so the name has the time at which the process began."""
     return f"{_machine()}/{os.getpid()}/{_begun(os.getpid())}-{uuid.uuid4().hex[:8]}"
+
+
+def this_user() -> str:
+    """`user@machine`: who runs this process."""
+    user = str(os.getuid()) if hasattr(os, "getuid") else "?"
+    with suppress(KeyError, OSError, ImportError):  # a container's user may have no name
+        user = getpass.getuser()
+    return f"{user}@{socket.gethostname()}"
 
 
 def is_dead(holder: str) -> bool:

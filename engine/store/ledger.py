@@ -9,8 +9,10 @@ from tidegate.engine.store.database import Database
 from tidegate.engine.store.dead_letters import DeadLetters
 from tidegate.engine.store.firings import StoredFirings
 from tidegate.engine.store.histories import Histories
+from tidegate.engine.store.hours import Hours
 from tidegate.engine.store.lease import Lease
 from tidegate.engine.store.outbox import Outbox
+from tidegate.engine.store.recorded import Recorded
 from tidegate.engine.store.rejections import Rejections
 from tidegate.engine.store.retention import Retention
 from tidegate.engine.store.rule_states import RuleStates
@@ -46,3 +48,5 @@ class Ledger:
         self.rejections = Rejections(*bound)
         self.dead_letters = DeadLetters(*bound)
         self.status = Status(*bound)
+        self.hours = Hours(*bound)
+        self.recorded = Recorded(*bound)

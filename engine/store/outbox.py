@@ -14,7 +14,7 @@ from tidegate.engine.core.entries import Entry, Outcome, Progress, Turn
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Firings, Plan, Signal
-from tidegate.engine.store import controls, damping, id_runs, signals, totals, versions
+from tidegate.engine.store import controls, damping, hours, id_runs, signals, totals, versions
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, firings_to_columns, outcomes_to_bytes
 from tidegate.engine.store.bound import Bound
@@ -94,19 +94,22 @@ class Outbox(Bound):
         """
         c, entry = t.outbox.c, outcome.entry
         same = (c.number == entry.number) & (c.rulebook == self.rulebook) & c.state.not_in(FINISHED)
-        values = asdict(outcome.progress)
-        if outcome.firing_ids:
-            values["firing_ids"] = outcome.firing_ids
-        if not connection.execute(sa.update(t.outbox).where(same).values(values)).rowcount:
-            return ()
+        settled = sa.update(t.outbox).where(same).values(_changes(outcome))
+        at = outcome.settled_at or server_now(connection)
+        died = {entry.rule} if outcome.state == DEAD else ()
+        with hours.deaths(connection, self.rulebook, entry.bucket, died, at):
+            if not connection.execute(settled).rowcount:
+                return ()
         if outcome.state == DONE:
             signals.raise_by_entry(connection, self.rulebook, entry, outcome.signals)
             failpoint("settle.signals")
             if outcome.asks is not None:
-                controls.add(connection, self.rulebook, *outcome.asks)
+                by = f"rule {entry.rule}, entry {entry.number}"
+                controls.add(connection, self.rulebook, *outcome.asks, asked_by=by)
         if outcome.firings is not None:
             self._decide(connection, entry, outcome.firings)
-            totals.add_decided(connection, self.rulebook, outcome.firings)
+            counts = totals.add_decided(connection, self.rulebook, outcome.firings)
+            hours.add(connection, self.rulebook, at, {entry.rule: counts})
         if outcome.memory is not None:
             damping.remember(connection, self.rulebook, {entry.rule: outcome.memory})
         if outcome.control is not None:
@@ -213,10 +216,12 @@ def insert_firings(
         for ordinal, fired in enumerate(some)
     ]
     connection.execute(sa.insert(t.firings), rows)
+    counts = {}
     for fired in some:
         totals.add_detected(connection, plan.rulebook, fired)
         if fired.rule not in undecided:
-            totals.add_decided(connection, plan.rulebook, fired)
+            counts[fired.rule] = totals.add_decided(connection, plan.rulebook, fired)
+    hours.add(connection, plan.rulebook, plan.now, counts)
     ids = [fired.firings.column("firing_id") for fired in some]
     id_runs.add(connection, plan.rulebook, plan.bucket, ids)
 
@@ -250,12 +255,12 @@ def insert_entries(
             sorted(entries, key=lambda e: e.turn.order), last - count + 1
         )
     )
-    made = {
-        "stored_at": server_now(connection),
-        "version": versions.running(connection, rulebook),
-    }
+    now = server_now(connection)
+    made = {"stored_at": now, "version": versions.running(connection, rulebook)}
     rows = [{**_row(rulebook, entry), **made} for entry in numbered]
-    connection.execute(sa.insert(t.outbox), rows)
+    born_dead = {entry.rule for entry in numbered if entry.state == DEAD}
+    with hours.deaths(connection, rulebook, bucket, born_dead, now):
+        connection.execute(sa.insert(t.outbox), rows)
     return numbered
 
 
@@ -270,6 +275,20 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
         for row in connection.execute(query.where(c.state == state))
     ]
     return tuple(to_entry(row) for row in sorted(rows, key=lambda row: row.number))
+
+
+def _changes(outcome: Outcome) -> dict[str, Any]:
+    """The columns that an outcome sets. An entry begins with its first attempt."""
+    values = asdict(outcome.progress)
+    if outcome.firing_ids:
+        values["firing_ids"] = outcome.firing_ids
+    if outcome.settled_at is not None:
+        values["settled_at"] = outcome.settled_at
+    if outcome.begun_at is not None:
+        values["begun_at"] = sa.func.coalesce(t.outbox.c.begun_at, outcome.begun_at)
+    if outcome.effect is not None:
+        values["effect_version"], values["rows_written"] = outcome.effect
+    return values
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:

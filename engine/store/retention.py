@@ -2,8 +2,9 @@
 
 Deleted after `firings_retention_days`: the firings of a rule in a bucket with their entries, if all
 these entries are finished. Deleted after `history_retention_days`: rejected rows, placed signals,
-controls that were carried out or answered, and buckets with their plans if nothing stored belongs
-to them any more. The memory of damping is deleted once it has expired for all firings to come.
+the counts of hours, controls that were carried out or answered, and buckets with their plans if
+nothing stored belongs to them any more. The memory of damping is deleted once it has expired for
+all firings to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
 that no bucket has placed; cursors, totals, and the carried state.
@@ -19,7 +20,7 @@ from dataclasses import dataclass
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.store import buckets, damping, id_runs
+from tidegate.engine.store import buckets, damping, hours, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
 
@@ -59,6 +60,7 @@ class Retention(Bound):
             step.delete(t.rejected, t.rejected.c.bucket <= old)
             step.delete(t.signals, t.signals.c.bucket <= old)
             step.delete(t.commits, t.commits.c.bucket <= old)
+            step.delete(t.rule_hours, t.rule_hours.c.hour <= history_before - hours.HOUR_MICROS)
             c = t.controls.c
             finished = c.bucket.is_not(None) | c.answer.is_not(None)
             step.delete(t.controls, (c.asked_at < history_before) & finished)

@@ -16,6 +16,7 @@ from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import (
     controls,
+    hours,
     misfires,
     outbox,
     rejections,
@@ -227,13 +228,14 @@ def _rules(
     found: Mapping[str, totals.Total],
     left: Counter[tuple[str, str]],
 ) -> dict[str, list[Any]]:
-    """The rules by state. Each has its counts (`totals.Total`), how many of its entries are pending
-    and held, and what it carries."""
+    """The rules by state. Each has its counts (`totals.Total`), those of the last 24 hours
+    (`hours`), how many of its entries are pending and held, and what it carries."""
     a, p, d = t.activations.c, t.parked.c, t.disabled.c
     parked = sa.select(p.rule, p.reason, p.hint, p.instant.label("since"), p.passed_over)
     parked = parked.where(p.rulebook == rulebook).order_by(p.rule)
     disabled = sa.select(d.rule, d.instant.label("since"))
     disabled = disabled.where(d.rulebook == rulebook).order_by(d.rule)
+    lately = hours.lately(connection, rulebook, server_now(connection))
     at_rest = {
         "parked": _to_enable(mappings(connection, parked, "since")),
         "disabled": _to_enable(mappings(connection, disabled, "since")),
@@ -251,6 +253,7 @@ def _rules(
                 "last_fired": json_text.instant(total.last_fired_at),
                 **total.shown,
                 "damped_by": total.damped,
+                "last_day": lately.get(rule, hours.NOTHING),
                 **{state: left[rule, state] for state in (PENDING, HELD)},
                 **dict(zip(CARRIED, carried.get(rule, (0, 0)), strict=True)),
             }
@@ -306,14 +309,14 @@ def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
-    names = ("kind", "subject", "version", "option")
+    names = ("kind", "subject", "version", "option", "asked_by")
     asked = controls.pending(connection, rulebook)
     return [{name: getattr(control, name) for name in names} for control in asked]
 
 
 def _answered(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
     c = t.controls.c
-    query = sa.select(c.kind, c.subject, c.option, c.asked_at, c.bucket, c.answer)
+    query = sa.select(c.kind, c.subject, c.option, c.asked_at, c.asked_by, c.bucket, c.answer)
     query = query.where(c.rulebook == rulebook, c.answer.is_not(None) | c.bucket.is_not(None))
     newest = query.order_by(c.asked_at.desc(), c.id.desc()).limit(NEWEST_SHOWN)
     rows = mappings(connection, newest, "asked_at")[::-1]

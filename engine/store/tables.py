@@ -239,22 +239,38 @@ rule_totals = _of_rulebook(
     Column("last_fired_at", BigInteger),
 )
 
+# What became of each rule's detections in an hour of the engine's clock, which begins at `hour`:
+# in that of their bucket, or in that in which their condition was settled. `dead`: of how many
+# the first entry died in that hour, whatever became of it later.
+rule_hours = _of_rulebook(
+    "rule_hours",
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    Column("rule", Text, primary_key=True),
+    *(
+        Column(name, BigInteger, nullable=False, server_default="0")
+        for name in ("fired", "condition_failed", "damped", "dead")
+    ),
+)
+
 
 def _of_bucket() -> ForeignKeyConstraint:
     return ForeignKeyConstraint(["rulebook", "bucket"], ["buckets.rulebook", "buckets.bucket"])
 
 
-# A part of what is carried: at which watermark its first timer is due, how many it has.
+# A part of what is carried: at which watermark its first timer is due, how many it has; how many
+# rows it has, which are instances where the part is of a node (`node:DIGEST/PARTITION`).
 carried = _of_rulebook(
     "carried",
     Column("name", Text, primary_key=True),
     Column("arrow", LargeBinary, nullable=False),
     Column("due", BigInteger),
     Column("timers", BigInteger, nullable=False, server_default="0"),
+    Column("row_count", BigInteger, nullable=False, server_default="0"),
     Index("carried_by_due", "rulebook", "due"),
 )
 
-# All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping.
+# All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping. Beside
+# the columns of `relation` stands where each constituent came from (`Firings.sources`).
 # `ordinal` tells rules apart. The tables stand last: what is before them is read without.
 firings = _of_rulebook(
     "firings",
@@ -320,7 +336,9 @@ UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 # rule: a redriven entry has that of the one it stands for. `stage` null: detached. `reads`: JSON,
 # the tables that its statement reads; `appends`: 1 if it only appends. `otherwise_at`: when the
 # alternative is due; `alternative`: 1 if it is one. `error` holds no values of the user's tables,
-# `details` may.
+# `details` may. `begun_at`: when its first attempt began, `settled_at`: when the last one was
+# settled, by the engine's clock; null: not yet, or it is a part of another entry. `effect_version`:
+# the version of its target that is its commit, `rows_written`: what that says of its rows.
 outbox = Table(
     "outbox",
     metadata,
@@ -351,6 +369,10 @@ outbox = Table(
     Column("otherwise_at", BigInteger),
     Column("alternative", Integer, nullable=False, server_default="0"),
     Column("version", BigInteger, nullable=False, server_default="0"),
+    Column("begun_at", BigInteger),
+    Column("settled_at", BigInteger),
+    Column("effect_version", BigInteger),
+    Column("rows_written", BigInteger),
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     _partial("outbox_unfinished", "rulebook", "state", "number", where=UNFINISHED),
@@ -417,6 +439,7 @@ rejected = _of_rulebook(
 
 # What an operator asked for, effective at the next plan (G24): a bucket carries it out and sets
 # `bucket`, or the engine does so between two buckets and says in `answer` what came of it.
+# `asked_by`: `user@machine`, or the rule whose action it was.
 controls = Table(
     "controls",
     metadata,
@@ -429,6 +452,7 @@ controls = Table(
     Column("asked_at", BigInteger, nullable=False),
     Column("bucket", BigInteger),
     Column("answer", Message),
+    Column("asked_by", Message),
     _of_bucket(),
     _partial("controls_by_bucket", "rulebook", "bucket", where="bucket IS NOT NULL"),
     Index("controls_by_time", "rulebook", "asked_at", "id"),

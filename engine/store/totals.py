@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
 import pyarrow as pa
@@ -14,6 +14,17 @@ from tidegate.engine.core.values import Firings
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import through_count
 from tidegate.engine.store.database import add_up
+
+
+@dataclass(frozen=True, slots=True)
+class Counts:
+    """What became of detections: they fired, their condition failed, they were damped. `dead`: of
+    how many the first entry died."""
+
+    fired: int = 0
+    condition_failed: int = 0
+    damped: int = 0
+    dead: int = 0
 
 
 @dataclass(slots=True)
@@ -48,9 +59,9 @@ def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> No
     add_up(connection, t.rule_totals, one, {"firing_count": len(fired)})
 
 
-def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
+def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Counts:
     """Add what became of detections, once their condition has its answer. Dead ones, whose
-    condition could not be asked, are counted by their entries."""
+    condition could not be asked, are counted by their entries. Returns what was added."""
     c = t.rule_totals.c
     through = fired.firings.filter(fired.through)
     dropped = fired.damped
@@ -66,6 +77,7 @@ def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Non
     for kind, number in sorted(dropped.items()):
         one = {"rulebook": rulebook, "rule": fired.rule, "kind": kind}
         add_up(connection, t.damped_totals, one, {"firing_count": number})
+    return Counts(len(through), failed, sum(dropped.values()))
 
 
 def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
@@ -77,7 +89,7 @@ def of_rules(connection: sa.Connection, rulebook: str) -> dict[str, Total]:
     dropped = sa.select(d.rule, d.kind, d.firing_count).where(d.rulebook == rulebook)
     for row in connection.execute(dropped.order_by(d.kind)):
         found.setdefault(row.rule, Total()).damped[row.kind] = row.firing_count
-    for rule, number in _dead(connection, rulebook).items():
+    for rule, number in dead_of(connection, rulebook).items():
         found.setdefault(rule, Total()).dead = number
     return found
 
@@ -95,13 +107,21 @@ def summed(totals: Iterable[Total]) -> Total:
     return found
 
 
-def _dead(connection: sa.Connection, rulebook: str) -> dict[str, int]:
-    """How many firings have a dead entry, by rule. A firing with several counts once."""
+def dead_of(
+    connection: sa.Connection,
+    rulebook: str,
+    bucket: int | None = None,
+    rules: Collection[str] = (),
+) -> dict[str, int]:
+    """How many firings have a dead entry, by rule. A firing with several counts once. `bucket`,
+    `rules`: of these rules in this bucket."""
     o, f = t.outbox.c, t.firings.c
     of_bucket = (f.rulebook == o.rulebook) & (f.bucket == o.bucket) & (f.rule == o.rule)
     query = sa.select(o.rule, o.bucket, o.kind, o.firing_ids, f.firing_count, f.outcomes)
     query = query.join_from(t.outbox, t.firings, of_bucket)
     query = query.where(o.rulebook == rulebook, t.UNFINISHED, o.state == "dead")
+    if bucket is not None:
+        query = query.where(o.bucket == bucket, o.rule.in_(rules))
     some: dict[tuple[str, int], set[str]] = {}
     whole: dict[tuple[str, int], int] = {}
     for row in connection.execute(query):

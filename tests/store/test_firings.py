@@ -15,6 +15,7 @@ from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Firings, Load, Rejected
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store import firings as listing
+from tidegate.engine.store.holder import this_user
 from tidegate.rules.errors import EngineError
 
 
@@ -286,7 +287,11 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert status.pop("oldest_signal_seconds") == 0  # what nobody declares is not waited for
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"
+    for asked in (*status["asked_for"], *status["answered"]):
+        assert asked.pop("asked_by") == this_user()
+    no_hours = {"fired": 0, "condition_failed": 0, "damped": 0, "dead": 0}
     nothing = {"fired": 0, "condition_failed": 0, "damped": 0, "damped_by": {}}
+    nothing["last_day"] = no_hours  # of the bucket's clock, which is behind the store's
     light = {"carried_instances": 0, "carried_keys": 0}
     idle = {"last_fired": None, **nothing, "pending": 0, "held": 0, "dead": 0, **light}
     assert status.pop("rules") == [
@@ -297,6 +302,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
             "last_fired": "2026-03-02T09:02:00Z",
             **nothing,
             "fired": 2,
+            "last_day": {**no_hours, "dead": 2},  # by the store's clock
             "pending": 2,
             "held": 1,
             "dead": 2,

@@ -149,7 +149,10 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
     bank.sink.run(entry, FIRED)
     log = bank.lake.log("alerts", bank.versions("alerts") - 1).read_text().splitlines()
     actions = {key: value for line in log for key, value in json.loads(line).items()}
-    assert json.loads(actions["commitInfo"]["userMetadata"]) == {
+    said = actions["commitInfo"]["userMetadata"]
+    assert said.startswith(f'{{"why": "tidegate why {ZERO} (the first of 2 firings)"')
+    assert json.loads(said) == {
+        "why": f"tidegate why {ZERO} (the first of 2 firings)",
         "tidegate": {
             "store": "S7",
             "rulebook": "bank",
@@ -160,10 +163,25 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
             "depth": 3,
             "firings": 2,
             "ids": [ZERO, ONE],
-        }
+        },
     }
     assert actions["txn"]["appId"] == "tidegate/S7/bank/r"
     assert actions["txn"]["version"] == entry.number
+    assert bank.sink.effect(entry) is None  # its fate was not asked
+    assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
+    assert bank.sink.effect(entry) == (bank.versions("alerts") - 1, 4)
+    assert bank.sink.effect(entry) is None
+
+
+def test_the_history_of_a_target_names_the_command_that_explains_it(bank: Bank) -> None:
+    entry = bank.entry("INSERT INTO alerts SELECT :account, 'one'", firing_ids=(ZERO,))
+    bank.sink.run(entry, FIRST)
+    path = bank.lake.path("alerts")
+    history = bank.lake.spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1")
+    assert json.loads(history.collect()[0].userMetadata)["why"] == f"tidegate why {ZERO}"
+    bank.sink.seal(bank.entry("INSERT INTO alerts SELECT 1, 'sealed'"))
+    sealed = bank.lake.spark.sql(f"DESCRIBE HISTORY delta.`{path}` LIMIT 1").collect()[0]
+    assert json.loads(sealed.userMetadata).keys() == {"tidegate"}
 
 
 def test_g16b_a_marker_that_another_history_moved_keeps_a_statement_from_running(

@@ -102,6 +102,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     store.of("shop", epoch).lease.say(Activity("idle"))
     span = replace(make.a_range("orders", 1, 3), logged={1: make.BEGIN, 3: make.BEGIN})
     plan = make.plan(rulebook="shop", activations={"noticed": make.BEGIN}, ranges=(span,))
+    plan = replace(plan, now=store.wall())
     entry = make.entry("noticed")
     fired = make.firings("noticed", 3)
     dropped = pa.array(["cooldown", "cooldown", None])
@@ -126,6 +127,8 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_moved_commits_total", "shop"] == 2
     assert found["tidegate_firings_total", "noticed,shop"] == 1
     assert found["tidegate_firings_damped_total", "cooldown,noticed,shop"] == 2
+    lately = ("fired,noticed,shop", 1), ("damped,noticed,shop", 2), ("dead,noticed,shop", 0)
+    assert all(found["tidegate_firings_last_day", of] == number for of, number in lately)
     assert found["tidegate_entries", "shop,pending"] == 1
     assert found["tidegate_unplaced_signals", "shop"] == 2
     assert found["tidegate_stage_seconds", "shop,detect"] == 0.5

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0015"
+revision = "0016"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -196,6 +196,7 @@ def _buckets() -> None:
         _column("arrow", BLOB),
         _column("due", BIG, nullable=True),
         _column("timers", BIG, default="0"),
+        _column("row_count", BIG, default="0"),
         sa.PrimaryKeyConstraint("rulebook", "name"),
     )
     _index("carried_by_due", "carried", "rulebook", "due")
@@ -222,6 +223,17 @@ def _firings() -> None:
         _column("condition_failed", BIG, default="0"),
         _column("last_fired_at", BIG, nullable=True),
         sa.PrimaryKeyConstraint("rulebook", "rule"),
+    )
+    op.create_table(
+        "rule_hours",
+        _column("rulebook", TEXT),
+        _column("hour", BIG),
+        _column("rule", TEXT),
+        _column("fired", BIG, default="0"),
+        _column("condition_failed", BIG, default="0"),
+        _column("damped", BIG, default="0"),
+        _column("dead", BIG, default="0"),
+        sa.PrimaryKeyConstraint("rulebook", "hour", "rule"),
     )
     op.create_table(
         "firings",
@@ -317,6 +329,10 @@ def _outbox() -> None:
         _column("otherwise_at", BIG, nullable=True),
         _column("alternative", SMALL, default="0"),
         _column("version", BIG, default="0"),
+        _column("begun_at", BIG, nullable=True),
+        _column("settled_at", BIG, nullable=True),
+        _column("effect_version", BIG, nullable=True),
+        _column("rows_written", BIG, nullable=True),
         sa.ForeignKeyConstraint(
             ["rulebook", "bucket"],
             ["buckets.rulebook", "buckets.bucket"],
@@ -415,6 +431,7 @@ def _arrivals() -> None:
         _column("asked_at", BIG),
         _column("bucket", BIG, nullable=True),
         _column("answer", TEXT, nullable=True),
+        _column("asked_by", TEXT, nullable=True),
         sa.ForeignKeyConstraint(
             ["rulebook", "bucket"],
             ["buckets.rulebook", "buckets.bucket"],

@@ -1,0 +1,97 @@
+"""Counts of what became of each rule's detections, by the hour (G13): how many fired, how many did
+not, and why.
+
+Example: rule `pay` fires 3 times at 09:40 and twice at 10:05. It has a row for the hour from 09:00
+on, and one for the hour from 10:00 on. An hour in which nothing became of anything has no row.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict
+from functools import cache
+from typing import Any
+
+import sqlalchemy as sa
+
+from tidegate.engine.core.text import json_text
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import adding
+from tidegate.engine.store.totals import Counts, dead_of
+
+HOUR_MICROS = 3_600_000_000
+HOURS_SHOWN = 24
+
+
+class Hours(Bound):
+    """The hours of one rulebook."""
+
+    def of_rule(self, rule: str, since: int) -> list[dict[str, Any]]:
+        """The hours of a rule from that of `since` on, oldest first."""
+        c = t.rule_hours.c
+        query = sa.select(c.hour, c.fired, c.condition_failed, c.damped, c.dead)
+        query = query.where(c.rulebook == self.rulebook, c.hour >= hour_of(since), c.rule == rule)
+        with self.database.read() as connection:
+            rows = connection.execute(query.order_by(c.hour)).all()
+        return [{"hour": json_text.instant(row.hour), **_counts(row)} for row in rows]
+
+
+def hour_of(instant: int) -> int:
+    """The begin of an instant's hour."""
+    return instant - instant % HOUR_MICROS
+
+
+def add(
+    connection: sa.Connection, rulebook: str, instant: int, counts: Mapping[str, Counts]
+) -> None:
+    """Add counts to the hour of an instant, by rule."""
+    hour = hour_of(instant)
+    rows = [
+        {"rulebook": rulebook, "hour": hour, "rule": rule, **asdict(one)}
+        for rule, one in sorted(counts.items())
+        if one != _NONE
+    ]
+    if rows:
+        connection.execute(_adding(connection.dialect.name == "sqlite"), rows)
+
+
+@contextmanager
+def deaths(
+    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str], instant: int
+) -> Iterator[None]:
+    """Count the firings of some rules in a bucket that had no dead entry before, and have one
+    after what happens inside. Example: both entries of a firing die, one after the other. The
+    firing counts once."""
+    if not rules:
+        yield
+        return
+    before = dead_of(connection, rulebook, bucket, rules)
+    yield
+    after = dead_of(connection, rulebook, bucket, rules)
+    new = {rule: number - before.get(rule, 0) for rule, number in after.items()}
+    counts = {rule: Counts(dead=number) for rule, number in new.items() if number > 0}
+    add(connection, rulebook, instant, counts)
+
+
+def lately(connection: sa.Connection, rulebook: str, now: int) -> dict[str, dict[str, int]]:
+    """The sums of the hour of `now` and of those before it, `HOURS_SHOWN` in all, by rule."""
+    c = t.rule_hours.c
+    first = hour_of(now) - (HOURS_SHOWN - 1) * HOUR_MICROS
+    sums = (sa.func.sum(c[name]).label(name) for name in asdict(_NONE))
+    query = sa.select(c.rule, *sums).where(c.rulebook == rulebook, c.hour >= first)
+    return {row.rule: _counts(row) for row in connection.execute(query.group_by(c.rule))}
+
+
+def _counts(row: sa.Row[Any]) -> dict[str, int]:
+    return {name: int(row._mapping[name]) for name in asdict(_NONE)}
+
+
+@cache
+def _adding(of_sqlite: bool) -> sa.Executable:
+    return adding(of_sqlite, t.rule_hours, [*asdict(_NONE)])
+
+
+_NONE = Counts()
+NOTHING = asdict(_NONE)
