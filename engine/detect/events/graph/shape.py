@@ -23,6 +23,11 @@ from tidegate.engine.detect.events.occurrences.instances import (
 class Shape(Protocol):
     """A frozen value: its fields are what the rule wrote, and name the node."""
 
+    @property
+    def slots(self) -> int:
+        """How many slots its carry has."""
+        ...
+
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         """The instances that end in this step, from the operands' and from what was carried:
         for each (key, end) at most one, the greatest; and what to carry on. Pure."""

@@ -62,14 +62,17 @@ def keyed_line(
 ) -> KeyedLine:
     """The line of a step: the entries of `stored`, then the arrivals, and `more`, points, which are
     of the last source. `twice`: an occurrence may be of several sources."""
-    more, codes = more.by_end().columns, moment.keys + 1
-    *found, real, last = arrange(arrivals.columns, more, sources, moment.rank, codes)
+    points, codes = more.by_end().columns, moment.keys + 1
+    source, code, time, row, real, last = arrange(
+        arrivals.columns, points, sources, moment.rank, codes
+    )
     if len(stored.row):
-        code = np.repeat(stored.key, np.diff(stored.offsets))
-        kept = stored.role, code, moment.time[stored.row], stored.row
-        found = [np.concatenate(columns) for columns in zip(kept, found, strict=True)]
+        source = np.concatenate([stored.role, source])
+        code = np.concatenate([np.repeat(stored.key, np.diff(stored.offsets)), code])
+        time = np.concatenate([moment.time[stored.row], time])
+        row = np.concatenate([stored.row, row])
     rows = len(moment.time) if twice else 0
-    return KeyedLine(Line(*found, len(stored.row), len(real), rows), real, last)
+    return KeyedLine(Line(source, code, time, row, len(stored.row), len(real), rows), real, last)
 
 
 def sources_of(
