@@ -78,7 +78,7 @@ def quoted(found: Any) -> str:
 
 def listed(words: Iterable[str], last: str = "and") -> str:
     """`a`, `a and b`, `a, b and c`."""
-    each = list(words)
+    each = [*words] or [""]
     return f" {last} ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
 
 
