@@ -3,13 +3,15 @@ no occurrence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, TypeVar
+
+import numpy as np
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
-from tidegate.engine.replay.why_not.keys import alike, near_keys, same_key
+from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
 from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
@@ -84,7 +86,8 @@ class Arrivals:
             {"event": asked.written(event), "key": dict(key), "count": number, "last": last}
             for event, key, number, last in near
         ]
-        sentence = " ".join([*self._missing(absent), *self._elsewhere(near)])
+        said = [*self._missing(absent), *self._later(absent)]
+        sentence = " ".join([*said, *self._elsewhere(near)])
         return Rung("occurrences", False, sentence, evidence)
 
     def _near(self, event: str) -> list[tuple[Mapping[str, Any], int, int]]:
@@ -92,7 +95,9 @@ class Arrivals:
         batch = self._asked.occurrences(event) if names else None
         if names is None or batch is None or not len(batch):
             return []
-        return near_keys(batch, names, self._asked.key)
+        mine = rows_of(batch, names, self._asked.key).time
+        others = batch.take(np.flatnonzero(~np.isin(batch.time, mine)))
+        return near_keys(others, names, self._asked.key) if len(others) else []
 
     def _missing(self, absent: Sequence[str]) -> list[str]:
         asked, words = self._asked, self._asked.words
@@ -111,6 +116,16 @@ class Arrivals:
         said += [f"The clock did not reach `{asked.written(name)}` {when}." for name in clocks]
         return said
 
+    def _later(self, absent: Sequence[str]) -> Iterator[str]:
+        """What came for the key after the instant."""
+        for event in absent:
+            batch = self._probe.batches.get(event)
+            if batch is not None and self._probe.alone:
+                later = batch.time[batch.time > self._asked.until]
+                if len(later):
+                    at = self._asked.words.at(int(later[0]))
+                    yield f"`{self._asked.written(event)}` came later, at {at}."
+
     def _is_clock(self, name: str) -> bool:
         declared = self._asked.book.events.get(name)
         return isinstance(declared, ClockEvent) or declared is None
@@ -121,7 +136,7 @@ class Arrivals:
             name = self._asked.written(event)
             if alike(key, self._asked.key):
                 kind = "a text" if any(isinstance(v, str) for v in key.values()) else "no text"
-                said.append(f"It came for {key_phrase(key)}, which is {kind}: was that meant?")
+                said.append(f"It came for {key_phrase(key)}, which is {kind}: probably that is meant.")
             else:
                 how_often = "once" if number == 1 else f"{number:,} times"
                 said.append(

@@ -134,7 +134,7 @@ class Explanations:
                 f"after {expression_text(around)} at {words.at(first)} and not later than"
                 f" {words.at(last)}"
             )
-        sentence = f"{expression_text(absent)} came{words.of_key} {when}: {place}."
+        sentence = f"{expression_text(absent)} came{words.of_key} {when}, {place}."
         return Answer(sentence, {"stood": ends, "from": first, "to": last})
 
     def _window(self, node: x.Aperiodic | x.Periodic, start: int, end: int) -> Answer:

@@ -271,7 +271,7 @@ def _values(text: str, firing: Firing) -> dict[str, Any]:
         found = {}
         for name, each in reader.aggregates.items():
             one = FiringExpression(column(name, each.kind), reader.aggregates)
-            found[name.lower()] = python_values(one.values(rows)[1])[0]
+            found[name.lower().replace("`", "")] = python_values(one.values(rows)[1])[0]
         if "count(*)" in text.lower().replace(" ", ""):
             found["count(*)"] = len(rows)
         named = _columns(text) - {n for one in reader.aggregates.values() for n in _within(one)}
