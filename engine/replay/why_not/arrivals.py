@@ -136,7 +136,9 @@ class Arrivals:
             name = self._asked.written(event)
             if alike(key, self._asked.key):
                 kind = "a text" if any(isinstance(v, str) for v in key.values()) else "no text"
-                said.append(f"It came for {key_phrase(key)}, which is {kind}: probably that is meant.")
+                said.append(
+                    f"It came for {key_phrase(key)}, which is {kind}: probably that is meant."
+                )
             else:
                 how_often = "once" if number == 1 else f"{number:,} times"
                 said.append(

@@ -115,7 +115,9 @@ def _check(evidence: Evidence, rule: str, key: Key) -> None:
     rules = evidence.book.rules
     if rule not in rules:
         hint = did_you_mean(rule, rules)
-        raise InputError([Problem("unknown-rule", f"unknown rule {rule!r}", word_place(rule), hint)])
+        raise InputError(
+            [Problem("unknown-rule", f"unknown rule {rule!r}", word_place(rule), hint)]
+        )
     names = rules[rule].pattern.key_names
     if {*names} != key.keys():
         given = ", ".join(key) or "none"

@@ -239,5 +239,3 @@ def needs_key(node: x.Expression, per: Mapping[str, tuple[str, ...]]) -> bool:
         return (isinstance(node, x.Aperiodic) and needs_key(node.opener, per)) or None
 
     return every_instance(node, keyed)
-
-

@@ -46,7 +46,9 @@ def at(seconds: float) -> int:
 class Lines:
     """What a run keeps of lines: occurrences, and rows that `where` dropped."""
 
-    def __init__(self, book: Rulebook, lines: Iterable[Line], dropped: Sequence[DroppedRow]) -> None:
+    def __init__(
+        self, book: Rulebook, lines: Iterable[Line], dropped: Sequence[DroppedRow]
+    ) -> None:
         self._dropped = list(dropped)
         self.batches: dict[str, Batch] = {}
         each = sorted(lines, key=lambda line: line[1])
@@ -172,4 +174,3 @@ def with_conditions(evidence: Evidence, rule: str, outcome: str) -> Evidence:
         for each in evidence.firings[rule]
     ]
     return replace(evidence, firings={**evidence.firings, rule: some})
-

@@ -94,7 +94,9 @@ def agree(book: Rulebook, lines: list[Line], data: Any) -> None:
         assert [rung.name for rung in rungs] == [*RUNGS[: len(rungs)]]
         assert all(rung.ok for rung in rungs[:-1])
         assert rungs[-1].ok == (rungs[-1].name == "fired" and expected) == expected, (
-            format_expression(book.rules[rule].pattern.on), rungs[-1])
+            format_expression(book.rules[rule].pattern.on),
+            rungs[-1],
+        )
         assert all(rung.sentence.endswith(".") for rung in rungs)
         if not expected:
             assert rungs[-1].name in ("active", "occurrences", "parts", "context")
