@@ -33,7 +33,7 @@ class Arrivals:
         named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
         self._events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
         self.refused = self._of_key(
-            {event: asked.evidence.refused for event in self._events}, lambda row: row.instant
+            dict.fromkeys(self._events, asked.evidence.refused), lambda row: row.instant
         )
 
     @property

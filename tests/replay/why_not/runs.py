@@ -10,13 +10,14 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate import rules
-from tidegate.engine.core.columns.ids import as_binary, as_hex
-from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.clocks import clock_batches
-from tidegate.engine.core.event_names import with_edges
+from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.columns.ids import as_binary, as_hex
 from tidegate.engine.core.evaluator.filters import compile_filter
 from tidegate.engine.core.evaluator.firings import compile_condition
+from tidegate.engine.core.event_names import with_edges
 from tidegate.engine.core.parameters import INSTANT, parameter_schema
+from tidegate.engine.core.types.fields import fields_table
 from tidegate.engine.core.values import DAMPED, Batch, Carried, Detections, Firings
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -29,7 +30,6 @@ from tidegate.engine.replay.why_not.evidence import (
     Evidence,
     RefusedRow,
 )
-from tidegate.engine.core.types.fields import fields_table
 from tidegate.rules.model import Rulebook, SignalEvent
 
 SECOND = 1_000_000

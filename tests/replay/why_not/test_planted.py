@@ -7,7 +7,6 @@ from random import Random
 import pytest
 
 from tests.replay.why_not.misses import MAKERS, Miss
-from tests.replay.why_not.runs import at, run
 from tidegate.engine.replay.why_not.ladder import RUNGS, ladder, why_not
 
 PLANTED = 24
