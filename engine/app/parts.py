@@ -7,7 +7,7 @@ write may be missing. Entries are run by an executor for each kind, in threads.
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
 
@@ -23,6 +23,7 @@ from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.http.webhooks import WebhookPoster
+from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.kinds.condition import Decisions
 from tidegate.engine.act.kinds.signal import Signals
 from tidegate.engine.act.kinds.sql import Statements
@@ -37,11 +38,14 @@ from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.policy import Policy
-from tidegate.engine.core.ports import Sink
+from tidegate.engine.core.ledger import Ledger
+from tidegate.engine.core.lifecycle import Activity
+from tidegate.engine.core.policy import Policy, Poster
+from tidegate.engine.core.ports import AppIds, Feed, Sink
+from tidegate.engine.core.state import State
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.conditions import LocalConditions
-from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
+from tidegate.engine.loop.compiled_rulebook import CompiledRulebook, digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.planner import Planner
 from tidegate.engine.loop.ports import Ports
@@ -49,7 +53,7 @@ from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.sink import WatchedSink
-from tidegate.engine.store import KeptRulebook, LeaseKeeper, Ledger, SqlStore
+from tidegate.engine.store import KeptRulebook, LeaseKeeper, SqlStore
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.model import Rule, Rulebook
 
@@ -124,60 +128,31 @@ def open_parts(
             ran = ran_before(kept)
             lake = open_lake(given, kept, spark, (store.id, lease.epoch), policy, fresh)
         book, catalog = lake.book, lake.catalog
+        now = Now(SystemClock(), state.now)
+        quarantine = quarantined(catalog.jobs.slots, settings.strikes_max)
+        feed = lake_feed(lake, {store.id, *ledger.histories.stores()})
+        ports = lake_ports(
+            lake, ledger, store.id, feed, quarantine, now, lease.raise_lost, stopped, lease.say
+        )
+        # the same condition and actions, word for word, as when they ran before
+        same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))
+        compiled = first_compiled(
+            book, digests_of(book), lake.schemas, state.activations, ports.prepare, frozenset(same)
+        )
+        written = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
+        markers = DeltaMarkers(spark, catalog.locations)
+        check_store(book, store, markers, written & catalog.locations.keys())
         poster = WebhookPoster(
             policy.webhook_hosts,
             settings.webhooks_in_flight_max,
             settings.webhook_seconds_max,
             stopped=stopped,
         )
-        now = Now(SystemClock(), state.now)
-        digests = digests_of(book)
-        prepare = preparing(book, lake.analyst)
-        quarantine = quarantined(catalog.jobs.slots, settings.strikes_max)
-        sink = WatchedSink(DeltaSink(catalog, book, lake.analyst, store.app_ids), quarantine)
-        feed = DeltaFeed(
-            spark,
-            catalog.locations,
-            own_stores={store.id, *ledger.histories.stores()},
-            jobs=catalog.jobs,
-            seconds_max=settings.statement_seconds_max,
-        )
-
-        def conditions(ends: Callable[[], bool]) -> LocalConditions:
-            asked = DeltaConditions(catalog, settings.statement_seconds_max, ends)
-            return LocalConditions(WatchedConditions(asked, quarantine, ends))
-
-        # the same condition and actions, word for word, as when they ran before
-        same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))
-        proven = frozenset(same)
-        compiled = first_compiled(book, digests, lake.schemas, state.activations, prepare, proven)
-        written = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
-        markers = DeltaMarkers(spark, catalog.locations)
-        check_store(book, store, markers, written & catalog.locations.keys())
-        ports = Ports(
-            ledger=ledger,
-            store_id=store.id,
-            check_lease=lease.raise_lost,
-            prepare=prepare,
-            feed=WatchedFeed(feed, quarantine, book, stopped),
-            conditions=conditions(stopped),
-            asked_later=conditions(lambda: False),  # by entries: a stop lets them finish
-            quarantine=quarantine,
-            now=now,
-            stopped=stopped,
-            say=lease.say,
-        )
-        instants = Instants(settings.skew_max_seconds * 1_000_000)
-        targets = Targets(sink)
-        loop = Loop(
-            compiled,
-            state,
-            ports,
-            planner=Planner(book, ports, instants),
-            runner=open_runner(book, ledger, lease, sink, poster, now, wake, stack),
-            targets=targets,
-        )
-        stack.callback(targets.close)
+        sink = lake_sink(lake, store.app_ids, quarantine)
+        made = executors(sink, poster, now)
+        runner = open_runner(book, made, ledger, lease, now, wake, stack)
+        stack.callback(poster.close)
+        loop = open_loop(compiled, state, ports, runner, sink, stack)
         version = ledger.versions.register(
             given.text, absolute(given.file), given.added, given.files
         )
@@ -238,12 +213,72 @@ def _texts(rule: Rule | None) -> object:
     )
 
 
+def lake_feed(lake: Lake, own_stores: Collection[str]) -> DeltaFeed:
+    """The feed of a lake's tables. `own_stores`: whose notes are believed."""
+    return DeltaFeed(
+        lake.catalog.spark,
+        lake.catalog.locations,
+        own_stores=own_stores,
+        jobs=lake.catalog.jobs,
+        seconds_max=lake.book.settings.statement_seconds_max,
+    )
+
+
+def lake_ports(
+    lake: Lake,
+    ledger: Ledger,
+    store_id: str,
+    feed: Feed,
+    quarantine: Quarantine,
+    now: Callable[[], int],
+    check_lease: Callable[[], None],
+    stopped: Callable[[], bool] = lambda: False,
+    say: Callable[[Activity], None] = lambda _: None,
+) -> Ports:
+    """The ports of a loop over a lake. The text of a rule that ends Spark is found by them."""
+    book = lake.book
+
+    def conditions(ends: Callable[[], bool]) -> LocalConditions:
+        asked = DeltaConditions(lake.catalog, book.settings.statement_seconds_max, ends)
+        return LocalConditions(WatchedConditions(asked, quarantine, ends))
+
+    return Ports(
+        ledger=ledger,
+        store_id=store_id,
+        check_lease=check_lease,
+        prepare=preparing(book, lake.analyst),
+        feed=WatchedFeed(feed, quarantine, book, stopped),
+        conditions=conditions(stopped),
+        asked_later=conditions(lambda: False),  # by entries: a stop lets them finish
+        quarantine=quarantine,
+        now=now,
+        stopped=stopped,
+        say=say,
+    )
+
+
+def lake_sink(lake: Lake, app_ids: AppIds, quarantine: Quarantine) -> Sink:
+    """The sink of a lake's tables. `app_ids`: asks the store."""
+    return WatchedSink(DeltaSink(lake.catalog, lake.book, lake.analyst, app_ids), quarantine)
+
+
+def executors(sink: Sink, poster: Poster, now: Callable[[], int]) -> Mapping[str, Executor]:
+    """By kind of entry, who runs it."""
+    return {
+        "sql": Statements(sink),
+        "unmarked": Unmarked(sink),
+        "signal": Signals(sink, now),
+        "webhook": Webhooks(sink, poster, os.environ),
+        "switch": Switches(),
+        "condition": Decisions(),
+    }
+
+
 def open_runner(
     book: Rulebook,
+    executors: Mapping[str, Executor],
     ledger: Ledger,
     lease: LeaseKeeper,
-    sink: Sink,
-    poster: WebhookPoster,
     now: Now,
     wake: Callable[[], None],
     stack: ExitStack,
@@ -254,23 +289,23 @@ def open_runner(
     crew = Crew("tidegate-act", size)
     aside = Crew("tidegate-detached", size)
     beside = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
-    for opened in (crew, aside, beside, poster):
+    for opened in (crew, aside, beside):
         stack.callback(opened.close)
-    return Runner(
-        book,
-        {
-            "sql": Statements(sink),
-            "unmarked": Unmarked(sink),
-            "signal": Signals(sink, now),
-            "webhook": Webhooks(sink, poster, os.environ),
-            "switch": Switches(),
-            "condition": Decisions(),
-        },
-        ledger,
-        lease.check,
-        now,
-        crew,
-        beside,
-        aside,
-        wake,
-    )
+    return Runner(book, executors, ledger, lease.check, now, crew, beside, aside, wake)
+
+
+def open_loop(
+    compiled: CompiledRulebook,
+    state: State,
+    ports: Ports,
+    runner: Runner,
+    sink: Sink,
+    stack: ExitStack,
+) -> Loop:
+    """A loop that goes on from a state."""
+    book = compiled.rulebook
+    instants = Instants(book.settings.skew_max_seconds * 1_000_000)
+    targets = Targets(sink)
+    stack.callback(targets.close)
+    planner = Planner(book, ports, instants)
+    return Loop(compiled, state, ports, planner=planner, runner=runner, targets=targets)

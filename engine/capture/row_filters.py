@@ -7,14 +7,13 @@ decide, in one job an event type.
 from __future__ import annotations
 
 from contextlib import suppress
-from functools import lru_cache
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.core.evaluator.filters import Filter, compile_filter
-from tidegate.engine.core.evaluator.nodes import UndecidedError
+from tidegate.engine.core.evaluator.filters import filter_over
+from tidegate.engine.core.evaluator.nodes import UndecidedError, named_columns
 from tidegate.engine.core.ports import WHY, Feed
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Int64, Rejected
@@ -32,10 +31,11 @@ def held(where: str | None, rows: pa.Table, feed: Feed, source: str) -> tuple[Bo
     every = np.ones(rows.num_rows, np.bool_)
     if where is None or not rows.num_rows:
         return every, []
-    known = _filter(where, rows.schema)
+    known = filter_over(where, rows.schema)
     if known is not None:
         with suppress(UndecidedError):
-            return known.run({name: rows.column(name) for name in known.columns}), []
+            columns = named_columns(rows)
+            return known.run({name: columns[name] for name in known.columns}), []
     said = feed.decide(rows, {_HELD: where}, source)
     answer = said.column(_HELD)
     undecided = np.flatnonzero(answer.is_null().to_numpy())
@@ -62,8 +62,3 @@ def rejected(
         for some, reason in refused
         for at, row in zip(some, python_rows(rows.take(some)), strict=True)
     ]
-
-
-@lru_cache
-def _filter(where: str, schema: pa.Schema) -> Filter | None:
-    return compile_filter(where, {field.name: field.type for field in schema})

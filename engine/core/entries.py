@@ -234,3 +234,13 @@ class Outcome:
     @property
     def state(self) -> str:
         return self.progress.state
+
+    @property
+    def died(self) -> list[Signal]:
+        """The `fails` of the firings for which the entry, or a part of it, died or was skipped."""
+        parts = (e.firing_ids or () for e in self.successors if e.state == "dead")
+        dead = set[str]().union(*parts)
+        if self.state in ("dead", "skipped"):
+            own = self.firing_ids or self.entry.firing_ids
+            dead.update(own or (signal.firing_id for signal in self.fails))
+        return [signal for signal in self.fails if signal.firing_id in dead]

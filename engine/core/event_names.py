@@ -107,6 +107,7 @@ def is_tick(event: str) -> bool:
     return event.startswith(Edge.TICK)
 
 
+@lru_cache(_KEPT_MAX)
 def shown_name(event: str) -> str:
     """The name that occurrences of an event type show."""
     return EventKey.of(event).shown

@@ -144,6 +144,11 @@ class Signal:
     def key(self) -> tuple[str, Namespace]:
         return self.id, self.namespace
 
+    @property
+    def firing_id(self) -> str:
+        """The firing that a signal of the engine's own is for: the first part of its id."""
+        return self.id.partition("-")[0]
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.schemas import covers
-from tidegate.engine.core.values import Plan
+from tidegate.engine.core.values import Needs, Plan
 from tidegate.engine.detect.stage import BucketDetector, digest_of
 from tidegate.engine.evaluate.action_events import watched
 from tidegate.engine.evaluate.requirements import Prepared
@@ -21,6 +21,8 @@ from tidegate.rules.model import Pattern, Rulebook
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
 """Prepares the rules' SQL. Arguments: the tables' schemas (JSON) by name, and the rules that have
 run with the same texts before (`engine.evaluate.requirements.prepare`)."""
+Detecting = Callable[[Rulebook, Mapping[str, int], Needs], BucketDetector]
+"""Makes the detector of a rulebook, of its activations and of what its scripts read."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +36,7 @@ class CompiledRulebook:
     detects with. `activations`: by rule or script. `detector`: None until the first plan activates
     what is new.
     `watched`: by rule, the events of its action that some rule names. `later`: `later_ones`.
+    `detecting`: makes the detector.
     """
 
     rulebook: Rulebook
@@ -45,6 +48,7 @@ class CompiledRulebook:
     detector: BucketDetector | None = None
     watched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     later: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    detecting: Detecting = BucketDetector
 
     @property
     def targets(self) -> frozenset[str]:
@@ -100,7 +104,7 @@ def compiled_for(compiled: CompiledRulebook, plan: Plan, prepare: Prepare) -> Co
         compiled = replace(compiled, schemas=schemas, prepared=prepared, capture=capture)
     if compiled.detector is None or plan.activations:
         activations = {**compiled.activations, **plan.activations}
-        detector = BucketDetector(compiled.rulebook, activations, compiled.prepared.needs)
+        detector = compiled.detecting(compiled.rulebook, activations, compiled.prepared.needs)
         compiled = replace(compiled, activations=activations, detector=detector)
     return compiled
 

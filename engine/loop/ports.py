@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tidegate.engine.capture.commit_instants import Now
 from tidegate.engine.core.ledger import Ledger
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Conditions, Feed
@@ -25,6 +24,6 @@ class Ports:
     conditions: Conditions
     asked_later: Conditions  # by entries, beside the bucket's
     quarantine: Quarantine
-    now: Now
+    now: Callable[[], int]  # the engine's clock, microseconds
     stopped: Callable[[], bool] = lambda: False  # looked at between entries
     say: Callable[[Activity], None] = lambda _: None  # called with what it does from then on

@@ -115,7 +115,7 @@ class Outbox(Bound):
         if outcome.ends:
             signals.tell(connection, self.rulebook, self._ended(connection, entry, outcome.ends))
         if outcome.fails:
-            signals.tell(connection, self.rulebook, _dead_ones(outcome))
+            signals.tell(connection, self.rulebook, outcome.died)
         return successors
 
     def _do_otherwise(
@@ -175,7 +175,7 @@ class Outbox(Bound):
         if None in sets:
             return []
         waiting = set().union(*sets)
-        return [signal for signal in ends if _fired(signal) not in waiting]
+        return [signal for signal in ends if signal.firing_id not in waiting]
 
     def _of_branch(self, entry: Entry) -> sa.ColumnElement[bool]:
         """The statements of an entry's rule in its bucket: those of `do`, or of `otherwise`."""
@@ -270,21 +270,6 @@ def unfinished(connection: sa.Connection, rulebook: str) -> tuple[Entry, ...]:
         for row in connection.execute(query.where(c.state == state))
     ]
     return tuple(to_entry(row) for row in sorted(rows, key=lambda row: row.number))
-
-
-def _dead_ones(outcome: Outcome) -> list[Signal]:
-    """The `fails` of the firings for which the entry, or a part of it, died or was skipped."""
-    parts = (e.firing_ids or () for e in outcome.successors if e.state == DEAD)
-    dead = set[str]().union(*parts)
-    if outcome.state in (DEAD, SKIPPED):
-        own = outcome.firing_ids or outcome.entry.firing_ids
-        dead.update(own or (_fired(signal) for signal in outcome.fails))
-    return [signal for signal in outcome.fails if _fired(signal) in dead]
-
-
-def _fired(signal: Signal) -> str:
-    """The firing of a signal of the engine's own: the first part of its id."""
-    return signal.id.partition("-")[0]
 
 
 def _row(rulebook: str, entry: Entry) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import Alone, FakeLedger, FakeSink, Unasked, executors
+from tests.support.acting import FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
@@ -19,6 +19,7 @@ from tidegate.engine.act.threads import Crew
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.text.logs import stage_of
 from tidegate.engine.core.values import Firings
+from tidegate.engine.replay.memory.executors import Alone
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Retry
 

@@ -7,13 +7,14 @@ from typing import Any
 
 import pytest
 
-from tests.support.acting import Alone, FakeLedger, FakeSink, Unasked, executors
+from tests.support.acting import FakeLedger, FakeSink, Unasked, executors
 from tests.support.make import SECOND, firings, hex_ids, numbered
 from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.kinds.signal import signals_of
 from tidegate.engine.act.run import Runner
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.replay.memory.executors import Alone
 
 FIRED = firings("a", condition=["held", "held"], depth=[1, 3])
 IDS = hex_ids(FIRED)
@@ -50,12 +51,28 @@ def test_bare_columns_need_no_job() -> None:
     ]
 
 
+def test_g30_expressions_of_the_list_need_no_job() -> None:
+    fields = {"n": "count(*)", "total": "sum(amount) * 2", "small": "account_id", "word": "'a'"}
+    types = {"n": "bigint", "total": "double", "small": "int", "word": "string"}
+    found = signals_of(signal(fields, types), FIRED, NoSink(), 77)
+    assert [s.fields for s in found] == [
+        {"n": 2, "total": 101.0, "small": 7, "word": "a"},
+        {"n": 2, "total": 103.0, "small": 8, "word": "a"},
+    ]
+
+
+def test_rows_on_which_spark_may_raise_are_for_the_sink() -> None:
+    found = signals_of(signal({"total": "1 / (count(*) - 2)"}, {}), FIRED, FakeSink(), 77)
+    assert [s.fields for s in found] == [{"total": 50.5}, {"total": 51.5}]
+
+
 def test_no_fields() -> None:
     assert [s.fields for s in signals_of(signal({}, {}), FIRED, NoSink(), 77)] == [{}, {}]
 
 
 @pytest.mark.parametrize(
-    ("expression", "kind"), [("sum(amount)", "bigint"), ("account_id", "int"), ("amount", "bigint")]
+    ("expression", "kind"),
+    [("sum(amount)", "bigint"), ("account_id", "date"), ("amount", "double"), ("1 / 0", "double")],
 )
 def test_everything_else_is_evaluated_by_the_sink(expression: str, kind: str) -> None:
     found = signals_of(signal({"total": expression}, {"total": kind}), FIRED, FakeSink(), 77)

@@ -64,7 +64,7 @@ def committed(feed: RowsFeed, found: Sequence[tuple[int, Line]]) -> None:
         key=lambda each: (each[0], each[1][0]),
     ):
         rows = [(line[2]["v"], line[1]) for _, line in lines]
-        feed.tables.setdefault(name, []).append((instant, rows))
+        feed.written.setdefault(name, []).append((instant, rows))
 
 
 @detecting
@@ -123,7 +123,7 @@ def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) 
     late, ahead = LATENESS["a"], AHEAD_MICROS
     at = 110 * SECOND
     times = [at - late - 1, at - late, at, None, at + ahead, at + ahead + 1]
-    feed.tables["a"] = [(at, [*enumerate(times)])]
+    feed.written["a"] = [(at, [*enumerate(times)])]
     live.drain(at + ahead + late + SECOND)
     found = [(firing["end"], firing["constituents"][0]["v"]) for firing in live.found()]
     assert found == [(moment(t / SECOND), v) for v, t in enumerate(times) if v in (1, 2, 4)]
@@ -167,7 +167,7 @@ def test_g05_rows_of_before_the_start_that_come_after_it_are_seen(store: SqlStor
     """As far back as the rule runs behind."""
     feed = RowsFeed()
     live = Live(store, loaded(r="{on: row}"), "b", NINE, feed)
-    feed.tables["a"] = [(NINE + SECOND // 2, [(n, NINE - n * SECOND) for n in (1, 2)])]
+    feed.written["a"] = [(NINE + SECOND // 2, [(n, NINE - n * SECOND) for n in (1, 2)])]
     live.drain(NINE + MINUTE)
     assert ends(live) == [("r", "08:59:58Z"), ("r", "08:59:59Z")]
 
@@ -183,7 +183,7 @@ def test_g05_a_lateness_changes_once_nothing_is_held_back(
         changed = replace(changed, events={**changed.events, "row": replace(row, time=None)})
     feed = RowsFeed()
     live = Live(store, loaded(r="{on: row}"), "l", NINE, feed)
-    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]
+    feed.written["a"] = [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]
     live.drain(NINE + 11 * SECOND)
     assert ends(live) == [("r", "09:00:07Z")]
     live.edit(changed)
@@ -193,7 +193,7 @@ def test_g05_a_lateness_changes_once_nothing_is_held_back(
     live.drain(NINE + MINUTE)
     assert ends(live) == [("r", "09:00:07Z"), ("r", "09:00:09Z")]
     live.edit(changed)
-    feed.tables["a"].append((NINE + 2 * MINUTE, [(3, NINE + 2 * MINUTE)]))
+    feed.written["a"].append((NINE + 2 * MINUTE, [(3, NINE + 2 * MINUTE)]))
     live.drain(NINE + 3 * MINUTE)
     assert ends(live)[2:] == [("r", "09:02:00Z")]
 
@@ -209,7 +209,7 @@ def test_g05_a_lateness_changes_for_no_rule_while_another_holds_the_same_rows_ba
     )
     feed = RowsFeed()
     live = Live(store, rules.load(text.replace("LATENESS", "3 s")), "o", NINE, feed)
-    feed.tables |= {"a": [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]}
+    feed.written |= {"a": [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]}
     live.drain(NINE + 11 * SECOND)
     live.edit(rules.load(text.replace(", time: at, lateness: LATENESS", time)))
     with pytest.raises(EngineError, match="rows of `row` wait for late ones, by a lateness of 3 s"):
@@ -219,7 +219,7 @@ def test_g05_a_lateness_changes_for_no_rule_while_another_holds_the_same_rows_ba
 def test_g09_what_is_carried_fires_after_its_rule_reads_other_columns(store: SqlStore) -> None:
     feed = RowsFeed()
     live = Live(store, loaded(r="{on: row}", w="{on: 'asked + [20 s]'}"), "c", NINE, feed)
-    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
+    feed.written["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
     live.signal([("asked", NINE + SECOND, {})])
     live.drain(NINE + 11 * SECOND)
     assert ends(live) == []
@@ -239,7 +239,7 @@ def test_g13_a_rule_used_by_one_that_is_behind_is_parked_and_enabled_by_its_name
     feed = RowsFeed()
     live = Live(store, book, "p", NINE, feed)
     live.signal(("asked", NINE + n * SECOND, {}) for n in range(5))
-    feed.tables["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
+    feed.written["a"] = [(NINE + 10 * SECOND, [(1, NINE + 9 * SECOND)])]
     live.drain(NINE + 10 * SECOND + 1_000)
     live.drain(NINE + MINUTE)
     assert ends(live) == [("w", "09:00:09Z")]

@@ -66,7 +66,7 @@ def found(live: Live, rule: str) -> list[tuple[str, list[Any]]]:
 def test_g04_rows_and_raised_signals_are_one_event_type_in_order_of_time(store: SqlStore) -> None:
     feed = AskedFeed()
     live = Live(store, rules.load(BOOK), "r", NINE, feed)
-    feed.tables["a"] = [(NINE + 2 * SECOND, [(2, 0), (0, 0)]), (NINE + 5 * SECOND, [(5, 0)])]
+    feed.written["a"] = [(NINE + 2 * SECOND, [(2, 0), (0, 0)]), (NINE + 5 * SECOND, [(5, 0)])]
     raised = [("sent", NINE + n * SECOND, {"v": v}) for n, v in ((1, 1), (3, 3), (4, -4), (6, 6))]
     live.signal(raised)
     live.drain(NINE + 10 * SECOND)
@@ -114,7 +114,7 @@ def test_s10_the_rows_of_a_commit_lie_between_its_edges(store: SqlStore) -> None
     """A commit whose `where` raises is rejected once, though its beginning is an event, too."""
     feed = AskedFeed()
     live = Live(store, rules.load(BOOK), "t", NINE, feed)
-    feed.tables["a"] = [(NINE + n * SECOND, [(n, 0), (n, 0)][:n]) for n in range(3)]
+    feed.written["a"] = [(NINE + n * SECOND, [(n, 0), (n, 0)][:n]) for n in range(3)]
     live.drain(NINE + 10 * SECOND)
     assert found(live, "gate") == [
         ("00.000001Z", []),

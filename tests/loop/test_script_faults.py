@@ -206,7 +206,7 @@ def test_g05_a_script_over_event_time_runs_behind_and_so_does_what_uses_it(
     feed = RowsFeed()
     live = Live(store, rules.load(LATE), "behind", BEGIN, feed)
     rows = [(1, 3), (5, 9), (3, 1), (2, 2), (9, 20)]  # (value, second); later ones come first
-    committed = feed.tables.setdefault("a", [])
+    committed = feed.written.setdefault("a", [])
     for n, (value, second) in enumerate(rows):
         at = BEGIN + (9 + n) * SECOND
         committed.append((at, [(value, BEGIN + second * SECOND)]))

@@ -12,7 +12,6 @@ from typing import TypeVar
 import pyarrow as pa
 
 from tests.support.memorystore import MemoryStore
-from tests.support.quarantine import Healthy, quarantine
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import KIND, VERSION, ReadRequest, SinkError, TableHead
 from tidegate.engine.core.values import (
@@ -25,6 +24,7 @@ from tidegate.engine.core.values import (
     TableRange,
 )
 from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.replay.memory.opening import Healthy, quarantine
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 

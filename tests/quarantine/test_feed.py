@@ -18,11 +18,11 @@ from tests.quarantine.poison import Engine, PoisonFeed, Spark
 from tests.reference.examples import example_count
 from tests.support.make import a_range
 from tests.support.memorystore import MemoryLedger, MemoryStore
-from tests.support.quarantine import Healthy
 from tests.support.rulebooks import event, rulebook, table
 from tidegate.engine.core.ports import KIND, VERSION, WHY, OutageError, ReadRequest
 from tidegate.engine.core.suspect import text_digest
 from tidegate.engine.quarantine.feed import FAILURES_MAX, FANOUT, WatchedFeed
+from tidegate.engine.replay.memory.opening import Healthy
 from tidegate.rules.errors import EngineError
 
 SCHEMA = (

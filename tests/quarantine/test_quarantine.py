@@ -11,11 +11,11 @@ import pytest
 
 from tests.quarantine.poison import LOST, Engine
 from tests.support.memorystore import MemoryLedger, MemoryStore
-from tests.support.quarantine import Healthy
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.suspect import ENDS_PER_STRIKE, STRIKES_MAX, Suspect
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.turns import DEATHS_IN_A_ROW_MAX, Gate
+from tidegate.engine.replay.memory.opening import Healthy
 from tidegate.rules.errors import EngineError
 
 ONE = Suspect("action", "pay/0", "text", "12", told="action 1 of rule pay")

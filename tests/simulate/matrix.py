@@ -22,7 +22,7 @@ import pyarrow as pa
 import pytest
 
 from tests.simulate.judge import AllHold, Analyst, AnyStore, fields_of
-from tests.simulate.quick import Still, detector, loaded, pipeline
+from tests.simulate.quick import detector, loaded, pipeline
 from tests.simulate.simulation import Killed
 from tests.support.acting import executors
 from tests.support.bench import Bench
@@ -38,6 +38,7 @@ from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Firings, Signal
 from tidegate.engine.detect import stage
 from tidegate.engine.quarantine.sink import WatchedSink
+from tidegate.engine.replay.memory.executors import Unprepared
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.posts import Posted
 from tidegate.rules.errors import EngineError
@@ -127,8 +128,8 @@ class Life(Bench):
         self.prepared_once = self.prepared_once or super().prepare(schemas, proven)
         return self.prepared_once
 
-    def targets(self) -> Still:
-        return Still(self.sink)
+    def targets(self) -> Unprepared:
+        return Unprepared(self.sink)
 
     def executors(self) -> Mapping[str, Executor]:
         known = executors(WatchedSink(self.sink, self.quarantine), self.clock)

@@ -24,6 +24,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline
 from tidegate.engine.evaluate.requirements import Prepared
+from tidegate.engine.replay.memory.executors import Unprepared
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook
 
@@ -68,7 +69,7 @@ class Quick(Simulation):
         return found
 
     def targets(self) -> Targets:
-        return Still(self.sink)
+        return Unprepared(self.sink)
 
     def live(self) -> None:
         chance, self.chance.times = self.chance.random, OFTEN
@@ -93,12 +94,6 @@ class Quick(Simulation):
             left += [*self.sink.under_way, *self.real.of("loop").controls.pending()]
             if not (left or self.real.of("loop").outbox.open_entries()):
                 return
-
-
-class Still(Targets):
-    """Nothing is looked up ahead: a thread for nothing."""
-
-    def make_ready(self) -> None: ...
 
 
 @cache

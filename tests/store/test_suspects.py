@@ -7,9 +7,9 @@ import sqlalchemy as sa
 
 from tests.quarantine.poison import LOST
 from tests.support.holders import ended_holder, reused_holder
-from tests.support.quarantine import quarantine
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.suspect import Strikes, Suspect
+from tidegate.engine.replay.memory.opening import quarantine
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.errors import EngineError

@@ -5,44 +5,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from concurrent.futures import Future
 
 import pyarrow as pa
 
 from tidegate.engine.act.executors import Executor
-from tidegate.engine.act.kinds.condition import Decisions
-from tidegate.engine.act.kinds.signal import Signals
-from tidegate.engine.act.kinds.sql import Statements
-from tidegate.engine.act.kinds.switch import Switches
-from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.ports import Sink, SinkError
 from tidegate.engine.core.values import Firings, Signal
-
-
-class Alone:
-    """Runs each call at once, in the thread that asks for it."""
-
-    size = 1
-
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
-        try:
-            future.set_result(call())
-        except BaseException as error:
-            future.set_exception(error)
-        return future
+from tidegate.engine.replay.memory.executors import Actions
 
 
 def executors(sink: Sink, now: Callable[[], int]) -> Mapping[str, Executor]:
-    """Those of a rulebook without webhooks."""
-    return {
-        "sql": Statements(sink),
-        "unmarked": Unmarked(sink),
-        "signal": Signals(sink, now),
-        "switch": Switches(),
-        "condition": Decisions(),
-    }
+    """The engine's own; webhooks are sent to nobody."""
+    return Actions().executors(sink, now)
 
 
 class FakeSink:

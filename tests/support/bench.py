@@ -7,11 +7,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 
-from tests.support.acting import Alone, executors
+from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
-from tests.support.quarantine import quarantine
 from tidegate import rules
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.run import Runner, Targets
@@ -30,6 +29,8 @@ from tidegate.engine.loop.ports import Ports
 from tidegate.engine.quarantine.conditions import WatchedConditions
 from tidegate.engine.quarantine.feed import WatchedFeed
 from tidegate.engine.quarantine.sink import WatchedSink
+from tidegate.engine.replay.memory.executors import Alone
+from tidegate.engine.replay.memory.opening import quarantine
 from tidegate.engine.store import SqlStore
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.model import Rulebook

@@ -12,10 +12,9 @@ import pyarrow as pa
 
 from tests.reference.evaluate import Line
 from tests.reference.hits import stepped
-from tests.support.acting import Alone, executors
+from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemoryFeed, MemorySink, schema
-from tests.support.quarantine import quarantine
 from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner, Targets
 from tidegate.engine.capture.commit_instants import Instants
@@ -36,6 +35,8 @@ from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digest
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.planner import Planner
 from tidegate.engine.loop.ports import Ports
+from tidegate.engine.replay.memory.executors import Alone
+from tidegate.engine.replay.memory.opening import quarantine
 from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook, Table
 
@@ -66,11 +67,11 @@ class RowsFeed(MemoryFeed):
 
     def __init__(self) -> None:
         super().__init__(0)
-        self.tables: dict[str, list[tuple[int, list[tuple[int | None, int | None]]]]] = {}
+        self.written: dict[str, list[tuple[int, list[tuple[int | None, int | None]]]]] = {}
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         cursor = after or Cursor(table.name, table.name, -1, 0, TIMED)
-        commits = self.tables.get(table.name, [])
+        commits = self.written.get(table.name, [])
         listed = [
             Commit(version, instant, rows_estimate=len(rows))
             for version, (instant, rows) in enumerate(commits)
@@ -82,7 +83,7 @@ class RowsFeed(MemoryFeed):
         found = [
             {VERSION: version, KIND: FEED_KINDS["insert"], "id": 0, "v": v, "at": at}
             for version in range(span.first, span.last + 1)
-            for v, at in self.tables[table.name][version][1]
+            for v, at in self.written[table.name][version][1]
         ]
         types = [(VERSION, pa.int64()), (KIND, pa.int64()), *arrow_schema(TIMED).remove(2)]
         rows = pa.Table.from_pylist(found, pa.schema([*types, ("at", pa.int64())]))
@@ -95,15 +96,15 @@ class SnapshotFeed(RowsFeed):
 
     def __init__(self, instant: int, rows: list[tuple[int | None, int]]) -> None:
         super().__init__()
-        self.tables["a"] = [(instant, rows)]
+        self.written["a"] = [(instant, rows)]
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         if after is not None or table.name != "a":
             return super().head(table, after)
-        return TableHead(Cursor("a", "a", 0, self.tables["a"][0][0], TIMED), 0, (), snapshot=True)
+        return TableHead(Cursor("a", "a", 0, self.written["a"][0][0], TIMED), 0, (), snapshot=True)
 
     def earliest(self, table: Table, cursor: Cursor, column: str) -> int | None:
-        return min(at for _, at in self.tables["a"][0][1])
+        return min(at for _, at in self.written["a"][0][1])
 
 
 class Live:

@@ -5,18 +5,24 @@
 from __future__ import annotations
 
 import json
-from collections import Counter
-from collections.abc import Callable, Collection, Mapping
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from queue import Queue
+from typing import Any
 
 import pyarrow as pa
 
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.core.entries import Entry, Fate
-from tidegate.engine.core.parameters import COMMITS
-from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, AppIds, ReadRequest, TableHead
-from tidegate.engine.core.values import Commit, Cursor, Firings, TableRange, Writer
-from tidegate.rules.model import Change, Table
+from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.ports import FEED_KINDS, KIND, ReadRequest, TableHead
+from tidegate.engine.core.values import Cursor, Firings, TableRange, Writer
+from tidegate.engine.replay.memory import feed as memory_feed
+from tidegate.engine.replay.memory import sink as memory_sink
+from tidegate.engine.replay.memory.tables import MemoryCommit, MemoryTable
+from tidegate.rules.model import Table
+
+EMPTY = pa.array([], pa.int64())
 
 
 def schema(*columns: str) -> str:
@@ -29,7 +35,46 @@ SCHEMA = schema("id")
 WIDER = schema("id", "more")
 
 
-class MemoryFeed:
+@dataclass(frozen=True, slots=True)
+class Made(MemoryCommit):
+    """A commit that may change the table's `schema`."""
+
+    schema: str | None = None
+
+
+class Commits(Sequence[Made]):
+    """The commits of a feed's table, made as they are looked at."""
+
+    def __init__(self, feed: MemoryFeed) -> None:
+        self.feed = feed
+
+    def __len__(self) -> int:
+        return self.feed.commits
+
+    def __getitem__(self, at: Any) -> Any:
+        if isinstance(at, slice):
+            return [self[version] for version in range(*at.indices(len(self)))]
+        feed, rows = self.feed, pa.array([at] if self.feed.changes_rows(at) else [], pa.int64())
+        kinds = pa.array([FEED_KINDS["insert"]] * len(rows), pa.int64())
+        return Made(
+            feed.instants.get(at, BEGIN + at * SECOND),
+            pa.table({"id": rows, "more": rows, KIND: kinds}),
+            "OPTIMIZE" if feed.quiet(at) else "WRITE",
+            writer=feed.writers.get(at),
+            depth=feed.depths.get(at, 0),
+            schema=feed.schemas.get(at),
+        )
+
+
+class Growing(MemoryTable):
+    """The table of a feed."""
+
+    def __init__(self, name: str, commits: Sequence[Made]) -> None:
+        self.name, self.rows, self.json = name, pa.table({"id": EMPTY, "more": EMPTY}), SCHEMA
+        self.commits = commits
+
+
+class MemoryFeed(memory_feed.MemoryFeed):
     """A table of commits a second apart, but for those of other `instants`, one row each, whose id
     is the version; those that are `quiet` change no row, and so do an engine's `seals`.
     `meanwhile` happens while it is listed. `fails` says which spans cannot be read; `read_spans`
@@ -46,54 +91,34 @@ class MemoryFeed:
         self.seals: Callable[[int], bool] = lambda version: False
         self.fails: Callable[[int, int], bool] = lambda first, last: False
         self.read_spans: list[tuple[int, int]] = []
+        made = Commits(self)
+        super().__init__(defaultdict(lambda: Growing("t", made)))
+
+    def cursor(self, table: MemoryTable) -> Cursor:
+        return Cursor(table.name, "t-1", -1, 0, SCHEMA)
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         self.meanwhile()
-        cursor = after or Cursor(table.name, "t-1", -1, 0, SCHEMA)
-        versions = range(cursor.version + 1, self.commits)
-        commits = tuple(
-            Commit(
-                v,
-                self.instants.get(v, BEGIN + v * SECOND),
-                rows_estimate=1,
-                schema=self.schemas.get(v),
-                depth=self.depths.get(v, 0),
-                writer=self.writers.get(v),
-                skip=not self.changes_rows(v),
-            )
-            for v in versions
-        )
-        return TableHead(cursor, self.commits - 1, commits)
+        found = super().head(table, after)
+        changed = (replace(c, schema=self.schemas.get(c.version)) for c in found.commits)
+        return replace(found, commits=tuple(changed))
+
+    def version(self, table: Table) -> int:
+        return super().version(table) if table.name == "t" else 0
 
     def changes_rows(self, version: int) -> bool:
         return not (self.quiet(version) or self.seals(version))
-
-    def version(self, table: Table) -> int:
-        return self.commits - 1 if table.name == "t" else 0
-
-    def version_at(self, table: Table, instant: int) -> int | None:
-        return min((instant - BEGIN) // SECOND, self.commits - 1)
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         self.read_spans.append((span.first, span.last))
         if self.fails(span.first, span.last):
             raise OSError("no space left on device")
-        known = (v for v in range(span.first, span.last + 1) if v not in span.skipped)
-        versions = pa.array(known, pa.int64())
-        columns = {KIND: pa.array([FEED_KINDS["insert"]] * len(versions)), VERSION: versions}
-        return pa.table({**columns, **dict.fromkeys(request.columns, versions)})
+        return super().read(table, span, request)
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
-        commits = [
-            {
-                "operation": "OPTIMIZE" if self.quiet(version) else "WRITE",
-                "version": version,
-                "changes_rows": self.changes_rows(version),
-            }
-            for version in range(span.first, span.last + 1)
-            if not self.seals(version)
-        ]
-        return pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
+        whole = super().history(table, span)
+        kept = [not self.seals(version) for version in whole["version"].to_pylist()]
+        return whole.filter(pa.array(kept, pa.bool_()))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         raise AssertionError
@@ -105,22 +130,18 @@ def numbers(relation: pa.Table) -> list[int]:
     return found
 
 
-class MemorySink:
-    """A target with Delta's rule for markers: a statement at or below its marker is skipped in
-    silence, and so is one whose marker another history has moved. `app_ids`: those of the store's
-    entries, as in its port. `fails` is asked before each statement, `lost` after it has landed:
-    what it gives is raised though the effect stands."""
+class MemorySink(memory_sink.MemorySink):
+    """A target whose `effects` are counted, by rule and id; `entries` are the statements that
+    landed, in order. `fails` is asked before each statement, `lost` after it has landed: what it
+    gives is raised though the effect stands."""
 
     def __init__(self) -> None:
+        super().__init__()
         self.effects: Counter[tuple[str, int]] = Counter()
         self.entries: list[tuple[str, int]] = []
-        self.commits: list[tuple[str, int, list[str] | None]] = []  # app id, number, firing ids
         self.fails: Callable[[Entry], Exception | None] = lambda entry: None
         self.lost: Callable[[Entry], Exception | None] = lambda entry: None
         self.readied: Queue[set[str]] = Queue()
-        self.actions: dict[tuple[str, int], int] = {}  # by app id and number
-        self.cleaned = False  # the log before the last commit
-        self.app_ids: AppIds = lambda numbers: {}
 
     def ready(self, targets: Collection[str]) -> None:
         self.readied.put(set(targets))
@@ -128,45 +149,19 @@ class MemorySink:
     def run(self, entry: Entry, firings: Firings) -> None:
         if error := self.fails(entry):
             raise error
-        if entry.number > self.marker(entry) and not self.is_moved(entry):
-            self.entries.append((entry.rule, entry.number))
-            self.effects.update((entry.rule, n) for n in numbers(firings.relation))
-            self.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
-            self.actions[entry.app_id, entry.number] = entry.statement.action
+        super().run(entry, firings)
         if error := self.lost(entry):
             raise error
+
+    def take_effect(self, entry: Entry, firings: Firings) -> None:
+        super().take_effect(entry, firings)
+        self.entries.append((entry.rule, entry.number))
+        self.effects.update((entry.rule, n) for n in numbers(firings.relation))
 
     def seal(self, entry: Entry) -> None:
         if error := self.fails(entry):
             raise error
-        if entry.number > self.marker(entry):
-            self.commits.append((entry.app_id, entry.number, None))
-
-    def fate(self, entry: Entry, firings: Firings) -> Fate:
-        found = {c[1]: c[2] for c in self.commits if c[0] == entry.app_id}
-        action = self.actions.get((entry.app_id, entry.number), entry.statement.action)
-        own = (None, firings.hex_ids().to_pylist())
-        if (
-            entry.number not in found
-            or found[entry.number] not in own
-            or action != entry.statement.action
-        ):
-            if entry.number > self.marker(entry):
-                return Fate.PASSED if self.is_moved(entry) else Fate.ABSENT
-            return Fate.UNKNOWN if self.cleaned else Fate.PASSED
-        return Fate.SEALED if found[entry.number] is None else Fate.EFFECT
-
-    def is_moved(self, entry: Entry) -> bool:
-        """Whether the marker is at an entry that the store has under another app id."""
-        marker = self.marker(entry)
-        known = self.app_ids([marker]).get(marker, entry.app_id)
-        return marker < entry.number and known != entry.app_id
-
-    def marker(self, entry: Entry) -> int:
-        return max((c[1] for c in self.commits if c[0] == entry.app_id), default=0)
-
-    def fields(self, entry: Entry, firings: Firings) -> pa.Table:
-        raise AssertionError
+        super().seal(entry)
 
 
 class Clock:

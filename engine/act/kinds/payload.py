@@ -5,6 +5,8 @@ from __future__ import annotations
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.evaluator.firings import compile_fields
+from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import Sink
 from tidegate.engine.core.statement import FieldsStatement
 from tidegate.engine.core.types.spark import arrow_type
@@ -13,9 +15,21 @@ from tidegate.engine.core.values import Firings
 
 def fields_of(entry: Entry, firings: Firings, sink: Sink) -> pa.Table:
     """The fields of an entry: a row a firing, `firing_id` (hex) first, in any order. No Spark job
-    is needed if each field is a column of the firings and has the right type. Raises SinkError."""
-    found = _bare(entry.stating(FieldsStatement), firings)
+    is needed if each field is a column of the firings and has the right type, or an expression of
+    the closed list (G30). Raises SinkError."""
+    statement = entry.stating(FieldsStatement)
+    found = _bare(statement, firings)
+    found = _listed(statement, firings) if found is None else found
     return sink.fields(entry, firings) if found is None else found
+
+
+def _listed(statement: FieldsStatement, firings: Firings) -> pa.Table | None:
+    schema = firings.relation.schema
+    fields = compile_fields(statement.fields, statement.types, schema, statement.group)
+    try:
+        return None if fields is None else fields.values(firings.relation)
+    except UndecidedError:
+        return None
 
 
 def _bare(statement: FieldsStatement, firings: Firings) -> pa.Table | None:

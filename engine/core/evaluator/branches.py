@@ -14,7 +14,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.evaluator.casts import cast
 from tidegate.engine.core.evaluator.kinds import common
-from tidegate.engine.core.evaluator.nodes import Mask, Node, OutsideError, Rows, Values
+from tidegate.engine.core.evaluator.nodes import Mask, Node, OutsideError, Rows, Values, placed
 
 
 def joined(parts: Sequence[Node], word: str) -> Node:
@@ -29,7 +29,7 @@ def joined(parts: Sequence[Node], word: str) -> Node:
         for part in parts[1:]:
             if part.checked:
                 open_ = ~_is(held, decides, rows.count)
-                said = _placed(part.run(rows.some(open_)), open_, pa.nulls(rows.count, pa.bool_()))
+                said = placed(part.run(rows.some(open_)), open_, pa.nulls(rows.count, pa.bool_()))
             else:
                 said = part.run(rows)
             held = combine(held, said)
@@ -54,9 +54,9 @@ def case(branches: Sequence[tuple[Node, Node]], default: Node | None) -> Node:
         for condition, value in branches:
             held = open_.copy()
             held[open_] = _is(condition.run(rows.some(open_)), True, int(open_.sum()))
-            found = _placed(value.run(rows.some(held)), held, found)
+            found = placed(value.run(rows.some(held)), held, found)
             open_ &= ~held
-        return found if default is None else _placed(default.run(rows.some(open_)), open_, found)
+        return found if default is None else placed(default.run(rows.some(open_)), open_, found)
 
     parts = [part for branch in branches for part in branch]
     parts += [] if default is None else [default]
@@ -72,10 +72,10 @@ def coalesce(parts: Sequence[Node]) -> Node:
 
     def run(rows: Rows) -> Values:
         every = np.ones(rows.count, np.bool_)
-        found = _placed(parts[0].run(rows), every, pa.nulls(rows.count, kind))
+        found = placed(parts[0].run(rows), every, pa.nulls(rows.count, kind))
         for part in parts[1:]:
             missing = found.is_null().to_numpy(zero_copy_only=False)
-            found = _placed(part.run(rows.some(missing)), missing, found)
+            found = placed(part.run(rows.some(missing)), missing, found)
         return found
 
     return _made(kind, f"COALESCE({', '.join(part.text for part in parts)})", parts, run)
@@ -96,10 +96,3 @@ def _is(held: Values, value: bool, count: int) -> Mask:
         return np.full(count, held.as_py() is value, np.bool_)
     said = held.fill_null(not value).to_numpy(zero_copy_only=False)
     return np.asarray(said if value else ~said, np.bool_)
-
-
-def _placed(values: Values, mask: Mask, among: pa.Array) -> pa.Array:
-    """The values in the rows of the mask, in their order."""
-    if isinstance(values, pa.Array) and len(values) == len(among):
-        return values
-    return pc.replace_with_mask(among, pa.array(mask), values)

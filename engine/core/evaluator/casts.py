@@ -1,11 +1,14 @@
-"""Casts that cannot fail, of columns and of literals.
+"""Casts of columns and of literals.
 
-Example: int to bigint, decimal(5,2) to decimal(9,4), bigint to double (rounded as Java does).
+Example of those that cannot fail: int to bigint, decimal(5,2) to decimal(9,4), bigint to double
+(rounded as Java does). Those that are written, or that a field's declared type asks for, may be
+checked: bigint to int, decimal(22,2) to decimal(12,2).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from decimal import Decimal
 
 import pyarrow as pa
@@ -20,7 +23,16 @@ from tidegate.engine.core.evaluator.kinds import (
     is_integer,
     literal_decimal,
 )
-from tidegate.engine.core.evaluator.nodes import Literal, Node, OutsideError, made
+from tidegate.engine.core.evaluator.nodes import (
+    Literal,
+    Node,
+    OutsideError,
+    Rows,
+    UndecidedError,
+    column,
+    made,
+    raising,
+)
 
 _DIGITS_EXACT = 15  # of an integer, that a double always holds
 
@@ -79,15 +91,56 @@ def _kernel(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa
 
 
 def written_cast(node: Node, kind: pa.DataType) -> Node:
-    """The node of a cast that the text has. It may also make a text of integers and booleans, and
-    integers of booleans."""
-    if kind == pa.string() and (is_integer(node.kind) or types.is_boolean(node.kind)):
-        return made(kind, f"({node.text}: {kind})", (node,), lambda values: pc.cast(values, kind))
-    if is_integer(kind) and types.is_boolean(node.kind):
-        return made(kind, f"({node.text}: {kind})", (node,), lambda values: pc.cast(values, kind))
-    if node.is_literal and node.kind != kind:
+    """The node of a cast that the text has. It may also fail, make a text of integers and booleans,
+    and integers of booleans."""
+    if node.kind == kind:
+        return node
+    if node.is_literal:
         raise OutsideError
-    return cast(node, kind)
+    with suppress(OutsideError):
+        return cast(node, kind)
+    run, checked = _written_kernel(node.kind, kind)
+    return made(kind, f"({node.text}: {kind})", (node,), run, checked=checked)
+
+
+def field_cast(node: Node, kind: pa.DataType) -> Node:
+    """The node of a field of this type. A literal is cast here."""
+    if not node.is_literal or node.kind in (kind, pa.null()):
+        return cast(node, kind) if node.is_literal else written_cast(node, kind)
+    values = pa.array([node.literal], node.kind)
+    value = written_cast(column("x", node.kind), kind)
+    try:
+        scalar = value.run(Rows({"x": values}, 1))[0]
+    except UndecidedError:
+        raise OutsideError from None
+    return Node(kind, f"({node.text}: {kind})", lambda _: scalar)
+
+
+def _written_kernel(
+    source: pa.DataType, target: pa.DataType
+) -> tuple[Callable[[pa.Array], pa.Array], bool]:
+    """The kernel of a cast that `_kernel` does not have; and whether it is checked."""
+    whole = is_integer(source) or types.is_boolean(source)
+    if (target == pa.string() and whole) or (is_integer(target) and types.is_boolean(source)):
+        return lambda values: pc.cast(values, target), False
+    if types.is_float32(target) and types.is_float64(source):
+        return lambda values: pc.cast(values, target), False
+    if is_integer(target) and (is_integer(source) or is_decimal(source)):
+        options = pc.CastOptions(target, allow_decimal_truncate=True)
+        return raising(lambda values: pc.cast(values, options=options)), True
+    if is_decimal(target) and (is_integer(source) or is_decimal(source)):
+        return raising(lambda values: _rounded(values, target)), True
+    raise OutsideError
+
+
+def _rounded(values: pa.Array, kind: pa.DataType) -> pa.Array:
+    """Decimals of another type: a half is rounded away from zero."""
+    held = as_decimal(values.type)
+    wide = pa.decimal256(held.precision + 1, held.scale)
+    values = pc.cast(pc.cast(values, held), wide)
+    if held.scale > kind.scale:
+        values = pc.round(values, kind.scale, round_mode="half_towards_infinity")
+    return pc.cast(values, kind)
 
 
 def _to_double(values: pa.Array) -> pa.Array:

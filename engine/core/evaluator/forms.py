@@ -33,7 +33,7 @@ from tidegate.engine.core.evaluator.kinds import (
     is_number,
     result,
 )
-from tidegate.engine.core.evaluator.nodes import Node, OutsideError, column, made
+from tidegate.engine.core.evaluator.nodes import Node, OutsideError, column, doubtful, made
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.rules.sql.tree import tree_of
 
@@ -217,7 +217,7 @@ def _compare(operator: str, left: Node, right: Node) -> Node:
     left, right = paired(left, right)
     kind = common(left.kind, right.kind)
     kernel = kernels.compared(operator, kind)
-    parts = cast(left, kind), cast(right, kind)
+    parts = _operand(left, kind), _operand(right, kind)
     if types.is_null(left.kind) or types.is_null(right.kind):
         raise OutsideError
     return made(pa.bool_(), f"({parts[0].text} {operator} {parts[1].text})", parts, kernel)
@@ -230,6 +230,12 @@ def _beyond(literal: Node, other: Node) -> bool:
     if not (is_integer(other.kind) and isinstance(value, int | Decimal)):
         return False
     return not -literals.MOST <= value <= literals.MOST
+
+
+def _operand(part: Node, kind: pa.DataType) -> Node:
+    """An operand of a comparison. One of another type may go unevaluated: Spark knows what becomes
+    of `tiny + 1 = 1000`."""
+    return cast(part if part.kind == kind else doubtful(part), kind)
 
 
 def _between(reader: Reader, tree: exp.Expr) -> Node:
@@ -247,7 +253,7 @@ def _in(reader: Reader, tree: exp.Expr) -> Node:
     kind = common(part.kind, *(option.kind for option in options))
     if is_float(kind) and len(options) > _FLOATS_MAX:
         raise OutsideError
-    part, options = cast(part, kind), [cast(option, kind) for option in options]
+    part, options = _operand(part, kind), [cast(option, kind) for option in options]
     values = [option.literal for option in options]
     text = f"{part.text} IN ({', '.join(option.text for option in options)})"
     return made(pa.bool_(), text, (part,), lambda rows: kernels.is_in(rows, values))
@@ -279,7 +285,8 @@ def _arithmetic(reader: Reader, tree: exp.Expr) -> Node:
     kernel, checked = kernels.arithmetic(operator, kind)
     text = f"({left.text} {operator} {right.text})"
     own = operands if operator == "%" else kind
-    found = made(own, text, (left, right), kernel, checked=checked)
+    later = operator in ("/", "%")  # Spark looks at the divisor first
+    found = made(own, text, (left, right), kernel, checked=checked, right_first=later)
     return found if found.kind == kind else _narrowed(found, kind)
 
 

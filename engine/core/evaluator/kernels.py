@@ -19,7 +19,12 @@ from pyarrow import types
 
 from tidegate.engine.core.evaluator.casts import scaled, unscaled
 from tidegate.engine.core.evaluator.division import divided
-from tidegate.engine.core.evaluator.nodes import RaisingError, UndecidedError, Values
+from tidegate.engine.core.evaluator.nodes import (
+    RaisingError,
+    UndecidedError,
+    Values,
+    raising,
+)
 
 Kernel = Callable[..., pa.Array]
 
@@ -83,18 +88,8 @@ def arithmetic(operator: str, kind: pa.DataType) -> tuple[Kernel, bool]:
     if operator == "/":
         return (_decimal_quotient(kind) if types.is_decimal(kind) else _quotient), True
     if types.is_integer(kind):
-        return _raising(_CHECKED[operator]), True
+        return raising(_CHECKED[operator]), True
     return _UNCHECKED[operator], False
-
-
-def _raising(kernel: Kernel) -> Kernel:
-    def run(*values: Values) -> pa.Array:
-        try:
-            return kernel(*values)
-        except pa.ArrowInvalid:  # overflow
-            raise RaisingError from None
-
-    return run
 
 
 _CHECKED: Mapping[str, Kernel] = {
@@ -107,12 +102,12 @@ _UNCHECKED: Mapping[str, Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multi
 
 def negated(kind: pa.DataType) -> tuple[Kernel, bool]:
     """The kernel of `-x`; and whether it is checked."""
-    return (_raising(pc.negate_checked), True) if types.is_integer(kind) else (pc.negate, False)
+    return (raising(pc.negate_checked), True) if types.is_integer(kind) else (pc.negate, False)
 
 
 def absolute(kind: pa.DataType) -> tuple[Kernel, bool]:
     """The kernel of `abs(x)`; and whether it is checked."""
-    return (_raising(pc.abs_checked), True) if types.is_integer(kind) else (pc.abs, False)
+    return (raising(pc.abs_checked), True) if types.is_integer(kind) else (pc.abs, False)
 
 
 def _quotient(a: Values, b: Values) -> pa.Array:

@@ -5,8 +5,8 @@ Example: `amount * 2 > 5` is a node of type boolean. It reads the column amount.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TypeAlias
@@ -14,6 +14,9 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.parameters import OLD
 
 JOINED_BYTES_MAX = 2**30  # of columns: an array of strings holds twice as much
 Literal = int | Decimal | float | str | bool | date | datetime
@@ -33,6 +36,18 @@ class UndecidedError(Exception):
 
 class RaisingError(UndecidedError):
     """Spark raises on one of the rows."""
+
+
+def raising(kernel: Callable[..., pa.Array]) -> Callable[..., pa.Array]:
+    """A kernel that raises RaisingError where a value does not fit its type."""
+
+    def run(*values: Values) -> pa.Array:
+        try:
+            return kernel(*values)
+        except pa.ArrowInvalid:
+            raise RaisingError from None
+
+    return run
 
 
 class Rows:
@@ -95,17 +110,73 @@ def made(
     kernel: Callable[..., pa.Array],
     *,
     checked: bool = False,
+    right_first: bool = False,
 ) -> Node:
-    """A node whose kernel takes the values of its parts.
+    """A node whose kernel takes the values of its one or two parts, and gives null for null. Of two
+    the second is evaluated only where the first is not null; `right_first`: the other way round.
 
     Raises OutsideError if no part reads a column: Spark evaluates constants when it plans."""
     columns = frozenset[str]().union(*(part.columns for part in parts))
     if not columns:
         raise OutsideError
-    return Node(
-        kind,
-        text,
-        lambda rows: kernel(*(part.run(rows) for part in parts)),
-        columns,
-        checked=checked or any(part.checked for part in parts),
-    )
+    first, second = (parts[-1], parts[0]) if right_first else (parts[0], parts[-1])
+
+    def run(rows: Rows) -> Values:
+        if len(parts) == 1:
+            return kernel(first.run(rows))
+        known = first.run(rows)
+        other = _beside(known, second, rows) if second.checked else second.run(rows)
+        return kernel(other, known) if right_first else kernel(known, other)
+
+    checked = checked or any(part.checked for part in parts)
+    return Node(kind, text, run, columns, checked=checked)
+
+
+def doubtful(node: Node) -> Node:
+    """The same node, if Spark may not evaluate it: where it would raise, Spark must decide."""
+
+    def run(rows: Rows) -> Values:
+        try:
+            return node.run(rows)
+        except RaisingError:
+            raise UndecidedError from None
+
+    return replace(node, run=run) if node.checked else node
+
+
+def _beside(known: Values, part: Node, rows: Rows) -> Values:
+    """The values of a part, null where another value is null."""
+    if isinstance(known, pa.Scalar):
+        return part.run(rows)
+    mask = np.asarray(known.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+    return placed(part.run(rows.some(mask)), mask, pa.nulls(rows.count, part.kind))
+
+
+def placed(values: Values, mask: Mask, among: pa.Array) -> pa.Array:
+    """The values in the rows of the mask, in their order."""
+    if isinstance(values, pa.Array) and len(values) == len(among):
+        return values
+    return pc.replace_with_mask(among, pa.array(mask), values)
+
+
+def column_types(schema: pa.Schema) -> dict[str, pa.DataType]:
+    """The names that texts over a table may use, with their types: its columns, and `old.x` for a
+    field of the struct `old`."""
+    return dict(_typed(schema))
+
+
+def named_columns(table: pa.Table) -> dict[str, pa.ChunkedArray]:
+    """The columns of `column_types`."""
+    found = {}
+    for name in column_types(table.schema):
+        whole, _, inner = name.partition(".")
+        nested = inner and whole == OLD and name not in table.column_names
+        found[name] = pc.struct_field(table[OLD], inner) if nested else table[name]
+    return found
+
+
+def _typed(schema: pa.Schema) -> Iterator[tuple[str, pa.DataType]]:
+    for column_ in schema:
+        yield column_.name, column_.type
+        if column_.name == OLD and pa.types.is_struct(column_.type):
+            yield from ((f"{OLD}.{inner.name}", inner.type) for inner in column_.type)

@@ -204,8 +204,9 @@ def _converter(kind: pa.DataType) -> Convert:
     return convert
 
 
-def _part(kind: pa.DataType) -> Callable[[Any, str], Any]:
-    """The conversion of a part of a value. Raises MisfitError with the path of the part."""
+def part_of(kind: pa.DataType) -> Callable[[Any, str], Any]:
+    """The conversion of a value or of a part of one, which may be null. Raises MisfitError with the
+    path of the part."""
     convert = _converter(kind)
 
     def part(value: Any, path: str) -> Any:
@@ -319,13 +320,13 @@ def _bytes(value: Any) -> bytes:
 
 
 def _list(kind: pa.DataType) -> Convert:
-    item = _part(kind.value_type)
+    item = part_of(kind.value_type)
     return lambda value: [item(one, f"[{n}]") for n, one in enumerate(_of(value, list, tuple))]
 
 
 def _map(kind: pa.DataType) -> Convert:
     """From an object, or from a list of pairs."""
-    key, item = _part(kind.key_type), _part(kind.item_type)
+    key, item = part_of(kind.key_type), part_of(kind.item_type)
 
     def convert(value: Any) -> list[tuple[Any, Any]]:
         pairs = value.items() if isinstance(value, dict) else _of(value, list)
@@ -335,7 +336,7 @@ def _map(kind: pa.DataType) -> Convert:
 
 
 def _struct(kind: pa.DataType) -> Convert:
-    parts = {field.name: _part(field.type) for field in kind}
+    parts = {field.name: part_of(field.type) for field in kind}
 
     def convert(value: Any) -> dict[str, Any]:
         for name in _of(value, dict):

@@ -6,6 +6,7 @@ The Arrow types are those that Spark itself sends: timestamps in microseconds, U
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -37,6 +38,13 @@ _PLAIN: dict[str, pa.DataType] = {
     "void": pa.null(),
 }
 _NAMES = {kind: name for name, kind in reversed(_PLAIN.items())}  # the first name of each
+
+_JSON_NAMES = {  # where a schema's JSON has other names than DDL
+    pa.int8(): "byte",
+    pa.int16(): "short",
+    pa.int32(): "integer",
+    pa.int64(): "long",
+}
 
 _SAME = {  # the names of sqlglot's types, where Spark's are others
     **dict.fromkeys(("text", "char", "varchar"), "string"),
@@ -82,6 +90,11 @@ def arrow_schema(schema_json: str) -> pa.Schema:
     return pa.schema(fields)
 
 
+def schema_json(schema: pa.Schema) -> str:
+    """The JSON of a schema: the inverse of `arrow_schema`."""
+    return json.dumps(_struct_json(schema))
+
+
 def plain_columns(schema_json: str) -> frozenset[str]:
     """The columns whose values compare byte by byte: all but `char(n)` and those with a
     collation."""
@@ -105,6 +118,26 @@ def _arrow(tree: exp.DataType) -> pa.DataType:
     if kind == "struct":
         return pa.struct([pa.field(name, _arrow(part)) for name, part in fields(tree)])
     return _PLAIN[_SAME.get(kind, kind)]
+
+
+def _struct_json(fields: Iterable[pa.Field]) -> dict[str, Any]:
+    columns = [
+        {"name": f.name, "type": _type_json(f.type), "nullable": True, "metadata": {}}
+        for f in fields
+    ]
+    return {"type": "struct", "fields": columns}
+
+
+def _type_json(kind: pa.DataType) -> Any:
+    if pa.types.is_struct(kind):
+        return _struct_json(kind)
+    if pa.types.is_list(kind):
+        item = _type_json(kind.value_type)
+        return {"type": "array", "elementType": item, "containsNull": True}
+    if pa.types.is_map(kind):
+        key, value = _type_json(kind.key_type), _type_json(kind.item_type)
+        return {"type": "map", "keyType": key, "valueType": value, "valueContainsNull": True}
+    return _JSON_NAMES.get(kind) or spark_type(kind)
 
 
 def _json_type(kind: Any) -> pa.DataType:

@@ -12,7 +12,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from tidegate.rules.errors import Place
+from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Rulebook
 
 
@@ -102,6 +102,7 @@ class Expectation:
     `firings`: by rule. `only`: no rule fired but those listed. `tables`: by table, its rows.
     `signals`: by event type, those that actions raised. `webhooks`: by rule, the fields that were
     sent. `emissions`: by event type of a script. `rejected`, `dead`: how many rows and entries.
+    `asked`: the parts in whose place `?` is written, "" for the whole.
     """
 
     place: Place
@@ -113,6 +114,7 @@ class Expectation:
     emissions: Mapping[str, ExpectedRows] = field(default_factory=dict)
     rejected: ExpectedCount | None = None
     dead: ExpectedCount | None = None
+    asked: Mapping[str, Place] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -144,6 +146,12 @@ class Case:
     steps: tuple[Step, ...]
     expect: Expectation | None
 
+    @property
+    def expectations(self) -> tuple[Expectation, ...]:
+        """Those midway, and that at the end."""
+        found = (*(step.expect for step in self.steps), self.expect)
+        return tuple(each for each in found if each is not None)
+
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
@@ -156,3 +164,4 @@ class CaseFile:
     schemas: Mapping[str, pa.Schema]
     defaults: Mapping[str, Row]
     cases: tuple[Case, ...]
+    warnings: tuple[Problem, ...] = ()

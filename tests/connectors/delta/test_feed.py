@@ -6,7 +6,7 @@ import json
 import os
 import time
 from collections import Counter
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 import pytest
@@ -14,11 +14,16 @@ import pytest
 from tests.support.capture import Capturing, needs, rows, total
 from tests.support.lake import Lake
 from tests.support.rulebooks import event, rulebook, table
+from tidegate.connectors.delta.changes import decisions
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.log import LogFiles
+from tidegate.connectors.delta.session import new_session
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Start
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 KINDS = ("insert", "delete", "update", "change")
 
@@ -164,6 +169,17 @@ def test_g25_predicates_that_spark_decides(lake: Lake) -> None:
     assert second
     assert rows(second, "doubled") == Counter([(1,), (3,)])  # 2 stays 0: no update
     assert rows(second, "ratio") == Counter([(1,), (3,)])
+
+
+def test_g25_a_row_is_rejected_whatever_predicates_have_in_common(spark: SparkSession) -> None:
+    """Spark evaluates a common part, or the first operand of BETWEEN, once for all of a text."""
+    where = {
+        "a": "cast(s AS int) > 1",
+        "b": "cast(s AS int) > 1 AND cast(s AS int) < 3",
+        "c": "cast(s AS int) + 1 BETWEEN 3 AND 4",
+    }
+    said = decisions(new_session(spark), pa.table({"s": ["1", "x", "2"]}), where)
+    assert said.to_pydict() == {name: [False, None, True] for name in where}
 
 
 def test_what_event_types_say_of_their_tables_is_checked(lake: Lake) -> None:

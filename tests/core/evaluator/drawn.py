@@ -99,7 +99,8 @@ _COLUMNS = {
     "local": ["n"],
 }
 _PATTERNS = ["'a%'", "'%b'", "'%a%'", "'_'", "'a_b'", "'%'", "''", "'a'", "'_%'", "'a%b'", "'%.%'"]
-_CASTS = ["bigint", "double", "decimal(20,4)", "decimal(38,4)", "int", "string", "decimal(30,10)"]
+CASTS = ["bigint", "double", "decimal(20,4)", "decimal(38,4)", "int", "string", "decimal(30,10)",
+         "smallint", "float", "decimal(12,1)"]  # fmt: skip
 _OF_NUMBERS = [f"{name}({{}})" for name in ("sum", "sum", "min", "max", "avg", "avg")]
 _COMPARISONS = ["=", "==", "<>", "!=", "<", "<=", ">", ">="]
 _OUTSIDE, _COLUMN = 0.02, 0.85  # of what stands at the leaves
@@ -138,8 +139,6 @@ class Drawer:
             "number": [self._arithmetic, self._arithmetic, self._sign, self._length, self._cast],
             "string": [self._of_string],
         }  # fmt: skip
-        if firing:  # Spark 4.2 fails on most BETWEENs over aggregates
-            self._forms["boolean"].remove(self._between)
 
     def any(self, depth: int = 3) -> str:
         """An expression of any type, most of them boolean."""
@@ -241,7 +240,7 @@ class Drawer:
         return f"length({self.of('string', depth - 1)})"
 
     def _cast(self, depth: int) -> str:
-        return f"cast({self.of('number', depth - 1)} as {self._rng.choice(_CASTS)})"
+        return f"cast({self.of('number', depth - 1)} as {self._rng.choice(CASTS)})"
 
     def _of_string(self, depth: int) -> str:
         return f"{self._rng.choice(['lower', 'upper', 'trim'])}({self.of('string', depth - 1)})"

@@ -6,8 +6,8 @@ import pyarrow as pa
 import pytest
 
 from tidegate.engine.core.evaluator import filters
-from tidegate.engine.core.evaluator.filters import compile_filter
-from tidegate.engine.core.evaluator.nodes import UndecidedError
+from tidegate.engine.core.evaluator.filters import compile_filter, decide
+from tidegate.engine.core.evaluator.nodes import RaisingError, UndecidedError
 
 TYPES = {
     "i": pa.int32(),
@@ -54,6 +54,7 @@ TYPES = {
         "case s when 'a' then 1 when 'b' then 2 end = 2",
         "coalesce(d, 0) > 1",
         "cast(i as bigint) = big and cast(d as double) > f and cast(i as string) = s",
+        "cast(big as int) = 1 and cast(d as decimal(5,1)) = 1 and cast(d as smallint) = j",
         "s like 'a%' and s not like '%_b'",
         "lower(s) = 'a' and upper(s) = 'A' and length(trim(s)) > 2",
         " or ".join(f"i = {n}" for n in range(2_000)),
@@ -69,9 +70,9 @@ def test_forms_of_the_list(text: str) -> None:
         "i = '1'",  # a cast of the text could fail
         "s = 1",
         "cast(s as int) = 1",
-        "cast(big as int) = 1",
         "cast(f as bigint) = 1",
-        "cast(d as decimal(5,2)) = 1",
+        "cast(f as decimal(5,2)) = 1",
+        "cast(5 as bigint) = big",
         "cast(i as varchar(3)) = '1'",
         "cast(t as timestamp) = z",  # the session's time zone decides
         "t = z",
@@ -247,3 +248,32 @@ def test_a_part_is_evaluated_only_where_it_is_needed(text: str, held: list[bool]
     assert found
     rows = pa.chunked_array([pa.array([0, 5, None, 20], pa.int32())])
     assert found.run({"i": rows}).tolist() == held
+
+
+ROWS = pa.table(
+    {
+        "i": pa.array([6, None, 0, 7, 0], pa.int32()),
+        "s": ["a", "b", None, "é", "a"],
+        "old": pa.array([{"i": 1}, None, {"i": 0}, {"i": 9}, None], pa.struct([("i", pa.int32())])),
+    }
+)
+
+
+def test_g25_predicates_over_rows_at_hand() -> None:
+    said = decide({"a": "12 / i > 1", "b": "new.i > old.i", "c": "s = 'a'"}, ROWS)
+    assert said is not None
+    assert said.to_pydict() == {
+        "a": [True, False, None, True, None],
+        "b": [True, False, False, False, False],
+        "c": [True, False, False, False, True],
+    }
+    assert decide({"a": "12 / i > 1"}, ROWS.slice(0, 0)) == pa.table(
+        {"a": pa.array([], pa.bool_())}
+    )
+
+
+def test_predicates_that_only_spark_decides() -> None:
+    assert decide({"a": "i = 1", "b": "s rlike 'a'"}, ROWS) is None
+    with pytest.raises(UndecidedError) as found:
+        decide({"a": "12 / i > 1 and upper(s) = 'A'"}, ROWS.slice(3))
+    assert not isinstance(found.value, RaisingError)

@@ -10,9 +10,14 @@ import pyarrow as pa
 import pytest
 
 from tidegate.engine.core.evaluator import firings
-from tidegate.engine.core.evaluator.firings import FiringExpression, FiringReader, compile_condition
+from tidegate.engine.core.evaluator.firings import (
+    FiringExpression,
+    FiringReader,
+    compile_condition,
+    compile_fields,
+)
 from tidegate.engine.core.evaluator.forms import read_tree
-from tidegate.engine.core.evaluator.nodes import UndecidedError
+from tidegate.engine.core.evaluator.nodes import RaisingError, UndecidedError
 
 D = Decimal
 RELATION = pa.table(
@@ -134,3 +139,59 @@ def test_rows_on_which_spark_may_raise_are_not_decided(text: str) -> None:
     assert condition is not None
     with pytest.raises(UndecidedError):
         condition.held(RELATION)
+
+
+def test_fields_are_cast_and_keep_their_order() -> None:
+    fields = {"total": "sum(d)", "one": "1", "k": "k", "word": "'it'", "none": "null"}
+    casts = {"total": "decimal(12,1)", "one": "decimal(5,2)", "k": "int"}
+    found = compile_fields(fields, casts, RELATION.schema, ["k"])
+    assert found is not None
+    said = found.values(RELATION)
+    kinds = [pa.string(), pa.decimal128(12, 1), pa.decimal128(5, 2), pa.int32(), pa.string()]
+    assert said.schema.names == ["firing_id", *fields]
+    assert said.schema.types == [*kinds, pa.null()]
+    assert said.to_pylist()[:2] == [
+        {"firing_id": "y", "total": D("1.5"), "one": D("1.00"), "k": 7, "word": "it", "none": None},
+        {"firing_id": "x", "total": D("2.0"), "one": D("1.00"), "k": 8, "word": "it", "none": None},
+    ]
+
+
+def test_no_fields_are_a_row_a_firing() -> None:
+    found = compile_fields({}, {}, RELATION.schema, [])
+    assert found is not None
+    assert found.values(RELATION).to_pylist() == [{"firing_id": one} for one in "yxz"]
+
+
+def test_a_key_of_minus_zero_is_shown_as_zero() -> None:
+    """Spark groups both under 0.0."""
+    table = pa.table({"firing_id": ["a"], "f": [-0.0]})
+    found = compile_fields({"f": "f", "g": "max(f)"}, {}, table.schema, ["f"])
+    assert found is not None
+    assert repr(found.values(table).to_pylist()) == "[{'firing_id': 'a', 'f': 0.0, 'g': -0.0}]"
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [
+        ("i", "int"),
+        ("sum(d)", "string"),
+        ("sum(f)", "decimal(12,2)"),
+        ("k", "date"),
+        ("300", "tinyint"),
+        ("concat('a', 'b')", None),
+        ("count(*)", "nonsense"),
+    ],
+)
+def test_other_fields_are_for_spark(text: str, kind: str | None) -> None:
+    casts = {} if kind is None else {"x": kind}
+    assert compile_fields({"ok": "k", "x": text}, casts, RELATION.schema, ("k",)) is None
+
+
+@pytest.mark.parametrize(
+    ("text", "kind"), [("sum(i) - 200", "tinyint"), ("max(d)", "decimal(1,1)")]
+)
+def test_fields_that_do_not_fit_are_not_decided(text: str, kind: str) -> None:
+    found = compile_fields({"x": text}, {"x": kind}, RELATION.schema, ())
+    assert found is not None
+    with pytest.raises(RaisingError):
+        found.values(RELATION)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,6 +11,8 @@ import pyarrow as pa
 import pytest
 
 from tests.core.evaluator.drawn import ROWS, TEXTS, TYPES, Drawer, rows, same
+from tidegate.connectors.delta.plans import tried
+from tidegate.engine.core.evaluator.filters import decide
 from tidegate.engine.core.evaluator.forms import Reader, read_tree
 from tidegate.engine.core.evaluator.nodes import Node, OutsideError, Rows, UndecidedError
 
@@ -66,6 +69,28 @@ def test_g30_expressions_agree_with_spark(spark: SparkSession, batches: int) -> 
             assert not wrong, (text, node.text, wrong[:3])
     print(f"{drawn} pairs, {inside} inside the list, {decided} decided")
     assert decided * 2 >= drawn, (drawn, inside, decided)
+
+
+@pytest.mark.parametrize("batches", [1, pytest.param(50, marks=pytest.mark.long)])
+def test_g25_predicates_agree_with_spark(spark: SparkSession, batches: int) -> None:
+    """True, false, or null where they raise, row by row."""
+    rng = random.Random(25 + batches)
+    decided = raised = 0
+    for _ in range(batches):
+        drawer, table = Drawer(rng), rows(rng, ROWS, usual=0.4)
+        said = {}
+        drawn = [drawer.of("boolean", 3) for _ in range(TEXTS)]
+        for n, text in enumerate([*drawn, "i + j > 0 or b", "b and tiny * tiny > j"]):
+            with suppress(UndecidedError):
+                found = decide({str(n): text}, table)
+                said |= {text: found[str(n)]} if found is not None else {}
+        columns = [tried(spark, text).alias(str(n)) for n, text in enumerate(said)]
+        theirs = spark.createDataFrame(table).select(*columns).toArrow()
+        for n, (text, ours) in enumerate(said.items()):
+            assert ours.to_pylist() == theirs[str(n)].to_pylist(), text
+            decided, raised = decided + ROWS, raised + ours.null_count
+    print(f"{decided} pairs decided, {raised} of them raise")
+    assert raised
 
 
 def asked(spark: SparkSession, table: pa.Table, texts: dict[str, list[int]]) -> pa.Table:

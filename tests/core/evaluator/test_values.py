@@ -115,6 +115,11 @@ def values(text: str) -> pa.Array:
         ("cast(i as string)", TEXT, ["5", None, "-7"]),
         ("cast(b as string)", TEXT, ["true", None, "false"]),
         ("cast(b as int)", INT, [1, None, 0]),
+        ("cast(d as decimal(3,1))", pa.decimal128(3, 1), [D("1.5"), None, D("-2.3")]),
+        ("cast(d as int)", INT, [1, None, -2]),
+        ("cast(i as tinyint)", pa.int8(), [5, None, -7]),
+        ("cast(i as decimal(1,0))", pa.decimal128(1, 0), [D(5), None, D(-7)]),
+        ("cast(f as float)", pa.float32(), [1.5, NAN, -0.0]),
         # strings
         ("s like '%a%'", BOOL, [True, None, True]),
         ("s like 'a%b'", BOOL, [False, None, True]),

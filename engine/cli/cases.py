@@ -1,0 +1,188 @@
+"""`tidegate test` and `tidegate init`: tries rulebooks on cases, and writes the first ones."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from tidegate.engine.cli import output
+from tidegate.engine.cli.group import main
+from tidegate.engine.cli.options import as_json
+from tidegate.engine.core.text.layout import counted, screen_width
+from tidegate.rules.errors import InputError, Problem, word_place
+
+if TYPE_CHECKING:
+    from tidegate.engine.replay.cases.differences import Answer
+    from tidegate.engine.replay.cases.report import Result
+    from tidegate.engine.replay.cases.runner import Runner
+
+log = logging.getLogger("tidegate")
+POLL_SECONDS = 0.3
+WATCHED = (".yaml", ".yml", ".es")
+
+
+@main.command()
+@click.argument(
+    "paths", metavar="PATH..", nargs=-1, required=True, type=click.Path(exists=True, path_type=Path)
+)
+@click.option("-k", "like", metavar="TEXT", default="", help="Only tests with this in their name.")
+@click.option("--fast", "mode", flag_value="fast", help="Skip tests that need Spark.")
+@click.option("--spark", "mode", flag_value="spark", help="Run every test with Spark.")
+@click.option("--strict", is_flag=True, help="No rule may fire that a test does not list.")
+@click.option("--accept", is_flag=True, help="Write what happened in place of each `?`.")
+@click.option(
+    "--junit",
+    type=click.Path(dir_okay=False, writable=True, path_type=Path),
+    metavar="FILE",
+    help="Write the results as JUnit XML, too.",
+)
+@click.option("--watch", is_flag=True, help="Run again when a test or a rulebook changes.")
+@as_json
+def test(
+    paths: tuple[Path, ...],
+    like: str,
+    mode: str | None,
+    strict: bool,
+    accept: bool,
+    junit: Path | None,
+    watch: bool,
+    as_json: bool,
+) -> None:
+    """Run the tests in files and folders: events in, what should happen out."""
+    from tidegate.engine.replay.cases.reader import found
+
+    if not log.isEnabledFor(logging.DEBUG):
+        log.setLevel(logging.CRITICAL)  # what engines say goes on in each test
+    while True:
+        files = found(paths)
+        runner = _runner(files, mode or "", like, strict=strict)
+        results = _results(runner, accept=accept, as_json=as_json)
+        if junit is not None:
+            _write_junit(junit, results)
+        code = 1 if any(getattr(one, "outcome", "failed") == "failed" for one in results) else 0
+        if not watch:
+            raise SystemExit(code)
+        output.tell("waiting for a change; Ctrl-C ends")
+        _await_change(paths, runner)
+
+
+def _runner(files: Sequence[Path], mode: str, like: str, *, strict: bool) -> Runner:
+    from tidegate.engine.replay.cases.driver import Worlds
+    from tidegate.engine.replay.cases.model import CaseFile
+    from tidegate.engine.replay.cases.runner import Runner
+    from tidegate.engine.replay.memory.worlds import MemoryWorlds
+
+    def log_schema(path: str) -> str | None:
+        from tidegate.engine.app import logged_schema
+
+        return logged_schema(path)
+
+    def fast(cases: CaseFile) -> Worlds:
+        made = MemoryWorlds(cases.book, cases.schemas, cases.defaults)
+        return lambda _: made.world()
+
+    def spark(cases: CaseFile) -> Worlds:
+        raise NotImplementedError
+
+    return Runner(files, fast, spark, log_schema=log_schema, mode=mode, like=like, strict=strict)
+
+
+def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
+    """Run the cases, print each result as it comes, then what failed, and the count."""
+    from tidegate.engine.replay.cases import report
+    from tidegate.engine.replay.cases.accept import accepted
+    from tidegate.engine.replay.cases.runner import Refused
+
+    began = time.monotonic()
+    results: list[Result] = []
+    with _progress(runner.count) as advance:
+        for result in runner.run():
+            if isinstance(result, Refused):
+                output.tell(str(result.error))
+            else:
+                result = accepted(result) if accept else result
+                if as_json:
+                    output.json_line(report.as_json(result))
+                else:
+                    output.say(report.case_line(result))
+                advance()
+            results.append(result)
+    if accept:
+        _accept(results)
+    if not as_json:
+        for result in results:
+            if not isinstance(result, Refused) and result.outcome == "failed":
+                for line in report.failure_lines(result, screen_width()):
+                    output.say(line)
+        output.say(report.count_line(results, time.monotonic() - began))
+    return results
+
+
+def _accept(results: Sequence[Result]) -> None:
+    """Write what happened into the test files, in place of each `?`."""
+    from tidegate.engine.replay.cases.accept import accept
+
+    answers: dict[Path, list[Answer]] = {}
+    for result in results:
+        answers.setdefault(result.file, []).extend(getattr(result, "answers", ()))
+    for file, found in answers.items():
+        if found:
+            count = accept(file, found)
+            output.tell(f"{file}: {counted(count, 'expectation')} filled in")
+
+
+@contextmanager
+def _progress(count: int) -> Iterator[Callable[[], None]]:
+    """A bar on a terminal, below the lines that are printed; elsewhere nothing."""
+    if not sys.stderr.isatty() or not count:
+        yield lambda: None
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
+
+    parts = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
+    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("tests", total=count)
+        yield lambda: bar.advance(task)
+
+
+def _write_junit(file: Path, results: Sequence[Result]) -> None:
+    from tidegate.engine.replay.cases.report import junit
+
+    try:
+        file.write_bytes(junit(results))
+    except OSError as error:
+        message = f"the results cannot be written: {error.strerror}"
+        problem = Problem("unwritable", message, word_place("--junit"))
+        raise InputError([problem]) from error
+
+
+def _await_change(paths: Sequence[Path], runner: Runner) -> None:
+    """Wait until a test file, a rulebook or a script is another, and has been so for a moment."""
+    before = _states(paths, runner)
+    while (now := _states(paths, runner)) == before:
+        time.sleep(POLL_SECONDS)
+    while (later := _states(paths, runner)) != now:
+        now = later
+        time.sleep(POLL_SECONDS)
+
+
+def _states(paths: Sequence[Path], runner: Runner) -> dict[Path, tuple[int, int]]:
+    """What is known of the files that count: those in the folders of tests and rulebooks."""
+    folders = {path if path.is_dir() else path.parent for path in paths}
+    folders |= {Path(each.book.file).parent for each in runner.files if each.book.file}
+    found = {}
+    for folder in folders:
+        for file in folder.rglob("*"):
+            if file.suffix in WATCHED:
+                with suppress(OSError):
+                    stat = file.stat()
+                    found[file] = (stat.st_mtime_ns, stat.st_size)
+    return found

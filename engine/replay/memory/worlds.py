@@ -1,0 +1,164 @@
+"""The worlds of a test file's cases, in memory."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
+from tidegate.engine.core.types.fields import stored_value
+from tidegate.engine.core.values import ENGINE, Signal
+from tidegate.engine.loop.loop import Loop
+from tidegate.engine.replay.cases.model import Fail, Row, TableChange
+from tidegate.engine.replay.cases.rows import signal_schema, typed_rows
+from tidegate.engine.replay.cases.world import Observation, Shown
+from tidegate.engine.replay.memory import observation
+from tidegate.engine.replay.memory.clock import VirtualClock, advance, drain
+from tidegate.engine.replay.memory.executors import Actions
+from tidegate.engine.replay.memory.feed import MemoryFeed
+from tidegate.engine.replay.memory.opening import Emitted, Opening
+from tidegate.engine.replay.memory.predicates import rows_where
+from tidegate.engine.replay.memory.store import MemoryStore
+from tidegate.engine.replay.memory.tables import Edit, MemoryTable
+from tidegate.rules.model import Rulebook, SignalEvent
+
+
+class MemoryWorlds:
+    """Makes the worlds of one file. `schemas`: of all declared tables. `defaults`: by table, of the
+    columns that an inserted row leaves out. Raises InputError with what is wrong with the rulebook
+    over these tables."""
+
+    def __init__(
+        self,
+        book: Rulebook,
+        schemas: Mapping[str, pa.Schema],
+        defaults: Mapping[str, Row] | None = None,
+    ) -> None:
+        self.schemas, self.defaults = schemas, defaults or {}
+        self.opening = Opening(book, schemas)
+        self.declared = frozenset(book.events)
+
+    def world(self) -> MemoryWorld:
+        """A world in which nothing has happened."""
+        return MemoryWorld(self)
+
+
+@dataclass(frozen=True, slots=True)
+class _Typed:
+    """A change of a table, typed and decided."""
+
+    inserted: pa.Table
+    updated: Sequence[Edit]
+    deleted: np.ndarray
+
+
+class MemoryWorld:
+    """Implements `engine.replay.cases.world.World` without Spark. Raises EngineError `needs-spark`
+    for what only Spark can tell, where `needs_spark` could not see it before."""
+
+    def __init__(self, worlds: MemoryWorlds) -> None:
+        self._worlds, self._book = worlds, worlds.opening.book
+        self._clock = VirtualClock(0)
+        self._store = MemoryStore(self._clock)
+        self._actions = Actions()
+        self._emitted: Emitted = {}
+        self._tables: dict[str, MemoryTable] = {}
+        self._loop: Loop | None = None
+
+    def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
+        """See `World`. Rules are active from 1 us before `instant` on (G2)."""
+        first = {name: self._rows(name, tables.get(name, ())) for name in self._worlds.schemas}
+        before = floor_millisecond(instant) - MILLISECOND
+        self._tables = {name: MemoryTable(name, rows, before) for name, rows in first.items()}
+        self._clock.at = floor_watermark(instant - 1)
+        self._loop = self._worlds.opening.open(
+            instant,
+            MemoryFeed(self._tables),
+            self._store,
+            self._clock,
+            self._actions,
+            self._emitted,
+        )
+        drain(self._loop, self._clock)
+        self._clock.at = instant
+
+    def advance(self, instant: int) -> None:
+        """See `World`. What is due at `instant` itself happens in the next `drain`, together with
+        what is committed at it."""
+        advance(self._begun, self._clock, instant)
+        self._actions.check()
+
+    def commit(self, tables: Mapping[str, TableChange]) -> None:
+        """See `World`."""
+        typed = {name: self._typed(name, change) for name, change in tables.items()}
+        at = floor_millisecond(self._clock.at)
+        for name, change in typed.items():
+            self._tables[name].commit(at, change.inserted, change.updated, change.deleted)
+
+    def signal(self, event: str, fields: Row) -> None:
+        """See `World`."""
+        kind = self._book.events[event]
+        if not isinstance(kind, SignalEvent):
+            raise TypeError(f"{event} is no signal")
+        table = typed_rows([fields], signal_schema(kind), {}, self._book.timezone)
+        values = {name: stored_value(value) for name, value in table.to_pylist()[0].items()}
+        number = len(self._store.signals) + 1
+        self._store.keep(Signal(f"{number:08}", event, values, self._clock()))
+
+    def fail(self, fail: Fail) -> None:
+        """See `World`."""
+        self._actions.failing[fail.rule] += fail.times
+
+    def drain(self) -> None:
+        """See `World`."""
+        drain(self._begun, self._clock)
+        self._actions.check()
+
+    def observe(self) -> Observation:
+        """See `World`."""
+        store, emissions = self._store, dict[str, list[Shown]]()
+        for _, batches in sorted(self._emitted.items()):
+            for event, batch in batches.items():
+                emissions.setdefault(event, []).extend(observation.occurrences(batch))
+        signals: dict[str, list[Shown]] = {}
+        for kept in store.signals.values():
+            event = kept.signal.event
+            if kept.signal.namespace == ENGINE and event in self._worlds.declared:
+                signals.setdefault(event, []).append(kept.signal.fields)
+        return Observation(
+            firings=observation.firings(store.stored, store.planned),
+            tables={name: table.rows.to_pylist() for name, table in self._tables.items()},
+            signals=signals,
+            webhooks=self._actions.sent,
+            emissions=emissions,
+            rejected=observation.rejections(store.rejected),
+            dead=observation.dead(store.entries.values()),
+        )
+
+    def close(self) -> None:
+        """See `World`."""
+
+    @property
+    def _begun(self) -> Loop:
+        if self._loop is None:
+            raise ValueError("the world has not begun")
+        return self._loop
+
+    def _rows(self, table: str, rows: Sequence[Row]) -> pa.Table:
+        defaults = self._worlds.defaults.get(table, {})
+        return typed_rows(rows, self._worlds.schemas[table], defaults, self._book.timezone)
+
+    def _typed(self, name: str, change: TableChange) -> _Typed:
+        rows = self._tables[name].rows
+        edits = []
+        for update in change.updates:
+            schema = pa.schema([rows.schema.field(column) for column in update.set])
+            [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
+            edits.append(Edit(rows_where(rows, update.where, update.place), values))
+        deleted = np.zeros(rows.num_rows, np.bool_)
+        for delete in change.deletes:
+            deleted |= rows_where(rows, delete.where, delete.place)
+        return _Typed(self._rows(name, change.inserts), edits, deleted)
