@@ -1,7 +1,7 @@
 """The rung `context`: there is an instance, and the rule's context did not choose it.
 
-Example: `a ; b` in `chronicle`, with a at 1, b at 2 and 3. At 3 there is an instance of a and b, but
-a was consumed by the detection at 2.
+Example: `a ; b` in `chronicle`, with a at 1, b at 2 and 3. At 3 there is an instance, but its a was
+consumed by the detection at 2.
 """
 
 from __future__ import annotations

@@ -155,8 +155,8 @@ class Explanations:
         sentence = f"{window}{words.of_key} was closed{by}{at}, before {what} at {words.at(end)}."
         return Answer(sentence, {"opened": opener, "closed": closed, "came": end})
 
-    def _order(self, node: x.Expression, start: int, end: int) -> Answer:
-        first, *_, then = positives(node)
+    def _order(self, node: x.Expression, _: int, end: int) -> Answer:
+        first, then = positives(node)
         words = self._words
         before, after = self._upto(first, end), self._upto(then, end)
         figures = {"first": before and [*before], "then": after and [*after]}
@@ -180,7 +180,7 @@ class Explanations:
     def _upto(self, e: x.Expression, end: int) -> tuple[int, int] | None:
         return self._probe.one(e).span(self._asked.begin, end).last()
 
-    def _count(self, node: x.AnyRepeat | x.Every | x.Nth, start: int, end: int) -> Answer:
+    def _count(self, node: x.AnyRepeat | x.Every | x.Nth, _: int, end: int) -> Answer:
         part, words = expression_text(node.part), self._words
         count = self._number(node.part, end)
         wanted = node.index if isinstance(node, x.Nth) else node.count
@@ -213,7 +213,7 @@ class Explanations:
                 return sum(len(b.until(end)) for b in batches if b is not None)
         return len(self._probe.one(part).span(self._asked.begin, end))
 
-    def _some(self, node: x.AnyOf, start: int, end: int) -> Answer:
+    def _some(self, node: x.AnyOf, _: int, end: int) -> Answer:
         there = [part for part in node.parts if self._upto(part, end) is not None]
         others = [part for part in node.parts if part not in there]
         came = listed([expression_text(part) for part in there]) or "none"

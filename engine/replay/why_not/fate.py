@@ -153,19 +153,19 @@ class Fate:
         if damping is None:
             return last, None, "the rulebook has no such damping now"
         if kind == "cooldown" and damping.cooldown_micros:
-            until = last and last.end + damping.cooldown_micros
+            until = _after(last, damping.cooldown_micros)
             return last, until, f"one firing in {lasting(damping.cooldown_micros)}"
         if kind == "throttle" and damping.throttle:
             length, count = damping.throttle.within_micros, damping.throttle.count
             oldest = before[-count] if len(before) >= count else last
             said = f"at most {count:,} in {lasting(length)}"
-            return last, oldest and oldest.end + length, said
+            return last, _after(oldest, length), said
         if kind == "dedupe" and damping.dedupe:
             by, length = damping.dedupe.by, damping.dedupe.within_micros
             mine = _fields(firing, by)
             same = next((one for one in reversed(before) if _fields(one, by) == mine), last)
             said = f"the same {', '.join(by)} as before, within {lasting(length)}"
-            return same, same and same.end + length, said
+            return same, _after(same, length), said
         levels = damping.hysteresis
         if levels is None:
             return last, None, "the rulebook has no such damping now"
@@ -240,9 +240,9 @@ class Fate:
 
     def _entries(self, firing: Firing) -> Iterator[Entry]:
         for entry in self._asked.evidence.entries:
-            if entry.rule == self._asked.rule.name and not entry.alternative:
-                if entry.firing_ids is None or firing.id in entry.firing_ids:
-                    yield entry
+            mine = entry.rule == self._asked.rule.name and not entry.alternative
+            if mine and (entry.firing_ids is None or firing.id in entry.firing_ids):
+                yield entry
 
     def fired(self) -> Rung:
         """It fired; or no firing of its detection is kept."""
@@ -252,6 +252,10 @@ class Fate:
             return Rung("fired", False, sentence, {"firing_id": None})
         sentence = f"It fired{words.of_key} at {words.at(firing.end)} (firing {firing.id[:8]})."
         return Rung("fired", True, sentence, {"firing_id": firing.id, "instant": firing.end})
+
+
+def _after(firing: Firing | None, micros: int) -> int | None:
+    return None if firing is None else firing.end + micros
 
 
 def _fields(firing: Firing, names: Sequence[str]) -> list[list[Any]]:

@@ -13,6 +13,7 @@ from difflib import SequenceMatcher
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -34,9 +35,9 @@ def rows_of(batch: Batch, columns: Sequence[str], key: Mapping[str, Any]) -> Bat
     return batch.take(left)
 
 
-def _equal(values: pa.ChunkedArray, wanted: Any) -> np.ndarray:
+def _equal(values: pa.ChunkedArray, wanted: Any) -> npt.NDArray[np.bool_]:
     if wanted is None:
-        return values.is_null().to_numpy()
+        return np.asarray(values.is_null().to_numpy(), np.bool_)
     kind = values.type
     textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
     if textual != isinstance(wanted, str) or pa.types.is_boolean(kind) != isinstance(wanted, bool):
@@ -46,7 +47,7 @@ def _equal(values: pa.ChunkedArray, wanted: Any) -> np.ndarray:
         equal = pc.equal(values, pa.scalar(whole, kind))
     except (pa.ArrowException, TypeError, ValueError, OverflowError):
         return np.zeros(len(values), np.bool_)
-    return equal.fill_null(False).to_numpy()
+    return np.asarray(equal.fill_null(False).to_numpy(), np.bool_)
 
 
 def same_key(row: Mapping[str, Any], columns: Sequence[str], key: Mapping[str, Any]) -> bool:

@@ -109,6 +109,7 @@ class Probe:
         expressions = [pattern.on, *(rule.pattern.on for rule in self._used.values())]
         names = {name for each in expressions for name in x.names_in(each)}
         self._names = sorted(names - book.rules.keys())
+        self._known: dict[x.Expression, Instances] = {}
 
     @cached_property
     def batches(self) -> Mapping[str, Batch]:
@@ -156,7 +157,9 @@ class Probe:
 
     def one(self, e: x.Expression) -> Instances:
         """The instances of one expression, up to the watermark."""
-        return self.each([e])[0]
+        if e not in self._known:
+            self._known[e] = self.each([e])[0]
+        return self._known[e]
 
     def each(
         self,

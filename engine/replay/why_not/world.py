@@ -153,18 +153,17 @@ class Sources:
         filtered = {
             name: event
             for name, event in self._book.events.items()
-            if isinstance(event, TableEvent | SignalEvent)
-            and (event.where or getattr(event, "of", ()))
+            if isinstance(event, TableEvent | SignalEvent) and (event.where or _of(event))
         }
         if not filtered:
             return ()
         whole = self._read({})
         every = {n: replace(e, of=()) for n, e in filtered.items() if isinstance(e, TableEvent)}
-        wider = self._read(every) if any(getattr(e, "of", ()) for e in filtered.values()) else whole
+        wider = self._read(every) if any(map(_of, filtered.values())) else whole
         widest = self._read({n: replace(every.get(n, e), where=None) for n, e in filtered.items()})
-        found = []
+        found: list[DroppedRow] = []
         for name, event in filtered.items():
-            of = ", ".join(getattr(event, "of", ()))
+            of = ", ".join(_of(event))
             found += _beyond(name, "of", of, whole.get(name, []), wider.get(name, []))
             found += _beyond(
                 name, "where", event.where or "", wider.get(name, []), widest.get(name, [])
@@ -173,9 +172,7 @@ class Sources:
 
     def _read(self, events: Mapping[str, Any]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
         """By event type, instants and rows of what the buckets hold under other event types."""
-        capture = Capture(
-            replace(self._book, events={**self._book.events, **events}), self._needs
-        )
+        capture = Capture(replace(self._book, events={**self._book.events, **events}), self._needs)
         found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
         for heard in self._heard:
             bucket = capture.capture(heard.bucket.plan, self._feed)
@@ -183,6 +180,10 @@ class Sources:
                 rows = python_rows(batch.table.take(pa.array(batch.row)))
                 found.setdefault(name, []).extend(zip(batch.time.tolist(), rows, strict=True))
         return found
+
+
+def _of(event: TableEvent | SignalEvent) -> tuple[str, ...]:
+    return event.of if isinstance(event, TableEvent) else ()
 
 
 def _beyond(

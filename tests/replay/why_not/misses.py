@@ -353,7 +353,7 @@ def disabled_for(draw: Random) -> Miss:
     return Miss(evidence, {"k": key}, at(900), says=(f"disabled for k {key}",))
 
 
-def with_entry(draw: Random, *entries: Any) -> tuple[Evidence, str]:
+def with_entry(draw: Random) -> tuple[Evidence, str]:
     """A firing of `r`, and its id."""
     one, two, _ = spaced(draw, NEAR, NEAR)
     lines = [line("a", one), line("b", two), *noise(draw)]
@@ -397,7 +397,13 @@ MAKERS: Mapping[str, Sequence[Maker]] = {
     "active": (not_yet_active, parked, switched_off),
     "seen": (not_seen, nothing_stored),
     "occurrences": (
-        missing_type, missing_some, missing_both, text_for_number, number_for_text, came_later, clock_not_reached,
+        missing_type,
+        missing_some,
+        missing_both,
+        text_for_number,
+        number_for_text,
+        came_later,
+        clock_not_reached,
     ),
     "rejected": (refused_type, refused_one_of_several),
     "where": (dropped_by_where, dropped_one_of_several, dropped_by_of),
