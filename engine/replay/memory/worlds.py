@@ -24,7 +24,7 @@ from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.predicates import rows_where
 from tidegate.engine.replay.memory.store import MemoryStore
 from tidegate.engine.replay.memory.tables import Edit, MemoryTable
-from tidegate.engine.replay.why_not.ladder import why_not
+from tidegate.engine.replay.why_not.ladder import ladder, why_not
 from tidegate.engine.replay.why_not.world import Sources, evidence_of, key_values
 from tidegate.rules.model import Rulebook, SignalEvent
 
@@ -142,14 +142,21 @@ class MemoryWorld:
         )
 
     def why_not(self, rule: str, key: Mapping[str, Any], at: int | None) -> str | None:
-        """Why a rule did not fire for a key, at an instant (None: up to now); None if it did, or
-        nothing is known."""
+        """Why a rule did not fire for a key, at an instant; None if it did, or nothing is known.
+        `at` None: since it fired last, or at all."""
         kept = Sources(self._book, self._worlds.schemas, MemoryFeed(self._tables), self._buckets)
         evidence = evidence_of(self._book, self._store, kept, self._buckets, self._clock.at)
         values = key_values(self._worlds.opening.book, rule, key, self._worlds.schemas)
         if values is None:
             return None
-        return why_not(evidence, rule, values, self._clock.at if at is None else at, at)
+        now = self._clock.at
+        if at is not None:
+            return why_not(evidence, rule, values, at, at)
+        last = ladder(evidence, rule, values, now)[-1]
+        if not last.ok:
+            return last.sentence
+        fired = int(last.evidence["instant"])
+        return why_not(evidence, rule, values, now, fired + 1) if fired < now else None
 
     def close(self) -> None:
         """See `World`."""

@@ -27,6 +27,13 @@ def test_a_firing_is_told_as_none() -> None:
     assert said(told, "a", {"id": 8}).startswith("No `new` came for id 8")
 
 
+def test_another_firing_is_asked_for_since_the_last() -> None:
+    told = Told(HEAD + "  a: {on: new ; gone, per: id}")
+    told.insert(1, {"id": 7, "amount": 2.5}).change(2, deletes=["id = 7"]).at(9)
+    assert said(told, "a", {"id": 7}).startswith("Nothing completed `new ; gone` for id 7 between")
+    assert told.world.why_not("a", {"id": 7}, BEGIN + 2 * SECOND) is None
+
+
 def test_rows_that_where_drops_are_found_by_reading_again() -> None:
     text = HEAD.replace("new: {on: insert", "new: {on: insert, where: amount > 2")
     assert text != HEAD
