@@ -32,14 +32,18 @@ class Words:
         self.key = key
 
     def at(self, micros: int) -> str:
-        """An instant."""
-        day, time = self._local(micros)
+        """An instant. A watermark (.000998) and what begins just after one (.000999) are shown as
+        the millisecond that is meant."""
+        rest = micros % 1_000
+        day, time = self._local(micros + {998: -998, 999: 1}.get(rest, 0))
         return time if day == self._today else f"{day} {time}"
 
     def between(self, first: int, last: int) -> str:
         """A span: `between 09:00:00 and 09:10:00`, `at 09:10:00`."""
         if first == last:
             return f"at {self.at(last)}"
+        if first % 1_000 == 1:
+            return f"after {self.at(first - 1)} and up to {self.at(last)}"
         return f"between {self.at(first)} and {self.at(last)}"
 
     def times(self, instants: Sequence[int], shown_max: int = 3) -> str:

@@ -22,7 +22,7 @@ def test_what_is_missing_is_told() -> None:
 def test_a_firing_is_told_as_none() -> None:
     told = Told(HEAD + "  a: {on: new, per: id}")
     told.insert(1, {"id": 7, "amount": 2.5})
-    assert told.world.why_not("a", {"id": 7}, None) is None
+    assert told.world.why_not("a", {"id": 7}, BEGIN + SECOND) is None
     assert told.world.why_not("a", {}, None) is None
     assert said(told, "a", {"id": 8}).startswith("No `new` came for id 8")
 
@@ -30,7 +30,9 @@ def test_a_firing_is_told_as_none() -> None:
 def test_another_firing_is_asked_for_since_the_last() -> None:
     told = Told(HEAD + "  a: {on: new ; gone, per: id}")
     told.insert(1, {"id": 7, "amount": 2.5}).change(2, deletes=["id = 7"]).at(9)
-    assert said(told, "a", {"id": 7}).startswith("Nothing completed `new ; gone` for id 7 between")
+    assert said(told, "a", {"id": 7}).startswith(
+        "Nothing completed `new ; gone` for id 7 after 09:00:02"
+    )
     assert told.world.why_not("a", {"id": 7}, BEGIN + 2 * SECOND) is None
 
 
