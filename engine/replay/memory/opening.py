@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -44,8 +45,19 @@ from tidegate.rules.model import Rulebook, Settings
 
 _AHEAD_MICROS = 10_000_000  # no commit's clock is ahead here
 _DETECTORS_MAX = 100
-Emitted = dict[int, Mapping[str, Batch]]
-"""By bucket, what scripts have emitted, by event type."""
+
+
+class Heard(NamedTuple):
+    """A bucket that was detected over. `emitted`: by event type, what scripts emitted. `stopped`:
+    the rules and scripts that did not run."""
+
+    bucket: Bucket
+    emitted: Mapping[str, Batch]
+    stopped: frozenset[str]
+
+
+Buckets = dict[int, Heard]
+"""By number, the buckets of a loop."""
 
 
 class Healthy:
@@ -69,15 +81,16 @@ def quarantine(
 
 
 class HeardDetector(BucketDetector):
-    """A detector that tells what its scripts emit. A bucket that is taken again counts once."""
+    """A detector that tells what it is given and what its scripts emit. A bucket that is taken
+    again counts once."""
 
-    heard: Emitted
+    heard: Buckets
 
     def step(
         self, bucket: Bucket, carried: Carried, stopped: Collection[str], limits: Settings
     ) -> tuple[Stepped, Flow]:
         made, flow = super().step(bucket, carried, stopped, limits)
-        self.heard[bucket.plan.bucket] = flow.shown
+        self.heard[bucket.plan.bucket] = Heard(bucket, flow.shown, frozenset(stopped))
         return made, flow
 
 
@@ -107,7 +120,7 @@ class Opening:
         store: MemoryStore,
         clock: VirtualClock,
         actions: Actions,
-        heard: Emitted,
+        heard: Buckets,
     ) -> Loop:
         """A loop over tables in memory, see `over`."""
         ledger = MemoryLedger(store)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,10 +20,12 @@ from tidegate.engine.replay.memory import observation
 from tidegate.engine.replay.memory.clock import VirtualClock, advance, drain
 from tidegate.engine.replay.memory.executors import Actions
 from tidegate.engine.replay.memory.feed import MemoryFeed
-from tidegate.engine.replay.memory.opening import Emitted, Opening
+from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.predicates import rows_where
 from tidegate.engine.replay.memory.store import MemoryStore
 from tidegate.engine.replay.memory.tables import Edit, MemoryTable
+from tidegate.engine.replay.why_not.ladder import ladder, why_not
+from tidegate.engine.replay.why_not.world import Sources, evidence_of, key_values
 from tidegate.rules.model import Rulebook, SignalEvent
 
 
@@ -65,7 +68,7 @@ class MemoryWorld:
         self._clock = VirtualClock(0)
         self._store = MemoryStore(self._clock)
         self._actions = Actions()
-        self._emitted: Emitted = {}
+        self._buckets: Buckets = {}
         self._tables: dict[str, MemoryTable] = {}
         self._loop: Loop | None = None
 
@@ -81,7 +84,7 @@ class MemoryWorld:
             self._store,
             self._clock,
             self._actions,
-            self._emitted,
+            self._buckets,
         )
         drain(self._loop, self._clock)
         self._clock.at = instant
@@ -122,8 +125,8 @@ class MemoryWorld:
     def observe(self) -> Observation:
         """See `World`."""
         store, emissions = self._store, dict[str, list[Shown]]()
-        for _, batches in sorted(self._emitted.items()):
-            for event, batch in batches.items():
+        for _, heard in sorted(self._buckets.items()):
+            for event, batch in heard.emitted.items():
                 emissions.setdefault(event, []).extend(observation.occurrences(batch))
         signals: dict[str, list[Shown]] = {}
         for kept in store.signals.values():
@@ -139,6 +142,23 @@ class MemoryWorld:
             rejected=observation.rejections(store.rejected),
             dead=observation.dead(store.entries.values()),
         )
+
+    def why_not(self, rule: str, key: Mapping[str, Any], at: int | None) -> str | None:
+        """Why a rule did not fire for a key, at an instant; None if it did, or nothing is known.
+        `at` None: since it fired last, or at all."""
+        kept = Sources(self._book, self._worlds.schemas, MemoryFeed(self._tables), self._buckets)
+        evidence = evidence_of(self._book, self._store, kept, self._buckets, self._clock.at)
+        values = key_values(self._worlds.opening.book, rule, key, self._worlds.schemas)
+        if values is None:
+            return None
+        now = self._clock.at
+        if at is not None:
+            return why_not(evidence, rule, values, at, at)
+        last = ladder(evidence, rule, values, now)[-1]
+        if not last.ok:
+            return last.sentence
+        fired = int(last.evidence["instant"])
+        return why_not(evidence, rule, values, now, fired + 1) if fired < now else None
 
     def close(self) -> None:
         """See `World`."""

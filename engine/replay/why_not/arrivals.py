@@ -1,0 +1,226 @@
+"""The rungs `occurrences`, `rejected` and `where`: what arrived for the key, and what of it became
+no occurrence."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, TypeVar
+
+import numpy as np
+
+from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.text.layout import counted
+from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
+from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
+from tidegate.engine.replay.why_not.probe import Probe
+from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
+from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.parser import unlabelled
+from tidegate.rules.model import ClockEvent
+from tidegate.rules.sql.tree import columns, tree_of
+
+Row = TypeVar("Row", DroppedRow, RefusedRow)
+
+
+class Arrivals:
+    """What of the rule's event types arrived for the key while the rule was active, up to the
+    instant. `detected`: whether there is a detection that is asked for."""
+
+    def __init__(self, asked: Asked, probe: Probe, *, detected: bool) -> None:
+        self._asked, self._probe, self._detected = asked, probe, detected
+        self._on = unlabelled(asked.rule.pattern.on)
+        named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
+        self._events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
+        self.refused = self._of_key(
+            dict.fromkeys(self._events, asked.evidence.refused), lambda row: row.instant
+        )
+
+    @property
+    def _dropped(self) -> Mapping[str, list[DroppedRow]]:
+        kept = self._asked.evidence.kept
+        return self._of_key(
+            {event: kept.dropped(event) for event in self._events}, lambda row: row.instant
+        )
+
+    def _of_key(
+        self, rows: Mapping[str, Sequence[Row]], instant: Callable[[Row], int | None]
+    ) -> dict[str, list[Row]]:
+        """The rows of the key, by event type."""
+        found: dict[str, list[Row]] = {}
+        for event, some in rows.items():
+            mine = [row for row in some if self._mine(event, row.event, row.row, instant(row))]
+            if mine:
+                found[event] = sorted(mine, key=lambda row: row.instant or 0)
+        return found
+
+    def _mine(self, event: str, named: str, row: Mapping[str, Any], instant: int | None) -> bool:
+        asked = self._asked
+        if named not in (event, EventKey.of(event).event):
+            return False
+        if instant is not None and not asked.begin <= instant <= asked.until:
+            return False
+        names = asked.per(event)
+        return names is None or any(
+            same_key(row, each, asked.key) for each in (names, asked.source_columns(event))
+        )
+
+    # -- occurrences --------------------------------------------------------------------------
+
+    def occurrences(self) -> Rung:
+        """Whether anything of what the rule needs arrived for the key."""
+        asked, count = self._asked, self._probe.count
+        absent: tuple[str, ...] = ()
+        if not self._detected:
+            became_none = {*self.refused, *self._dropped}
+            absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
+        counts = {asked.written(event): count(event) for event in self._events}
+        evidence: dict[str, Any] = {"counts": counts}
+        if not absent:
+            said = [counted(number, f"`{event}`", f"`{event}`") for event, number in counts.items()]
+            came = listed(said) if said else "What it needs"
+            return Rung("occurrences", True, f"{came} came{asked.words.of_key}.", evidence)
+        near = [(event, *one) for event in absent for one in self._near(event)]
+        evidence["missing"] = [asked.written(event) for event in absent]
+        evidence["near"] = [
+            {"event": asked.written(event), "key": dict(key), "count": number, "last": last}
+            for event, key, number, last in near
+        ]
+        said = [*self._missing(absent), *self._later(absent)]
+        sentence = " ".join([*said, *self._elsewhere(near)])
+        return Rung("occurrences", False, sentence, evidence)
+
+    def _near(self, event: str) -> list[tuple[Mapping[str, Any], int, int]]:
+        names = self._asked.per(event)
+        batch = self._asked.occurrences(event) if names else None
+        if names is None or batch is None or not len(batch):
+            return []
+        mine = rows_of(batch, names, self._asked.key).time
+        others = batch.take(np.flatnonzero(~np.isin(batch.time, mine)))
+        return near_keys(others, names, self._asked.key) if len(others) else []
+
+    def _missing(self, absent: Sequence[str]) -> list[str]:
+        asked, words = self._asked, self._asked.words
+        when = words.between(asked.begin, asked.until)
+        rules = [name for name in absent if name in asked.book.rules]
+        clocks = [name for name in absent if self._is_clock(name)]
+        others = [name for name in absent if name not in rules and name not in clocks]
+        said = []
+        if others:
+            names = listed([f"`{asked.written(name)}`" for name in others], "or")
+            said.append(f"No {names} came{words.of_key} {when}.")
+        said += [
+            f"Rule {asked.written(name)}, which it uses, was not detected{words.of_key} {when}."
+            for name in rules
+        ]
+        said += [f"The clock did not reach `{asked.written(name)}` {when}." for name in clocks]
+        return said
+
+    def _later(self, absent: Sequence[str]) -> Iterator[str]:
+        """What came for the key after the instant."""
+        for event in absent:
+            batch = self._probe.batches.get(event)
+            if batch is not None and self._probe.alone:
+                later = batch.time[batch.time > self._asked.until]
+                if len(later):
+                    at = self._asked.words.at(int(later[0]))
+                    yield f"`{self._asked.written(event)}` came later, at {at}."
+
+    def _is_clock(self, name: str) -> bool:
+        declared = self._asked.book.events.get(name)
+        return isinstance(declared, ClockEvent) or declared is None
+
+    def _elsewhere(self, near: Sequence[tuple[str, Mapping[str, Any], int, int]]) -> list[str]:
+        words, said = self._asked.words, []
+        for event, key, number, last in near[:1]:
+            name = self._asked.written(event)
+            if alike(key, self._asked.key):
+                kind = "a text" if any(isinstance(v, str) for v in key.values()) else "no text"
+                said.append(
+                    f"It came for {key_phrase(key)}, which is {kind}: probably that is meant."
+                )
+            else:
+                how_often = "once" if number == 1 else f"{number:,} times"
+                said.append(
+                    f"`{name}` came {how_often} for {key_phrase(key)}, last at {words.at(last)}."
+                )
+        return said
+
+    # -- rejected, where ----------------------------------------------------------------------
+
+    def rejected(self) -> Rung:
+        """Whether rows were rejected that would have made the difference."""
+        chosen = self._decisive(self.refused, {**self._dropped})
+        if chosen is None:
+            number = sum(map(len, self.refused.values()))
+            said = f"{counted(number, 'row')} rejected{self._asked.words.of_key}."
+            return Rung("rejected", True, said, {"rejected": number})
+        event, row = chosen
+        at = "" if row.instant is None else f" at {self._asked.words.at(row.instant)}"
+        name = self._asked.written(event)
+        sentence = f"A `{name}`{self._asked.words.of_key}{at} was rejected: {row.reason}."
+        figures = {"event": name, "instant": row.instant, "reason": row.reason, "row": {**row.row}}
+        return Rung("rejected", False, sentence, figures)
+
+    def where(self) -> Rung:
+        """Whether rows were dropped by `where` or `of` that would have made the difference."""
+        dropped = self._dropped
+        chosen = self._decisive(dropped, {})
+        if chosen is None:
+            number = sum(map(len, dropped.values()))
+            said = f"{counted(number, 'row')} dropped by `where` or `of`{self._asked.words.of_key}."
+            return Rung("where", True, said, {"dropped": number})
+        event, row = chosen
+        name, values = self._asked.written(event), _values(row)
+        shown = ", ".join(f"{column} is {quoted(each)}" for column, each in values.items())
+        why = f"`where: {row.text}` is not true of it"
+        if row.by == "of":
+            why = f"it changes none of {row.text}"
+        sentence = (
+            f"A row{self._asked.words.of_key} at {self._asked.words.at(row.instant)} is no"
+            f" `{name}`: {why}{f' ({shown})' if shown else ''}."
+        )
+        figures = {"event": name, "instant": row.instant, "by": row.by, "text": row.text}
+        return Rung("where", False, sentence, {**figures, "values": values, "row": {**row.row}})
+
+    def _decisive(
+        self, rows: Mapping[str, Sequence[Row]], others: Mapping[str, Any]
+    ) -> tuple[str, Row] | None:
+        """The event type and row without which the rule was not detected; None if the rows make no
+        difference. `others`: rows that a later rung tells of."""
+        if self._detected or not rows:
+            return None
+        count = self._probe.count
+        absent = lacking(self._on, lambda name: name in others or count(name) > 0)
+        for event in absent:
+            if event in rows:
+                return event, rows[event][-1]
+        if absent or not self._probe.alone:
+            return None
+        for event, some in rows.items():
+            instants = [row.instant for row in some if row.instant is not None]
+            given = self._probe.with_instants(event, instants)
+            found = self._probe.each([self._on], given)[0].span(
+                self._asked.since, self._asked.until
+            )
+            if len(found):
+                taken = {part.instant for part in found.parts(len(found) - 1)}
+                used = [row for row in some if row.instant in taken]
+                return event, (used or some)[-1]
+        return None
+
+
+def _values(row: DroppedRow) -> dict[str, Any]:
+    """The values of the columns that a predicate names."""
+    if row.by == "of":
+        names = [name.strip() for name in row.text.strip("[]").split(",")]
+    else:
+        tree = tree_of(row.text, expression=True)
+        names = [] if tree is None else [mention.name for mention in columns([*tree.walk()])]
+    found = {}
+    for name in dict.fromkeys(names):
+        image, _, column = name.rpartition(".")
+        side = row.old if image == "old" else row.row
+        if column in side:
+            found[name] = side[column]
+    return found

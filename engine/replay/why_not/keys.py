@@ -1,0 +1,87 @@
+"""Keys: the occurrences of one, and others that were probably meant.
+
+Example: asked is account "7", a text, and `account_id` is a bigint. No occurrence has that key; key
+7 is near.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from difflib import SequenceMatcher
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.text.times import python_values
+from tidegate.engine.core.values import Batch
+
+_COMPARED_MAX = 10_000
+_NEAR_MAX = 3
+_ALIKE = 0.6
+
+
+def rows_of(batch: Batch, columns: Sequence[str], key: Mapping[str, Any]) -> Batch:
+    """The occurrences of a batch that have this key, in these columns."""
+    left = np.arange(len(batch))
+    for column, wanted in zip(columns, key.values(), strict=True):
+        values = batch.table[column].take(pa.array(batch.row[left]))
+        left = left[_equal(values, wanted)]
+    return batch.take(left)
+
+
+def _equal(values: pa.ChunkedArray, wanted: Any) -> npt.NDArray[np.bool_]:
+    if wanted is None:
+        return np.asarray(values.is_null().to_numpy(), np.bool_)
+    kind = values.type
+    textual = pa.types.is_string(kind) or pa.types.is_large_string(kind)
+    if textual != isinstance(wanted, str) or pa.types.is_boolean(kind) != isinstance(wanted, bool):
+        return np.zeros(len(values), np.bool_)
+    try:
+        whole = Decimal(wanted) if pa.types.is_decimal(kind) else wanted
+        equal = pc.equal(values, pa.scalar(whole, kind))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError):
+        return np.zeros(len(values), np.bool_)
+    return np.asarray(equal.fill_null(False).to_numpy(), np.bool_)
+
+
+def same_key(row: Mapping[str, Any], columns: Sequence[str], key: Mapping[str, Any]) -> bool:
+    """Whether a row has this key. Its values may have been through JSON."""
+    return all(
+        column in row and key_text(row[column]) == key_text(wanted)
+        for column, wanted in zip(columns, key.values(), strict=True)
+    )
+
+
+def near_keys(
+    batch: Batch, columns: Sequence[str], key: Mapping[str, Any]
+) -> list[tuple[Mapping[str, Any], int, int]]:
+    """Up to three other keys of a batch, those that look most like this one first, then the last
+    that occurred: the key, how often, when last. `(7, 3 times, ..)` for "7"."""
+    tail = np.arange(max(0, len(batch) - _COMPARED_MAX), len(batch))
+    rows = pa.array(batch.row[tail])
+    values = [python_values(batch.table[column].take(rows)) for column in columns]
+    each = list(zip(*values, strict=True))
+    counts = Counter(map(repr, each))
+    last = {repr(one): (one, int(batch.time[n])) for one, n in zip(each, tail, strict=True)}
+    asked = " ".join(map(key_text, key.values()))
+
+    def rank(name: str) -> tuple[float, int]:
+        one, instant = last[name]
+        ratio = SequenceMatcher(None, asked, " ".join(map(key_text, one))).ratio()
+        return (-ratio if ratio >= _ALIKE else 0.0, -instant)
+
+    found = sorted(last, key=rank)[:_NEAR_MAX]
+    return [
+        (dict(zip(key, last[name][0], strict=True)), counts[name], last[name][1]) for name in found
+    ]
+
+
+def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:
+    """Whether two keys are written the same: 7 and "7"."""
+    return [*map(key_text, one.values())] == [*map(key_text, other.values())]

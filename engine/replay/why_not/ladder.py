@@ -1,0 +1,126 @@
+"""The ladder of `why-not`: questions in the order of a firing's life, up to the first whose answer
+is no.
+
+Example: `quick` did not fire for card 7. It was active, the instant is seen, two `large` came, none
+was rejected or dropped; but the two lie 5 min 12 s apart: the rung `parts` says no.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tidegate.engine.core.text.layout import counted
+from tidegate.engine.replay.why_not.arrivals import Arrivals
+from tidegate.engine.replay.why_not.context import chosen
+from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
+from tidegate.engine.replay.why_not.fate import Fate, firings_of
+from tidegate.engine.replay.why_not.parts import Parts
+from tidegate.engine.replay.why_not.probe import Probe
+from tidegate.rules.analysis.graph import lateness_micros
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
+from tidegate.rules.expressions.durations import length
+
+RUNGS = (
+    "active", "seen", "occurrences", "rejected", "where", "parts", "context", "if", "damping",
+    "disabled_for", "held", "fired",
+)  # fmt: skip
+
+
+def ladder(
+    evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
+) -> tuple[Rung, ...]:
+    """Why a rule did not fire for a key in [`since`, `instant`], microseconds; `since` None: at any
+    time up to `instant`. The last rung is the first that is not ok, or `fired`.
+
+    `key`: its columns, empty for a rule without `per`. Raises InputError for a rule that is not
+    there, or other columns.
+    """
+    _check(evidence, rule, key)
+    names = evidence.book.rules[rule].pattern.key_names
+    asked = Asked(evidence, rule, {name: key[name] for name in names}, instant, since)
+    found: list[Rung] = []
+    for rung in _rungs(asked, since):
+        found.append(rung)
+        if not rung.ok:
+            break
+    return tuple(found)
+
+
+def why_not(
+    evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
+) -> str | None:
+    """The first no of the ladder as a sentence; None: it fired."""
+    last = ladder(evidence, rule, key, instant, since)[-1]
+    return None if last.ok else last.sentence
+
+
+def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
+    firings = firings_of(asked, since)
+    yield _active(asked, bool(firings))
+    yield _seen(asked, bool(firings))
+    probe = Probe(asked)
+    again = bool(firings) or len(probe.detected.span(asked.since, asked.until)) > 0
+    arrivals = Arrivals(asked, probe, detected=again)
+    yield arrivals.occurrences()
+    yield arrivals.rejected()
+    yield arrivals.where()
+    yield Parts(asked, probe).rung(detected=again)
+    yield chosen(asked, probe, detected=again)
+    fate = Fate(asked, firings)
+    yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
+
+
+def _active(asked: Asked, fired: bool) -> Rung:
+    """Whether the rule saw occurrences at the instant."""
+    name, words = asked.rule.name, asked.words
+    spans = asked.evidence.active.get(name, ())
+    figures = [{"begin": s.begin, "end": s.end, "ended_by": s.ended_by} for s in spans]
+    over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.since
+    if fired or (asked.span is not None and not over):
+        when = f" since {words.at(asked.begin)}" if asked.span else ""
+        return Rung("active", True, f"Rule {name} was active{when}.", {"active": figures})
+    if not asked.rule.enabled and not spans:
+        sentence = f"Rule {name} is switched off in the rulebook (`enabled: false`)."
+    elif not spans:
+        sentence = f"Rule {name} was never active."
+    elif asked.span is None:
+        sentence = f"Rule {name} became active only at {words.at(spans[0].begin)}."
+    else:
+        end = asked.span.end or 0
+        why = f": {asked.span.ended_by}" if asked.span.ended_by else ""
+        later = next((s.begin for s in spans if s.begin > asked.until), None)
+        again = "" if later is None else f" It was active again from {words.at(later)} on."
+        sentence = f"Rule {name} was not active after {words.at(end)}{why}.{again}"
+    return Rung("active", False, sentence, {"active": figures})
+
+
+def _seen(asked: Asked, fired: bool) -> Rung:
+    """Whether the engine has come so far."""
+    watermark, words = asked.evidence.watermark, asked.words
+    behind = lateness_micros(asked.evidence.book).get(asked.rule.name, 0)
+    figures = {"watermark": watermark, "lateness_micros": behind}
+    if watermark is None:
+        return Rung("seen", False, "Nothing has been seen yet: no bucket is stored.", figures)
+    if fired or asked.until <= watermark - behind:
+        return Rung("seen", True, f"All is seen up to {words.at(watermark - behind)}.", figures)
+    late = f", which runs {length(behind)} behind for late rows" if behind else ""
+    sentence = (
+        f"Only what came up to {words.at(watermark - behind)} is seen by rule"
+        f" {asked.rule.name}{late}; {words.at(asked.until)} is later."
+    )
+    return Rung("seen", False, sentence, figures)
+
+
+def _check(evidence: Evidence, rule: str, key: Key) -> None:
+    rules = evidence.book.rules
+    if rule not in rules:
+        hint = did_you_mean(rule, rules)
+        raise InputError(
+            [Problem("unknown-rule", f"unknown rule {rule!r}", word_place(rule), hint)]
+        )
+    names = rules[rule].pattern.key_names
+    if {*names} != key.keys():
+        given = ", ".join(key) or "none"
+        wanted = ", ".join(f"{name}=.." for name in names) or "no key"
+        message = f"the key of {rule} has {counted(len(names), 'column')}, given: {given}"
+        raise InputError([Problem("key", message, word_place("--key"), f"write {wanted}")])

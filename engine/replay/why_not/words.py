@@ -1,0 +1,112 @@
+"""Instants, lengths of time, keys and expressions in the sentences of `why-not`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any
+from zoneinfo import ZoneInfo
+
+from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.text.json_text import shown, value
+from tidegate.engine.core.text.printable import shortened
+from tidegate.engine.core.text.times import micros_text
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.durations import length
+from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.model import Rulebook
+
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SHOWN_MAX = 60
+_UNITS = (("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
+
+
+class Words:
+    """The words of one answer. Instants are in the rulebook's zone, without the date where it is
+    that of `until`: `09:10:00`, `2026-03-02 09:10:00.25`."""
+
+    def __init__(self, book: Rulebook, key: Mapping[str, Any], until: int) -> None:
+        self._zone = ZoneInfo(book.timezone)
+        self._today = self._local(until)[0]
+        self.key = key
+
+    def at(self, micros: int) -> str:
+        """An instant. A watermark (.000998) and what begins just after one (.000999) are shown as
+        the millisecond that is meant."""
+        rest = micros % 1_000
+        day, time = self._local(micros + {998: -998, 999: 1}.get(rest, 0))
+        return time if day == self._today else f"{day} {time}"
+
+    def between(self, first: int, last: int) -> str:
+        """A span: `between 09:00:00 and 09:10:00`, `at 09:10:00`."""
+        if first == last:
+            return f"at {self.at(last)}"
+        if first % 1_000 == 1:
+            return f"after {self.at(first - 1)} and up to {self.at(last)}"
+        return f"between {self.at(first)} and {self.at(last)}"
+
+    def times(self, instants: Sequence[int], shown_max: int = 3) -> str:
+        """`at 09:00:00 and 09:01:00`, `4 times, last at 09:03:00`."""
+        if len(instants) > shown_max:
+            return f"{len(instants):,} times, last at {self.at(instants[-1])}"
+        return f"at {listed([self.at(each) for each in instants])}"
+
+    def _local(self, micros: int) -> tuple[str, str]:
+        try:
+            found = (_EPOCH + micros * _MICROSECOND).astimezone(self._zone).replace(tzinfo=None)
+            text = found.isoformat()
+        except OverflowError:
+            text = micros_text(micros)
+        day, _, time = text.partition("T")
+        return day, time.rstrip("0") if "." in time else time
+
+    @property
+    def of_key(self) -> str:
+        """` for card 7`; nothing for a rule without a key."""
+        return f" for {key_phrase(self.key)}" if self.key else ""
+
+
+def key_phrase(key: Mapping[str, Any]) -> str:
+    """`card 7`, `account 7, region eu`."""
+    return ", ".join(f"{name.removesuffix('_id')} {quoted(item)}" for name, item in key.items())
+
+
+def quoted(found: Any) -> str:
+    """A value of a key: texts that look like a number are quoted."""
+    said = shortened(shown(value(found)), _SHOWN_MAX)
+    if isinstance(found, str):
+        return f"'{said}'" if not said.isidentifier() else said
+    return said
+
+
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    each = [*words] or [""]
+    return f" {last} ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
+
+
+def lasting(micros: int) -> str:
+    """A length of time by its units: `5 min 12 s`, `1 h`, `250 ms`."""
+    if micros < _UNITS[-1][1]:
+        return length(micros)
+    parts = []
+    for unit, size in _UNITS[:-1]:
+        number, micros = divmod(micros, size)
+        if number:
+            parts.append(f"{number} {unit}{'s' if unit == 'day' and number > 1 else ''}")
+    if micros:
+        parts.append(f"{micros / _UNITS[-1][1]:.6f}".rstrip("0").rstrip(".") + " s")
+    return " ".join(parts)
+
+
+def expression_text(node: x.Expression) -> str:
+    """An expression as it is written: "`a ; b`"."""
+    return f"`{format_expression(written(node))}`"
+
+
+def written(node: x.Expression) -> x.Expression:
+    """An expression of the running rulebook with the names of the written one."""
+    if isinstance(node, x.Name):
+        return x.Name(EventKey.of(node.name).written)
+    return x.with_operands(node, [written(operand) for operand in node.operands()])

@@ -1,0 +1,61 @@
+"""Why-not over a world in memory: its evidence is what the loop kept."""
+
+from __future__ import annotations
+
+from tests.replay.memory.told import HEAD, Told
+from tests.support.make import BEGIN, SECOND
+
+
+def said(told: Told, rule: str, key: dict[str, object], at: float | None = None) -> str:
+    instant = None if at is None else BEGIN + round(at * SECOND)
+    found = told.world.why_not(rule, key, instant)
+    assert found is not None
+    return found
+
+
+def test_what_is_missing_is_told() -> None:
+    told = Told(HEAD + "  a: {on: new ; gone, per: id}")
+    told.insert(1, {"id": 7, "amount": 2.5})
+    assert said(told, "a", {"id": 7}).startswith("No `gone` came for id 7 between")
+
+
+def test_a_firing_is_told_as_none() -> None:
+    told = Told(HEAD + "  a: {on: new, per: id}")
+    told.insert(1, {"id": 7, "amount": 2.5})
+    assert told.world.why_not("a", {"id": 7}, BEGIN + SECOND) is None
+    assert told.world.why_not("a", {}, None) is None
+    assert said(told, "a", {"id": 8}).startswith("No `new` came for id 8")
+
+
+def test_another_firing_is_asked_for_since_the_last() -> None:
+    told = Told(HEAD + "  a: {on: new ; gone, per: id}")
+    told.insert(1, {"id": 7, "amount": 2.5}).change(2, deletes=["id = 7"]).at(9)
+    assert said(told, "a", {"id": 7}).startswith(
+        "Nothing completed `new ; gone` for id 7 after 09:00:02"
+    )
+    assert told.world.why_not("a", {"id": 7}, BEGIN + 2 * SECOND) is None
+
+
+def test_rows_that_where_drops_are_found_by_reading_again() -> None:
+    text = HEAD.replace("new: {on: insert", "new: {on: insert, where: amount > 2")
+    assert text != HEAD
+    told = Told(text + "  a: {on: new, per: id}")
+    told.insert(1, {"id": 7, "amount": 1}).insert(2, {"id": 8, "amount": 3})
+    found = said(told, "a", {"id": 7})
+    assert "is no `new`: `where: amount > 2` is not true of it (amount is 1.00)" in found
+
+
+def test_updates_that_of_drops_are_found_by_reading_again() -> None:
+    text = HEAD.replace("changed: {on: update", "changed: {on: update, of: [note]")
+    told = Told(text + "  a: {on: changed, per: id}", items=[{"id": 1, "note": "x"}])
+    told.change(1, updates=[("id = 1", {"amount": 9})])
+    assert "is no `changed`: it changes none of note (note is x)" in said(told, "a", {"id": 1})
+
+
+def test_a_bound_and_a_condition_are_told() -> None:
+    rules = "  a: {on: new ; gone within 5 s, per: id}\n"
+    rules += "  b: {on: new, per: id, if: sum(amount) > 100}"
+    told = Told(HEAD + rules)
+    told.insert(1, {"id": 7, "amount": 2.5}).change(9, deletes=["id = 7"])
+    assert "3 s longer than `within 5 s` allows" in said(told, "a", {"id": 7})
+    assert "`sum(amount)` is 2.50" in said(told, "b", {"id": 7})
