@@ -16,7 +16,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from tidegate.connectors.delta.catalog import spark_schema
+from tidegate.engine.core.types.spark import schema_json
 
 _PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
@@ -38,7 +38,7 @@ def create_table(folder: Path, table_id: str, rows: pa.Table) -> None:
     metadata = {
         "id": table_id,
         "format": {"provider": "parquet", "options": {}},
-        "schemaString": spark_schema(rows.schema).json(),
+        "schemaString": schema_json(rows.schema),
         "partitionColumns": [],
         "configuration": _PROPERTIES,
     }

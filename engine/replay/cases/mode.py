@@ -21,7 +21,7 @@ class Needs:
     accounts`."""
 
     def __init__(self, book: Rulebook) -> None:
-        self.tables = frozenset(book.tables)
+        self.tables = tuple(book.tables)
         triggers = Triggers(book)
         live = [rule for rule, each in book.rules.items() if not each.reaction.dry]
         self._writers = {t: rule for rule in live for t in triggers.written[rule]}

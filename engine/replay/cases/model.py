@@ -155,9 +155,9 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class CaseFile:
-    """A `*.test.yaml`. `schemas`: of all declared tables that the rulebook or a case names: those
-    of `schemas:`, else of the table's log, else inferred from the values that cases have.
-    `defaults`: by table, of columns that a row leaves out; the others are null."""
+    """A `*.test.yaml`. `schemas`: of all declared tables: those of `schemas:`, else of the table's
+    log, else inferred from the values that cases have. A table that only actions write may have no
+    columns. `defaults`: by table, of columns that a row leaves out; the others are null."""
 
     file: Path
     book: Rulebook

@@ -10,7 +10,7 @@ from xml.etree.ElementTree import Element, SubElement, indent, tostring
 
 from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.layout import columns, counted, pairs_text, wrapped
-from tidegate.engine.replay.cases.differences import Mismatch
+from tidegate.engine.replay.cases.differences import FIRED, Difference, Mismatch
 from tidegate.engine.replay.cases.driver import CaseResult
 from tidegate.engine.replay.cases.runner import Refused
 
@@ -77,7 +77,11 @@ def _rows(
     if not wanted:
         names = [name for name in found if name not in _HIDDEN and found[name] is not None]
     elif mismatch.nearest is not None:
-        names += [n for n in ("condition", "damped") if n not in names and found.get(n)]
+        held_back = {
+            "condition": found.get("condition") not in FIRED,
+            "damped": found.get("damped"),
+        }
+        names += [name for name, held in held_back.items() if held and name not in names]
     rows = []
     for name in names:
         given, got = wanted.get(name), found.get(name)
@@ -126,9 +130,7 @@ def as_json(result: CaseResult) -> dict[str, Any]:
     }
 
 
-def _all_differences(result: CaseResult) -> Iterable[Any]:
-    from tidegate.engine.replay.cases.differences import Difference
-
+def _all_differences(result: CaseResult) -> Iterable[Difference]:
     if result.error:
         yield Difference("error", None, result.error)
     yield from result.differences

@@ -40,8 +40,8 @@ def schemas_of(
     place: Place,
     report: Report,
 ) -> dict[str, pa.Schema]:
-    """The schema of each table that a case or an event type of the rulebook names. Those that
-    nothing is known of are reported."""
+    """The schema of each declared table. One of which nothing is known is reported where an event
+    type reads it, and has no columns where only actions write it."""
     values = _values(cases, defaults)
     read = {event.table: event.name for event in table_events(book)}
     found = {}
@@ -60,6 +60,8 @@ def schemas_of(
             message = f"the columns of the table {name!r} are not known; {read[name]!r} reads them"
             hint = f'declare them: schemas: {{{name}: "id BIGINT, ..."}}'
             report.add("unknown-schema", message, place, hint)
+        else:  # actions write it, and no case looks at it
+            found[name] = pa.schema([])
     return found
 
 

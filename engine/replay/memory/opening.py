@@ -16,9 +16,10 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.core.instants import floor_watermark
 from tidegate.engine.core.ledger import Suspects
+from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.spark import schema_json
-from tidegate.engine.core.values import Batch, Bucket, Carried, Load, Needs, Stepped
+from tidegate.engine.core.values import Batch, Bucket, Carried, Cursor, Load, Needs, Stepped
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -88,12 +89,17 @@ class Opening:
     """Opens loops of one rulebook over tables of these schemas. Raises InputError with what is
     wrong with the rulebook over them."""
 
-    def __init__(self, book: Rulebook, schemas: Mapping[str, pa.Schema]) -> None:
+    def __init__(
+        self,
+        book: Rulebook,
+        schemas: Mapping[str, pa.Schema],
+        analyst: Analyst | None = None,
+    ) -> None:
         settings = replace(book.settings, commit_slack_ms=0)  # nobody else's clock is waited for
         self.book = with_action_events(replace(book, settings=settings), schemas)
         self._digests = digests_of(self.book)
         self._behind = lateness_micros(self.book)
-        self._prepared = prepare(self.book, schemas, MemoryAnalyst(book.tables))
+        self._prepared = prepare(self.book, schemas, analyst or MemoryAnalyst(book.tables))
         texts = {name: schema_json(schema) for name, schema in schemas.items()}
         self._detectors: dict[tuple[tuple[str, int], ...], HeardDetector] = {}
         self._compiled = first_compiled(self.book, self._digests, texts, {}, self._prepare)
@@ -107,11 +113,37 @@ class Opening:
         actions: Actions,
         heard: Emitted,
     ) -> Loop:
+        """A loop over tables in memory, see `over`."""
+        ledger = MemoryLedger(store)
+        ports = Ports(
+            ledger=ledger,
+            store_id=store.id,
+            check_lease=ledger.check,
+            prepare=self._prepare,
+            feed=feed,
+            conditions=LocalConditions(MemoryConditions()),
+            asked_later=LocalConditions(MemoryConditions()),
+            quarantine=quarantine(ledger, most=self.book.settings.strikes_max),
+            now=Now(clock, 0),
+        )
+        cursors = {name: feed.cursor(table) for name, table in feed.tables.items()}
+        return self.over(instant, ports, MemorySink(), cursors, store, clock, actions, heard)
+
+    def over(
+        self,
+        instant: int,
+        ports: Ports,
+        sink: Sink,
+        cursors: Mapping[str, Cursor],
+        store: MemoryStore,
+        clock: VirtualClock,
+        actions: Actions,
+        heard: Emitted,
+    ) -> Loop:
         """A loop as it is after a bucket that activated all rules just before `instant`, and saw no
         event: the first watermark is 2 us before it (G2)."""
-        book, before, ledger = self.book, floor_watermark(instant - 1), MemoryLedger(store)
+        book, before = self.book, floor_watermark(instant - 1)
         active = {name: before + 1 - self._behind.get(name, 0) for name in self._digests}
-        cursors = {name: feed.cursor(table) for name, table in feed.tables.items()}
         state = State(0, before, before, cursors, active, self._digests, Carried())
         store.state = state
 
@@ -126,25 +158,13 @@ class Opening:
             detector=detector(book, active, self._prepared.needs),
             detecting=detector,
         )
-        ports = Ports(
-            ledger=ledger,
-            store_id=store.id,
-            check_lease=ledger.check,
-            prepare=self._prepare,
-            feed=feed,
-            conditions=LocalConditions(MemoryConditions()),
-            asked_later=LocalConditions(MemoryConditions()),
-            quarantine=quarantine(ledger, most=book.settings.strikes_max),
-            now=Now(clock, 0),
-        )
-        sink = MemorySink()
         executors = actions.executors(sink, clock)
         return Loop(
             compiled,
             state,
             ports,
             planner=Planner(book, ports, Instants(_AHEAD_MICROS)),
-            runner=Runner(book, executors, ledger, clock.tick, clock, Alone()),
+            runner=Runner(book, executors, ports.ledger, clock.tick, clock, Alone()),
             targets=Unprepared(sink),
         )
 

@@ -1,0 +1,131 @@
+"""The tables of a test case: real Delta tables in a folder, made and changed as its steps say."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
+from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.new_table import append, create_table
+from tidegate.connectors.delta.row_changes import Edit, change
+from tidegate.engine.core.types.spark import schema_json
+from tidegate.engine.core.values import Cursor
+from tidegate.engine.replay.cases.world import Shown
+from tidegate.rules.errors import InputError, Place, Problem
+
+INTERPRETED = {  # a statement over few rows is run faster than it is compiled
+    "spark.sql.codegen.wholeStage": "false",
+    "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+}
+_SETTINGS = {**INTERPRETED, "spark.databricks.delta.merge.materializeSource": "none"}
+_SOURCE = "tidegate_inserted"
+
+
+@dataclass(frozen=True, slots=True)
+class TypedChange:
+    """What one commit does to a table: its rows are typed, its values are SQL. `place`: where the
+    test file says it."""
+
+    inserted: pa.Table
+    edits: Sequence[Edit]
+    deletes: Sequence[str]
+    place: Place
+
+
+class CaseTables:
+    """Tables by name, each in a folder of its name."""
+
+    def __init__(self, folder: Path, schemas: Mapping[str, pa.Schema]) -> None:
+        self.folder, self.schemas = folder, schemas
+        self._first = {name: schema.empty_table() for name, schema in schemas.items()}
+        for name, rows in self._first.items():
+            create_table(folder / name, table_id(name), rows)
+
+    def renew(self, catalog: Catalog, first: Mapping[str, pa.Table]) -> None:
+        """Make all tables anew, with these rows at version 0."""
+        spark = catalog.spark
+        jvm: Any = spark._jvm
+        log = jvm.org.apache.spark.sql.delta.DeltaLog
+        for name, rows in first.items():
+            shutil.rmtree(self.folder / name)
+            create_table(self.folder / name, table_id(name), rows)
+            path = jvm.org.apache.hadoop.fs.Path(str(self.folder / name))
+            log.invalidateCache(spark._jsparkSession, path)
+        self._first = dict(first)
+
+    def cursors(self, instant: int) -> dict[str, Cursor]:
+        """By table, the cursor after its version 0, committed at `instant`."""
+        return {
+            name: Cursor(name, table_id(name), 0, instant, schema_json(schema))
+            for name, schema in self.schemas.items()
+        }
+
+    def commit(self, catalog: Catalog, name: str, given: TypedChange, version: int) -> None:
+        """Change a table, whose next version is `version`. Rows that are only inserted are
+        appended. Raises InputError with what Spark says of the predicates."""
+        if not (given.edits or given.deletes):
+            if given.inserted.num_rows:
+                append(self.folder / name, version, given.inserted)
+            return
+        with catalog.session() as session:
+            for key, value in _SETTINGS.items():
+                session.conf.set(key, value)
+            source = _SOURCE if given.inserted.num_rows else None
+            if source is not None:
+                show(session, given.inserted, source)
+            try:
+                session.sql(change(quoted(name), source, given.edits, given.deletes))
+            except SPARK_ERRORS as error:
+                check_alive(error)
+                told = fault(error)
+                message = f"the change of {name} fails: [{told.condition}] {told.message}"
+                raise InputError([Problem("where", message, given.place)]) from error
+
+    def reading(self, catalog: Catalog, versions: Mapping[str, int]) -> Mapping[str, Any]:
+        """By table, its rows as of a version. They are read when they are looked at."""
+
+        def read(name: str) -> Sequence[Shown]:
+            if not versions[name]:
+                return _shown(self._first[name])
+            reader = catalog.spark.read.format("delta").option("versionAsOf", versions[name])
+            return _shown(collected(reader.load(str(self.folder / name))))
+
+        return _Read(versions, read)
+
+
+class _Read(Mapping[str, Sequence[Shown]]):
+    """What is read by name, once."""
+
+    def __init__(self, names: Mapping[str, int], read: Callable[[str], Sequence[Shown]]) -> None:
+        self._names, self._read = names, read
+        self._known: dict[str, Sequence[Shown]] = {}
+
+    def __getitem__(self, name: str) -> Sequence[Shown]:
+        if name not in self._names:
+            raise KeyError(name)
+        if name not in self._known:
+            self._known[name] = self._read(name)
+        return self._known[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def table_id(name: str) -> str:
+    """The metadata id of a case's table. It is the same in each world, for it is part of the ids of
+    occurrences (G6)."""
+    return f"memory-{name}"
+
+
+def _shown(rows: pa.Table) -> Sequence[Shown]:
+    found: Sequence[Shown] = rows.to_pylist()
+    return found

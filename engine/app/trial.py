@@ -1,0 +1,176 @@
+"""The worlds of test cases over real Delta tables: what needs Spark is shown by Spark.
+
+The engine's parts are those that `run` has, from feed to sink. The clock, the store, and whoever
+takes webhooks are those of the worlds in memory: so a case has the same outcome in both.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import pyarrow as pa
+from pyspark.sql import SparkSession
+
+from tidegate.connectors.delta.row_changes import literal
+from tidegate.connectors.delta.watchdog import DeltaHealth
+from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
+from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
+from tidegate.engine.app.placed_feed import PlacedFeed
+from tidegate.engine.app.sessions import Sessions
+from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
+from tidegate.engine.core.policy import UNMARKED, load_policy
+from tidegate.engine.quarantine.quarantine import Quarantine
+from tidegate.engine.quarantine.turns import GATE
+from tidegate.engine.replay.cases.model import CaseFile, Row, TableChange
+from tidegate.engine.replay.cases.rows import typed_rows
+from tidegate.engine.replay.cases.world import Observation
+from tidegate.engine.replay.memory.clock import VirtualClock, drain
+from tidegate.engine.replay.memory.opening import Opening
+from tidegate.engine.replay.memory.store import MemoryLedger
+from tidegate.engine.replay.memory.worlds import MemoryWorld
+from tidegate.rules.model import Rulebook, Start
+
+
+@contextmanager
+def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFile], SparkWorlds]]:
+    """From a test file to its worlds. One session serves all files; it is started for the first.
+    `spark`: by default the active session, or a new one, which ends with the context."""
+    sessions = Sessions(spark, INTERPRETED)
+    with ExitStack() as stack:
+        stack.callback(sessions.close)
+
+        def made(file: CaseFile) -> SparkWorlds:
+            session = sessions.get()
+            return SparkWorlds(file.book, file.schemas, file.defaults, session, stack)
+
+        yield made
+
+
+class SparkWorlds:
+    """Makes the worlds of one test file. Its tables, in a temporary folder, serve all of them: one
+    world lives at a time. `stack` closes them.
+
+    `schemas`: of all tables that there are to be. `defaults`: by table, of the columns that an
+    inserted row leaves out. Raises InputError with what is wrong with the rulebook over these
+    tables.
+    """
+
+    def __init__(
+        self,
+        book: Rulebook,
+        schemas: Mapping[str, pa.Schema],
+        defaults: Mapping[str, Row],
+        spark: SparkSession,
+        stack: ExitStack,
+    ) -> None:
+        self.schemas, self.defaults = schemas, defaults
+        self.declared = frozenset(book.events)
+        opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
+        folder = Path(stack.enter_context(opened))
+        self.tables = CaseTables(folder, schemas)
+        # A test may run every kind of statement: there is nothing to lose.
+        policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
+        book = _over(book, folder, schemas)
+        self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
+        self.opening = Opening(book, schemas, self.lake.analyst)
+
+    def world(self) -> SparkWorld:
+        """A world in which nothing has happened."""
+        return SparkWorld(self)
+
+
+def _over(book: Rulebook, folder: Path, schemas: Collection[str]) -> Rulebook:
+    """The rulebook over the tables in a folder. What stands in them at first is no event."""
+    tables = {
+        name: replace(table, path=str(folder / name), catalog=None, start=Start())
+        for name, table in book.tables.items()
+        if name in schemas
+    }
+    return replace(book, tables=tables)
+
+
+@dataclass(slots=True)
+class PlacingClock(VirtualClock):
+    """A virtual clock. `place` is called before time goes on: what was committed stands before."""
+
+    place: Callable[[], None] = lambda: None
+
+    def later(self, instant: int) -> None:
+        if instant > self.at:
+            self.place()
+        VirtualClock.later(self, instant)
+
+    def tick(self) -> None:
+        self.place()
+        VirtualClock.tick(self)
+
+
+class SparkWorld(MemoryWorld):
+    """Implements `engine.replay.cases.world.World` over real Delta tables."""
+
+    _worlds: SparkWorlds
+    _clock: PlacingClock
+    _feed: PlacedFeed
+
+    def __init__(self, worlds: SparkWorlds) -> None:
+        super().__init__(worlds)
+        self._clock = self._store.clock = PlacingClock(0)
+        self._lake = worlds.lake
+
+    def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
+        """See `World`. The tables are made anew."""
+        lake, store, clock = self._lake, self._store, self._clock
+        first = {name: self._rows(name, tables.get(name, ())) for name in self._worlds.schemas}
+        self._worlds.tables.renew(lake.catalog, first)
+        clock.at = before = floor_millisecond(instant) - MILLISECOND
+        self._feed = PlacedFeed(lake_feed(lake, {store.id}), lake.book.tables, clock)
+        clock.place = self._feed.place
+        clock.later(floor_watermark(instant - 1))
+        ledger = MemoryLedger(store)
+        health = DeltaHealth(lake.catalog.spark, lake.catalog.jobs.slots, own=False)
+        quarantine = Quarantine(ledger, GATE, health, lake.book.settings.strikes_max)
+        self._loop = self._worlds.opening.over(
+            instant,
+            lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check),
+            lake_sink(lake, self._app_ids, quarantine),
+            self._worlds.tables.cursors(before),
+            store,
+            clock,
+            self._actions,
+            self._emitted,
+        )
+        drain(self._loop, clock)
+        clock.at = instant
+
+    def commit(self, tables: Mapping[str, TableChange]) -> None:
+        """See `World`."""
+        typed = {name: self._change(name, given) for name, given in tables.items()}
+        for name, given in typed.items():
+            version = self._feed.version(self._lake.book.tables[name]) + 1
+            self._worlds.tables.commit(self._lake.catalog, name, given, version)
+        self._feed.place()
+
+    def observe(self) -> Observation:
+        """See `World`. Tables are read when they are looked at."""
+        known = self._lake.book.tables
+        versions = {name: self._feed.version(table) for name, table in known.items()}
+        rows = self._worlds.tables.reading(self._lake.catalog, versions)
+        return replace(super().observe(), tables=rows)
+
+    def _change(self, name: str, given: TableChange) -> TypedChange:
+        edits = []
+        for update in given.updates:
+            schema = pa.schema([self._worlds.schemas[name].field(n) for n in update.set])
+            [row] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
+            values = {field.name: literal(row[field.name], field.type) for field in schema}
+            edits.append((update.where, values))
+        deletes = [delete.where for delete in given.deletes]
+        return TypedChange(self._rows(name, given.inserts), edits, deletes, given.place)
+
+    def _app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
+        known = self._store.entries
+        return {number: known[number].app_id for number in numbers if number in known}

@@ -1,0 +1,96 @@
+"""What happened is written in place of `?`, and everything else stays."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tidegate.engine.replay.cases.accept import accept, filled
+from tidegate.engine.replay.cases.differences import Answer
+from tidegate.engine.replay.cases.reader import read_nodes
+from tidegate.rules.errors import Place
+from tidegate.rules.yaml.reader import Fields, Scalar
+
+FIRING = {"key": {"a": 7}, "at": "2026-03-02T09:00:00", "constituents": 2}
+TEXT = """\
+# é
+rulebook: b.yaml
+tests:
+- name: a
+  expect: ?   # what?
+- name: b
+  expect:
+    firings: '?'
+    dead: "?"
+    tables: {x: ?, y: [ { a: 1 } ]}
+"""
+
+
+def test_values_take_lines_of_their_own_where_they_may() -> None:
+    whole = {"firings": {"r": [FIRING, FIRING], "q": []}, "only": True, "dead": 2}
+    answers: dict[tuple[int, int], Any] = {
+        (5, 11): whole,
+        (8, 14): whole["firings"],
+        (9, 11): 0,
+        (10, 17): [{"a": 7}],
+    }
+    shown = "{key: {a: 7}, at: 2026-03-02T09:00:00, constituents: 2}"
+    rows = f"      r:\n        - {shown}\n        - {shown}\n      q: []"
+    expected = TEXT.replace(
+        "expect: ?   #", f"expect:\n    firings:\n{rows}\n    only: true\n    dead: 2   #"
+    )
+    expected = expected.replace("firings: '?'", f"firings:\n{rows}").replace('"?"', "0")
+    assert filled(TEXT, answers) == expected.replace("x: ?", "x: [{a: 7}]")
+
+
+@pytest.mark.parametrize("ends", [b"\n", b"\r\n"])
+@pytest.mark.parametrize("mark", [b"", b"\xef\xbb\xbf"])
+def test_the_rest_stays_byte_for_byte(tmp_path: Path, ends: bytes, mark: bytes) -> None:
+    file = tmp_path / "a.test.yaml"
+    file.write_bytes(mark + TEXT.encode().replace(b"\n", ends))
+    place = Place(str(file), 9, 11)
+    assert accept(file, [Answer(place, 3)]) == 1
+    assert file.read_bytes() == mark + TEXT.replace('"?"', "3").encode().replace(b"\n", ends)
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, "null"),
+        (True, "true"),
+        (-5, "-5"),
+        (0.1, "0.1"),
+        (Decimal("2.50"), "2.50"),
+        (Decimal("12345678901234567890.10"), '"12345678901234567890.10"'),
+        ("withdraw", "withdraw"),
+        ("true", '"true"'),
+        ("null", '"null"'),
+        ("7", '"7"'),
+        ("", '""'),
+        ("a: b", '"a: b"'),
+        ('say "no" \\', '"say \\"no\\" \\\\"'),
+        ("a\nb", '"a\\U0000000Ab"'),
+        ("2026-03-02", "2026-03-02"),
+        ("?", '"?"'),
+        ("ü", '"ü"'),
+    ],
+)
+def test_values_are_read_as_they_were(value: Any, shown: str) -> None:
+    text = filled("rulebook: ?\n", {(1, 11): value})
+    assert text == f"rulebook: {shown}\n"
+    top, _ = read_nodes(text, "a.test.yaml")
+    node = top.entries["rulebook"]
+    assert isinstance(node, Scalar)
+    expected = float(value) if isinstance(value, Decimal) and not node.style else value
+    assert node.value == (str(expected) if isinstance(expected, Decimal) else expected)
+
+
+def test_names_are_quoted_too() -> None:
+    text = filled("expect: {tables: ?}\n", {(1, 18): {"x": [{"a b": 1, "on": "2"}]}})
+    top, problems = read_nodes(text, "a.test.yaml")
+    assert text == 'expect: {tables: {x: [{"a b": 1, on: "2"}]}}\n'
+    assert not problems
+    assert isinstance(top.entries["expect"], Fields)
