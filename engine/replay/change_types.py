@@ -69,7 +69,7 @@ class ColumnTypes:
         self.problems: list[Problem] = []
         self.asked = [self._asked(event) for event in events]
 
-    def exact(self, lines: Sequence[bytes]) -> Sequence[Mapping[str, Any]] | None:
+    def exact(self, lines: Sequence[bytes]) -> Sequence[dict[str, Any]] | None:
         """The lines with decimals as they are written, where the types are declared. Raises
         InputError for the first value that is not of its column's type."""
         if self._declared is None:

@@ -167,8 +167,9 @@ def _events(book: Rulebook, table: str, changes: Collection[str]) -> Iterator[Ta
     unpaired = "update" in changes and book.tables[table].on_unpaired != "stop"
     changes = {*changes, *(KINDS if unpaired else ())}
     for event in book.events.values():
-        of_table = isinstance(event, TableEvent) and event.table == table
-        if of_table and not changes.isdisjoint(TAKEN.get(event.change, ())):
+        if not isinstance(event, TableEvent) or event.table != table:
+            continue
+        if not changes.isdisjoint(TAKEN.get(event.change, ())):
             yield event
 
 

@@ -59,8 +59,9 @@ class Outcomes:
 
 
 class Conditions:
-    """Asks the `if` of each rule, and the levels of its hysteresis. Signals have the declared types;
-    columns of tables have those that their values have in the trace. Raises InputError with every `if` that needs Spark."""
+    """Asks the `if` of each rule, and the levels of its hysteresis. Signals have the declared
+    types; columns of tables have those of their schemas, else of their values in the trace. Raises
+    InputError with every `if` that needs Spark."""
 
     def __init__(self, book: Rulebook, trace: Trace) -> None:
         tables = _tables(book, trace)
@@ -72,9 +73,10 @@ class Conditions:
         problems = []
         for rule in book.rules.values():
             texts = _asked_of(rule) if rule.enabled else {}
-            shape = shape_of(book, rule, tables) if texts else None
-            expressions = {}
-            for asked, condition in texts.items() if shape else ():
+            if not texts:
+                continue
+            shape, expressions = shape_of(book, rule, tables), {}
+            for asked, condition in texts.items():
                 found = None
                 if not condition.query:
                     found = compile_condition(condition.text, shape.schema, shape.per_firing)
@@ -83,8 +85,7 @@ class Conditions:
                     problems.append(Problem("needs-spark", message, condition.place, _HINT))
                 else:
                     expressions[asked] = found
-            if shape is not None:
-                self._rules[rule.name] = _Asked(shape, expressions)
+            self._rules[rule.name] = _Asked(shape, expressions)
         if problems:
             raise InputError(problems)
 

@@ -175,15 +175,15 @@ class Lines:
         changed: Sequence[bool],
     ) -> pa.Table:
         """As `_table`, of lines among which there are changes."""
-        kept = [[*compress(values, changed)] for values in (numbers, lines, fields)]
-        json_reader.check(kept[1], kept[2], self._changes.checked(kept[2]))
-        time = self._times(kept[2], kept[1])
+        texts, mine = [*compress(lines, changed)], [*compress(fields, changed)]
+        json_reader.check(texts, mine, self._changes.checked(mine))
+        time = self._times(mine, texts)
         events = [i for i, change in enumerate(changed) if not change]
         table = pa.table({})
         if events:
             table = self._table([numbers[i] for i in events], [lines[i] for i in events])
         self._note_lines(time)
-        self._changes.keep(*kept)
+        self._changes.keep([*compress(numbers, changed)], texts, mine)
         return table
 
     def _of_changes(self, _: Sequence[int], lines: Sequence[bytes]) -> pa.Table:

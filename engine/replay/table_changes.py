@@ -92,14 +92,14 @@ class TableChanges:
         mine = [fields[at] for at in places]
         texts = [lines[at] for at in places]
         changes = list(self._changes(mine))
-        exact = self._types.exact(texts) or mine
+        exact: Sequence[Row] = self._types.exact(texts) or mine
         images = [_images(one, exact[one.at]) for one in changes]
         olds = [{} if old is None else old for _, old in images]
         columns = self._types.columns([row for row, _ in images], olds)
         kinds = np.array([one.kind for one in changes])
         instants = commits[places][[one.at for one in changes]]
         for asked in self._types.asked:
-            rows = np.flatnonzero(np.isin(kinds, TAKEN[asked.event.change]))
+            rows = np.flatnonzero(np.isin(kinds, [*TAKEN[asked.event.change]]))
             if asked.event.of:
                 rows = rows[[_changed(*images[i], asked.event.of) for i in rows.tolist()]]
             rows, time = self._occurring(asked, rows, instants, columns)
