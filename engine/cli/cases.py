@@ -6,7 +6,7 @@ import logging
 import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -19,9 +19,12 @@ from tidegate.engine.core.text.layout import counted, screen_width
 from tidegate.rules.errors import InputError, Problem, word_place
 
 if TYPE_CHECKING:
+    from tidegate.engine.app.trial import SparkWorlds
     from tidegate.engine.replay.cases.differences import Answer
+    from tidegate.engine.replay.cases.driver import Worlds
+    from tidegate.engine.replay.cases.model import CaseFile
     from tidegate.engine.replay.cases.report import Result
-    from tidegate.engine.replay.cases.runner import Runner
+    from tidegate.engine.replay.cases.runner import Makers, Runner
 
 log = logging.getLogger("tidegate")
 POLL_SECONDS = 0.3
@@ -60,38 +63,54 @@ def test(
 
     if not log.isEnabledFor(logging.DEBUG):
         log.setLevel(logging.CRITICAL)  # what engines say goes on in each test
-    while True:
-        files = found(paths)
-        runner = _runner(files, mode or "", like, strict=strict)
-        results = _results(runner, accept=accept, as_json=as_json)
-        if junit is not None:
-            _write_junit(junit, results)
-        code = 1 if any(getattr(one, "outcome", "failed") == "failed" for one in results) else 0
-        if not watch:
-            raise SystemExit(code)
-        output.tell("waiting for a change; Ctrl-C ends")
-        _await_change(paths, runner)
+    with ExitStack() as stack:
+        makers = _makers(stack)
+        while True:
+            runner = _runner(found(paths), makers, mode or "", like, strict=strict)
+            results = _results(runner, accept=accept, as_json=as_json)
+            if junit is not None:
+                _write_junit(junit, results)
+            if not watch:
+                break
+            output.tell("waiting for a change; Ctrl-C ends")
+            _await_change(paths, runner)
+    failed = any(getattr(one, "outcome", "failed") == "failed" for one in results)
+    raise SystemExit(1 if failed else 0)
 
 
-def _runner(files: Sequence[Path], mode: str, like: str, *, strict: bool) -> Runner:
-    from tidegate.engine.replay.cases.driver import Worlds
-    from tidegate.engine.replay.cases.model import CaseFile
-    from tidegate.engine.replay.cases.runner import Runner
+def _makers(stack: ExitStack) -> tuple[Makers, Makers]:
+    """The makers of worlds without Spark and with it. Spark is started with the first of them, and
+    ends with the stack."""
     from tidegate.engine.replay.memory.worlds import MemoryWorlds
 
-    def log_schema(path: str) -> str | None:
-        from tidegate.engine.app import logged_schema
-
-        return logged_schema(path)
+    started: list[Callable[[CaseFile], SparkWorlds]] = []
 
     def fast(cases: CaseFile) -> Worlds:
         made = MemoryWorlds(cases.book, cases.schemas, cases.defaults)
         return lambda _: made.world()
 
     def spark(cases: CaseFile) -> Worlds:
-        raise NotImplementedError
+        if not started:
+            from tidegate.engine.app import spark_worlds
 
-    return Runner(files, fast, spark, log_schema=log_schema, mode=mode, like=like, strict=strict)
+            started.append(stack.enter_context(spark_worlds()))
+        made = started[0](cases)
+        return lambda _: made.world()
+
+    return fast, spark
+
+
+def _runner(
+    files: Sequence[Path], makers: tuple[Makers, Makers], mode: str, like: str, *, strict: bool
+) -> Runner:
+    from tidegate.engine.replay.cases.runner import Runner
+
+    def log_schema(path: str) -> str | None:
+        from tidegate.engine.app import logged_schema
+
+        return logged_schema(path)
+
+    return Runner(files, *makers, log_schema=log_schema, mode=mode, like=like, strict=strict)
 
 
 def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
@@ -148,7 +167,8 @@ def _progress(count: int) -> Iterator[Callable[[], None]]:
     from rich.progress import BarColumn, MofNCompleteColumn, Progress, TimeElapsedColumn
 
     parts = (BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
-    with Progress(*parts, console=Console(stderr=True), transient=True) as bar:
+    console, shared = Console(stderr=True), sys.stdout.isatty()
+    with Progress(*parts, console=console, transient=True, redirect_stdout=shared) as bar:
         task = bar.add_task("tests", total=count)
         yield lambda: bar.advance(task)
 

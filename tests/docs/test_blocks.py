@@ -11,6 +11,7 @@ from pathlib import Path
 
 import click
 import pytest
+from click.testing import CliRunner
 
 from tests.docs.pages import PAGES, ROOT, blocks
 from tidegate import Engine, Engines, parse
@@ -25,7 +26,9 @@ LANGUAGE = (ROOT / "docs" / "language.md").read_text(encoding="utf-8")
 EXPRESSIONS = re.findall(
     r"^\| `([^`]+)` \| (?!.*\|.*\|)", GUIDE.split("## Finding")[0], re.MULTILINE
 )
-YAML = [(place, text) for place, text in blocks("yaml") if text.startswith("rulebook:")]
+NAMED = [(place, text) for place, text in blocks("yaml") if text.startswith("rulebook:")]
+TESTS = [(place, text) for place, text in NAMED if "\ntests:" in text]
+YAML = [each for each in NAMED if each not in TESTS]
 SHELL = [
     (f"{page.name}: {line.strip()}", line.strip())
     for page in PAGES
@@ -66,7 +69,22 @@ def test_rulebooks_load(text: str) -> None:
 
 def test_every_block_of_yaml_is_a_rulebook_or_a_rule() -> None:
     assert len(YAML) >= 8
-    assert [place for place, text in blocks("yaml") if (place, text) not in YAML] == []
+    assert [place for place, text in blocks("yaml") if (place, text) not in NAMED] == []
+
+
+@pytest.mark.parametrize("text", [text for _, text in TESTS], ids=[place for place, _ in TESTS])
+def test_tests_pass(text: str, tmp_path: Path) -> None:
+    """Those that need no Spark."""
+    book = next(text for place, text in YAML if place.startswith("README"))
+    (tmp_path / "bank.yaml").write_text(book)
+    (tmp_path / "bank.test.yaml").write_text(text)
+    found = CliRunner().invoke(main, ["test", str(tmp_path), "--fast", "--json"])
+    results = [json.loads(line) for line in found.stdout.splitlines()]
+    assert found.exit_code == 0
+    assert results
+    fast = {one["name"] for one in results if one["outcome"] == "passed"}
+    slow = "the account is blocked in the table, too"
+    assert {one["name"] for one in results} - fast <= {slow}
 
 
 def test_the_trace_detects_what_is_said_of_it(tmp_path: Path) -> None:

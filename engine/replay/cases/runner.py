@@ -10,7 +10,7 @@ from tidegate.engine.replay.cases.driver import CaseResult, Driver, Worlds
 from tidegate.engine.replay.cases.model import Case, CaseFile
 from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.cases.schemas import LogSchema
-from tidegate.rules.errors import InputError
+from tidegate.rules.errors import InputError, Place, Problem
 
 Makers = Callable[[CaseFile], Worlds]
 """Makes the worlds of a file. Raises InputError."""
@@ -93,12 +93,29 @@ class Runner:
         self, file: CaseFile, cases: Sequence[tuple[Case, str | None]]
     ) -> Iterator[CaseResult | Refused]:
         try:
+            _check_known(file)
             driver = Driver(file, self.spark(file), strict=self.strict)
         except InputError as error:
             yield Refused(file.file, error)
             return
         for case, why in cases:
             yield driver.run_spark(case, why)
+
+
+def _check_known(file: CaseFile) -> None:
+    """Refuse a file with tables that have no columns: Spark reads statements that write them."""
+    problems = [
+        Problem(
+            "unknown-schema",
+            f"the columns of the table {name!r} are not known, and with Spark they must be",
+            Place(str(file.file), path="schemas"),
+            f'declare them: schemas: {{{name}: "id BIGINT, ..."}}',
+        )
+        for name, schema in file.schemas.items()
+        if not schema.names
+    ]
+    if problems:
+        raise InputError(problems)
 
 
 def _is_like(file: Path, case: Case, like: str) -> bool:
