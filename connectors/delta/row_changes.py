@@ -27,7 +27,8 @@ def change(target: str, source: str | None, edits: Sequence[Edit], deletes: Sequ
     changed = " OR ".join(_in_brackets(where) for where, _ in edits)
     values = ", ".join(f"{name} = {value}" for name, value in _assigned(edits).items())
     if source is None and not edits:
-        return f"DELETE FROM {target} WHERE {gone}"  # noqa: S608, of a test
+        # Without an alias, WHERE (true) would be one.
+        return f"DELETE FROM {target} AS {target} WHERE {gone}"  # noqa: S608, of a test
     if source is None and not deletes:
         return f"UPDATE {target} SET {values} WHERE {changed}"  # noqa: S608
     text = f"MERGE INTO {target} USING {source or '(SELECT 1 AS _tidegate)'} ON false"

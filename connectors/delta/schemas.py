@@ -62,7 +62,7 @@ def _newest(log: Path) -> str | None:
         found = _of_checkpoint(checkpoints.get(version, ()))
         if found is None and version in commits:
             commit = parse_commit(version, commits[version].read_text("utf-8"), 0)
-            found = commit.metadata and commit.metadata.schema
+            found = None if commit.metadata is None else commit.metadata.schema
         if found is not None:
             return found
         version -= 1

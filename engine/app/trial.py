@@ -21,6 +21,7 @@ from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
 from tidegate.engine.app.placed_feed import PlacedFeed
 from tidegate.engine.app.sessions import Sessions
+from tidegate.engine.app.whole_analyst import WholeAnalyst
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
 from tidegate.engine.quarantine.quarantine import Quarantine
@@ -31,7 +32,7 @@ from tidegate.engine.replay.cases.world import Observation
 from tidegate.engine.replay.memory.clock import VirtualClock, drain
 from tidegate.engine.replay.memory.opening import Opening
 from tidegate.engine.replay.memory.store import MemoryLedger
-from tidegate.engine.replay.memory.worlds import MemoryWorld
+from tidegate.engine.replay.memory.worlds import MemoryWorld, MemoryWorlds
 from tidegate.rules.model import Rulebook, Start
 
 
@@ -50,7 +51,7 @@ def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFi
         yield made
 
 
-class SparkWorlds:
+class SparkWorlds(MemoryWorlds):
     """Makes the worlds of one test file. Its tables, in a temporary folder, serve all of them: one
     world lives at a time. `stack` closes them.
 
@@ -67,8 +68,6 @@ class SparkWorlds:
         spark: SparkSession,
         stack: ExitStack,
     ) -> None:
-        self.schemas, self.defaults = schemas, defaults
-        self.declared = frozenset(book.events)
         opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
         folder = Path(stack.enter_context(opened))
         self.tables = CaseTables(folder, schemas)
@@ -76,7 +75,8 @@ class SparkWorlds:
         policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))
         book = _over(book, folder, schemas)
         self.lake = open_lake(book, None, spark, ("test", None), policy, stack)
-        self.opening = Opening(book, schemas, self.lake.analyst)
+        opening = Opening(book, schemas, WholeAnalyst(self.lake.analyst))
+        super().__init__(book, schemas, defaults, opening)
 
     def world(self) -> SparkWorld:
         """A world in which nothing has happened."""

@@ -56,8 +56,9 @@ class World(Protocol):
         ...
 
     def advance(self, instant: int) -> None:
-        """Let time go on to `instant`, inclusive: timers, clocks, retries and pauses that are due
-        on the way happen, each at its own instant."""
+        """Let time go on to `instant`: timers, clocks, retries and pauses that are due on the way
+        happen, each at its own instant. What is due at `instant` itself happens in the next
+        `drain`, together with what is committed at it."""
         ...
 
     def commit(self, tables: Mapping[str, TableChange]) -> None:

@@ -36,9 +36,10 @@ class MemoryWorlds:
         book: Rulebook,
         schemas: Mapping[str, pa.Schema],
         defaults: Mapping[str, Row] | None = None,
+        opening: Opening | None = None,
     ) -> None:
         self.schemas, self.defaults = schemas, defaults or {}
-        self.opening = Opening(book, schemas)
+        self.opening = opening or Opening(book, schemas)
         self.declared = frozenset(book.events)
 
     def world(self) -> MemoryWorld:
