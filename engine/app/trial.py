@@ -142,7 +142,7 @@ class SparkWorld(MemoryWorld):
             store,
             clock,
             self._actions,
-            self._emitted,
+            self._buckets,
         )
         drain(self._loop, clock)
         clock.at = instant

@@ -28,8 +28,9 @@ _QUESTION = re.compile(r" *(\?|'\?'|\"\?\")")
 def accepted(result: CaseResult) -> CaseResult:
     """A result as it is once each `?` has its answer."""
     left = tuple(one for one in result.mismatches if not one.asked)
-    outcome = "passed" if result.outcome == "failed" and not left and not result.error else None
-    return replace(result, mismatches=left, outcome=outcome or result.outcome)
+    found = replace(result, mismatches=left)
+    is_met = result.outcome == "failed" and not left and not result.error
+    return replace(found, outcome="passed") if is_met else found
 
 
 def accept(file: Path, answers: Iterable[Answer]) -> int:

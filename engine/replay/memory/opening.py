@@ -151,7 +151,7 @@ class Opening:
         store: MemoryStore,
         clock: VirtualClock,
         actions: Actions,
-        heard: Emitted,
+        heard: Buckets,
     ) -> Loop:
         """A loop as it is after a bucket that activated all rules just before `instant`, and saw no
         event: the first watermark is 2 us before it (G2)."""
