@@ -12,6 +12,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.state import MINUTE_MICROS, Fired, Parked, ParkingReason
 from tidegate.engine.core.values import Firings, Plan
@@ -50,7 +51,7 @@ def fired_lately(
         if one.now > since
     )
     counts = {
-        fired.rule: len(fired.acted_on)
+        fired.rule: int(pc.sum(fired.through).as_py())
         for fired in firings
         if len(fired) and max(plan.watermark_before, _first(fired)) > since
     }

@@ -266,7 +266,10 @@ def drawn(seed: int) -> Story:
 
         for _ in range(20):
             now += drawing.choice([0, 0.001, 1, 1, 5, 20])
-            where, table = f"id % 3 = {drawing.randrange(3)}", drawing.choice(["items", "items", "other"])
+            where, table = (
+                f"id % 3 = {drawing.randrange(3)}",
+                drawing.choice(["items", "items", "other"]),
+            )
             match drawing.choice("iiiudmsf"):
                 case "i":
                     told.insert(now, *(one() for _ in range(drawing.randint(1, 3))), table=table)

@@ -30,6 +30,7 @@ from tidegate.engine.core.evaluator.nodes import Node, OutsideError, UndecidedEr
 
 _SUM_DIGITS, _AVG_DIGITS = 10, 4  # that Spark adds to those of a decimal
 _LONG_MAX = 2**63 - 1
+_ROWS_A_THREAD = 100_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,7 +98,9 @@ def _sum_doubles(groups: Groups, values: pa.Array) -> pa.Array:
 
 
 def _sum_decimals(groups: Groups, values: pa.Array) -> pa.Array:
-    table = pa.table({"g": groups.code, "x": values}).group_by("g").aggregate([("x", "sum")])
+    rows = pa.table({"g": groups.code, "x": values})
+    several = len(rows) > _ROWS_A_THREAD  # to start threads takes longer than to sum a few rows
+    table = rows.group_by("g", use_threads=several).aggregate([("x", "sum")])
     sums = table.sort_by("g")["x_sum"].combine_chunks()
     kind = values.type
     return pc.cast(sums, pa.decimal128(kind.precision + _SUM_DIGITS, kind.scale))

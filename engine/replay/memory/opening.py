@@ -19,7 +19,7 @@ from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.spark import schema_json
-from tidegate.engine.core.values import Batch, Bucket, Carried, Cursor, Needs, Stepped
+from tidegate.engine.core.values import Batch, Bucket, Carried, Cursor, Load, Needs, Stepped
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -79,6 +79,10 @@ class HeardDetector(BucketDetector):
         made, flow = super().step(bucket, carried, stopped, limits)
         self.heard[bucket.plan.bucket] = flow.shown
         return made, flow
+
+    def loads(self, carried: Carried) -> dict[str, Load]:  # noqa: ARG002
+        """Nobody looks at how much is carried."""
+        return {}
 
 
 class Opening:

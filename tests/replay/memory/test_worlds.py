@@ -163,7 +163,7 @@ def test_an_action_without_further_attempts_is_dead() -> None:
 def test_g23_an_alternative_is_done_in_place_of_an_action_that_is_late() -> None:
     rules = "  a: {on: new, per: id, retry: {attempts: 9, backoff: 1h..1h}, within: 5 min, "
     rules += f"do: [{SQL}], otherwise: [{{signal: {{told: {{id: id}}}}}}]}}"
-    told = Told(HEAD + rules).fail("a", 1)
+    told = Told(HEAD + rules).fail("a", 2)
     told.insert(1, {"id": 1}).insert(2, {"id": 2}).at(200)
     assert told.seen.signals == {}
     told.at(400)
