@@ -1,7 +1,7 @@
 """Mutants of an example's rulebook: its text with one thing changed, line by line.
 
->>> [mutant.after for mutant in mutants("    on: a ; b within 5 min")][:3]
-['    on: a and b within 5 min', '    on: a ; b within 6 min', '    on: a ; b within 4 min']
+Example: `on: a ; b within 5 min` becomes `on: a and b within 5 min`, `.. within 6 min`, and
+`.. within 4 min`.
 """
 
 from __future__ import annotations
