@@ -54,9 +54,9 @@ def firings_to_columns(fired: Firings) -> dict[str, bytes]:
     deciding them later rewrites one byte a firing, and not the table. The sources of constituents
     are columns beside the relation's."""
     relation = fired.relation
-    if fired.sources is not None:
+    if (sources := fired.sources) is not None:
         for shown, name in _SOURCES.items():
-            relation = relation.append_column(name, fired.sources[shown])
+            relation = relation.append_column(name, sources[shown])
     outcomes = {_CONDITION, DAMPED} & {*fired.firings.column_names}
     return {
         "firings": table_to_bytes(fired.firings.drop_columns([*outcomes])),

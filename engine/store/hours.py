@@ -84,7 +84,7 @@ def lately(connection: sa.Connection, rulebook: str, now: int) -> dict[str, dict
     return {row.rule: _counts(row) for row in connection.execute(query.group_by(c.rule))}
 
 
-def _counts(row: Any) -> dict[str, int]:
+def _counts(row: sa.Row[*tuple[Any, ...]]) -> dict[str, int]:
     return {name: int(row._mapping[name]) for name in asdict(_NONE)}
 
 

@@ -217,8 +217,8 @@ def insert_firings(
     ]
     connection.execute(sa.insert(t.firings), rows)
     counts = {}
+    totals.add_detected(connection, plan.rulebook, some)
     for fired in some:
-        totals.add_detected(connection, plan.rulebook, fired)
         if fired.rule not in undecided:
             counts[fired.rule] = totals.add_decided(connection, plan.rulebook, fired)
     hours.add(connection, plan.rulebook, plan.now, counts)

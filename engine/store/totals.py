@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cache
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -13,7 +14,7 @@ from tidegate.engine.core.state import MINUTE_MICROS, Fired
 from tidegate.engine.core.values import Firings
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import through_count
-from tidegate.engine.store.database import add_up
+from tidegate.engine.store.database import add_up, adding
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,10 +54,16 @@ class Total:
         }
 
 
-def add_detected(connection: sa.Connection, rulebook: str, fired: Firings) -> None:
-    """Add a rule's detections of a bucket."""
-    one = {"rulebook": rulebook, "rule": fired.rule}
-    add_up(connection, t.rule_totals, one, {"firing_count": len(fired)})
+def add_detected(connection: sa.Connection, rulebook: str, some: Sequence[Firings]) -> None:
+    """Add the detections of a bucket, of one rule or more."""
+    rows = [{"rulebook": rulebook, "rule": f.rule, "firing_count": len(f)} for f in some]
+    connection.execute(_detected(connection.dialect.name == "sqlite"), rows)
+
+
+@cache
+def _detected(of_sqlite: bool) -> sa.Executable:
+    """Made once, because making it takes longer than running it."""
+    return adding(of_sqlite, t.rule_totals, ["firing_count"])
 
 
 def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Counts:
