@@ -63,7 +63,8 @@ def _constituents(fired: Firings) -> list[dict[str, Any]]:
 
 def occurrences(batch: Batch) -> list[Shown]:
     """The occurrences of a batch, each with its time."""
-    rows = python_rows(batch.table.take(batch.row))
+    known = python_rows(batch.table.take(batch.row))
+    rows = known or [{} for _ in batch.row]  # a table without columns has lost its rows
     return [
         {"time": moment(time), **row} for time, row in zip(batch.time.tolist(), rows, strict=True)
     ]
