@@ -10,7 +10,8 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
-from tidegate.engine.core.types.fields import stored_value
+from tidegate.engine.core.text.times import python_rows
+from tidegate.engine.core.types.fields import fields_table, stored_value
 from tidegate.engine.core.values import ENGINE, Signal
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.replay.cases.model import Fail, Row, TableChange
@@ -130,9 +131,12 @@ class MemoryWorld:
                 emissions.setdefault(event, []).extend(observation.occurrences(batch))
         signals: dict[str, list[Shown]] = {}
         for kept in store.signals.values():
-            event = kept.signal.event
-            if kept.signal.namespace == ENGINE and event in self._worlds.declared:
-                signals.setdefault(event, []).append(kept.signal.fields)
+            event = self._book.events.get(kept.signal.event)
+            if event is None or event.name not in self._worlds.declared:
+                continue
+            if kept.signal.namespace == ENGINE and isinstance(event, SignalEvent):
+                fields = fields_table(event, [kept.signal.fields]) if event.fields else pa.table({})
+                signals.setdefault(event.name, []).extend(python_rows(fields) or [{}])
         return Observation(
             firings=observation.firings(store.stored, store.planned),
             tables={name: table.rows.to_pylist() for name, table in self._tables.items()},
