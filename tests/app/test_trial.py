@@ -110,7 +110,7 @@ def test_inserts_updates_and_deletes_are_events_and_one_step_is_one_commit(
         told.change(5, updates=[("id = 99", {"note": "z"})])
         told.change(6, deletes=["id = 99"])
 
-    rows = [{"id": 1, "note": "a"}, {"id": 2, "note": "a"}, {"id": 3}]
+    rows: Rows = [{"id": 1, "note": "a"}, {"id": 2, "note": "a"}, {"id": 3}]
     seen = both(spark, bank(rules), story, items=rows)
     assert [one["key"]["id"] for one in seen.firings["a"]] == [4, 5]
     assert [one["key"]["id"] for one in seen.firings["b"]] == [1, 1, 2]
