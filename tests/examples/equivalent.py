@@ -7,7 +7,7 @@ ONE_PAIR = "there is never more than one pair to choose from"
 TOGETHER = "windows that end together hold the same rows, or lie in the longest"
 SHORTER = "nothing that it detects is so long"
 UNSEEN = "no step of a test adds columns; test_examples.py sees the event in a trace"
-UNCHANGED = "an update that changes nothing is no event"
+ONCE = "an order is placed once"
 
 EQUIVALENT: dict[tuple[str, str], str] = {}
 """By file, and what the line becomes (where it is left out: the line): the reason."""
@@ -105,4 +105,22 @@ _of(
     "uses pair with the next one, if at all: " + ONE_PAIR,
     "context: chronicle",
     "context: cumulative",
+)
+_of(
+    "03-unpaid-order.yaml",
+    ONCE,
+    "MERGE INTO orders o USING (SELECT order_id FROM event) e",
+)
+_of("17-shipped-unpaid.yaml", ONCE, "context: chronicle")
+_of(
+    "17-shipped-unpaid.yaml",
+    "one row of a firing has a carrier",
+    "SELECT order_id, min(carrier) FROM event GROUP BY firing_id, order_id",
+)
+_of("order.yaml", ONCE, "context: chronicle", "context: cumulative")
+_of(
+    "order.yaml",
+    "the rows of a firing have one order and one instant of detection",
+    "SELECT min(order_id), sum(amount), max(detected_at) FROM event GROUP BY firing_id",
+    "SELECT max(order_id), sum(amount), min(detected_at) FROM event GROUP BY firing_id",
 )
