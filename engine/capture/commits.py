@@ -63,7 +63,9 @@ def commits(
             key.shown,
             span.of_versions(span.instants, version[row]) + edge,
             row,
-            rows.select([*needs.carry[event.name]]).append_column(VERSION_OF, rows["version"]),
+            pa.table(
+                {**{c: rows[c] for c in needs.carry[event.name]}, VERSION_OF: rows["version"]}
+            ),
             dict.fromkeys(id_sets.get(event.name, {}), ids),
             depth.astype(np.int32) if depth.any() else None,
         )

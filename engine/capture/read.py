@@ -149,12 +149,13 @@ class Capture:
     def _signal_batch(self, name: str, raised: Sequence[Signal], table: pa.Table) -> Batch:
         ids = signal_ids(shown_name(name), [signal.key for signal in raised])
         depth = np.array([signal.depth for signal in raised], np.int32)
-        keys = [f"{signal.namespace}/{signal.id}" for signal in raised]
+        keys = pa.array([f"{signal.namespace}/{signal.id}" for signal in raised], pa.string())
+        columns = dict(zip(table.column_names, table.columns, strict=True))
         return Batch(
             event=shown_name(name),
             time=np.array([signal.instant for signal in raised], np.int64),
             row=np.arange(len(raised)),
-            table=table.append_column(SIGNAL_OF, pa.array(keys, pa.string())),
+            table=pa.table({**columns, SIGNAL_OF: keys}),  # some have no fields
             ids=dict.fromkeys(self._id_sets.get(name, {}), ids),
             depth=depth if depth.any() else None,
         )

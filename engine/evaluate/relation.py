@@ -91,8 +91,10 @@ def _source(d: Detections, rows: _Rows, name: str, kind: pa.DataType) -> pa.Arra
             pieces.append(_cast(taken, kind))
         else:
             pieces.append(pa.nulls(len(entries), kind))
-    column = pa.concat_arrays(pieces)
-    return column if rows.place is None else column.take(rows.place)
+    column = pa.concat_arrays(pieces) if pieces else pa.nulls(0, kind)
+    if rows.place is not None:
+        return column.take(rows.place)
+    return column if pieces else pa.nulls(len(rows.firing), kind)
 
 
 def _rows(d: Detections) -> _Rows:

@@ -17,6 +17,7 @@ from tests.support.capture import id_list, needs, rows
 from tests.support.rulebooks import event, rulebook, signal, table
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.event_names import beginning
+from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.values import Bucket, Cursor, Needs, Plan, Signal, TableRange
 from tidegate.rules.errors import EngineError
@@ -257,7 +258,7 @@ def test_occurrences_are_in_order_of_time_with_their_depth() -> None:
 def test_parameters_are_renamed_by_columns() -> None:
     renamed = event("i", "t", "insert", columns={"number": "n"})
     found = captured([renamed], [("insert", 2, 1, 5, "a")], ("number",))
-    assert found.batches["i"].table.to_pylist() == [{"number": 5}]
+    assert found.batches["i"].table.to_pylist() == [{"number": 5, VERSION_OF: 2}]
 
 
 def test_events_that_no_rule_reads_cost_nothing() -> None:
@@ -297,7 +298,8 @@ def test_g04_a_signal_that_is_not_of_the_types_declared_now_is_rejected_alone() 
     ]
     raised = [Signal(str(n), "s", given, 5, instant=7 + n) for n, given in enumerate(fields)]
     found = captured([signal("s", x="bigint", y="string")], [], signals=raised)
-    assert found.batches["s"].table.to_pylist() == [fields[0], {"x": 3, "y": None}]
+    kept = [{**fields[0], SIGNAL_OF: "client/0"}, {"x": 3, "y": None, SIGNAL_OF: "client/2"}]
+    assert found.batches["s"].table.to_pylist() == kept
     assert found.batches["s"].time.tolist() == [7, 9]
     assert [(r.event, r.source, r.reason, r.row) for r in found.rejected] == [
         ("s", "signal 1", "field `x` is not of type bigint, as `s` is declared now", fields[1]),

@@ -8,6 +8,7 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 from tidegate.connectors.clock import SystemClock
 from tidegate.engine.capture.commit_instants import Instants
@@ -15,11 +16,13 @@ from tidegate.engine.capture.plan import Listing, list_sources, make_plan, pin
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ledger import Unplaced
+from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan, Signal
 from tidegate.rules.model import Rulebook
 
+_SOURCES = (VERSION_OF, SIGNAL_OF)
 FRESH = State(0, None, 0, {}, {}, {}, Carried())
 
 
@@ -36,11 +39,16 @@ def rows(bucket: Bucket | None, name: str) -> Counter[tuple[Any, ...]]:
     batch = bucket.batches.get(name) if bucket else None
     if batch is None:
         return Counter()
-    taken = batch.table.take(batch.row)
+    taken = parameters(batch.table).take(batch.row)
     return Counter(
         tuple(tuple(value.items()) if isinstance(value, dict) else value for value in row.values())
         for row in taken.to_pylist()
     )
+
+
+def parameters(table: pa.Table) -> pa.Table:
+    """The columns of occurrences without where they came from."""
+    return table.select([name for name in table.column_names if name not in _SOURCES])
 
 
 def id_list(bucket: Bucket, name: str) -> list[tuple[int, int]]:
