@@ -131,12 +131,12 @@ class MemoryWorld:
                 emissions.setdefault(event, []).extend(observation.occurrences(batch))
         signals: dict[str, list[Shown]] = {}
         for kept in store.signals.values():
-            event = self._book.events.get(kept.signal.event)
-            if event is None or event.name not in self._worlds.declared:
+            kind = self._book.events.get(kept.signal.event)
+            if kind is None or kind.name not in self._worlds.declared:
                 continue
-            if kept.signal.namespace == ENGINE and isinstance(event, SignalEvent):
-                fields = fields_table(event, [kept.signal.fields]) if event.fields else pa.table({})
-                signals.setdefault(event.name, []).extend(python_rows(fields) or [{}])
+            if kept.signal.namespace == ENGINE and isinstance(kind, SignalEvent):
+                fields = fields_table(kind, [kept.signal.fields]) if kind.fields else pa.table({})
+                signals.setdefault(kind.name, []).extend(python_rows(fields) or [{}])
         return Observation(
             firings=observation.firings(store.stored, store.planned),
             tables={name: table.rows.to_pylist() for name, table in self._tables.items()},
