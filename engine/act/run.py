@@ -283,7 +283,8 @@ class Runner:
 
     def _settle(self, outcomes: Sequence[Outcome]) -> int:
         """Settle outcomes, and update the queues. Returns how many entries are done."""
-        outcomes = [self._recorded(outcome) for outcome in outcomes]
+        now = self.now()
+        outcomes = [self._recorded(outcome, now) for outcome in outcomes]
         try:
             successors = self.ledger.outbox.settle(outcomes)
         except EngineError as error:
@@ -292,7 +293,7 @@ class Runner:
             if len(outcomes) > 1:
                 return sum(self._settle([one]) for one in outcomes)
             refused = self._refused(outcomes[0].entry, str(error))
-            outcomes = [replace(refused, begun_at=outcomes[0].begun_at, settled_at=self.now())]
+            outcomes = [replace(refused, begun_at=outcomes[0].begun_at, settled_at=now)]
             successors = self.ledger.outbox.settle(outcomes)
         for outcome in outcomes:
             self._bring_up_to(outcome)
@@ -303,14 +304,14 @@ class Runner:
         failpoint("action.between")
         return sum(outcome.state == "done" for outcome in outcomes)
 
-    def _recorded(self, outcome: Outcome) -> Outcome:
+    def _recorded(self, outcome: Outcome, now: int) -> Outcome:
         """An outcome with when its attempt began and ended, and the commit that it made."""
         entry = outcome.entry
         begun_at = self._began.pop(entry.number, outcome.begun_at)
         if outcome.progress == entry.progress:
             return outcome  # a stop came before the attempt
         effect = self.effect(entry) if outcome.state == "done" else None
-        return replace(outcome, begun_at=begun_at, settled_at=self.now(), effect=effect)
+        return replace(outcome, begun_at=begun_at, settled_at=now, effect=effect)
 
     def _refused(self, entry: Entry, why: str) -> Outcome:
         """The outcome of a signal whose id is taken by another."""

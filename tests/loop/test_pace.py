@@ -64,10 +64,10 @@ def test_buckets_that_fall_behind_say_so_once_and_once_more_when_they_do_not(
     assert bench.losing(1, 2) == [True] * 2  # two are a moment
     assert bench.losing(3, 2) == [True] * 2
     assert bench.losing(1, 4) == [True] * 3 + [False]
-    before_and_after = "the oldest of what waits went from 97.0 s to 100.0 s of age,"
+    before_and_after = "the oldest of what waits went from 97.0 s to 100.1 s of age,"
     assert told(caplog) == [
         ("WARNING", f"losing ground: over 3 buckets {before_and_after}"),
-        ("INFO", "keeping up again: the oldest of what waits is 100.1 s old"),
+        ("INFO", "keeping up again: the oldest of what waits is 100.2 s old"),
     ]
 
 
