@@ -39,15 +39,19 @@ from tidegate.rules.model import Rulebook, Start
 
 @contextmanager
 def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFile], SparkWorlds]]:
-    """From a test file to its worlds. One session serves all files; it is started for the first.
+    """From a test file to its worlds. Those of one file are open at a time: the next file closes
+    them. One session serves all files; it is started for the first.
+
     `spark`: by default the active session, or a new one, which ends with the context."""
     sessions = Sessions(spark, INTERPRETED)
     with ExitStack() as stack:
         stack.callback(sessions.close)
+        opened = stack.enter_context(ExitStack())
 
         def made(file: CaseFile) -> SparkWorlds:
+            opened.close()
             session = sessions.get()
-            return SparkWorlds(file.book, file.schemas, file.defaults, session, stack)
+            return SparkWorlds(file.book, file.schemas, file.defaults, session, opened)
 
         yield made
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
 Story = Callable[[Told], None]
 Rows = Sequence[Mapping[str, Any]]
+LOG = {"rule": "string", "id": "bigint"}
 BANK = """\
 rulebook: bank
 tables:
@@ -58,7 +59,7 @@ def file(text: str, **tables: Mapping[str, str]) -> CaseFile:
 
 
 def bank(rules: str) -> CaseFile:
-    return file(BANK + rules, log={"rule": "string", "id": "bigint"})
+    return file(BANK + rules, log=LOG)
 
 
 @contextmanager
@@ -116,6 +117,52 @@ def test_inserts_updates_and_deletes_are_events_and_one_step_is_one_commit(
     assert [one["key"]["id"] for one in seen.firings["b"]] == [1, 1, 2]
     assert [one["key"]["id"] for one in seen.firings["c"]] == [4, 3]
     assert sorted(one["id"] for one in seen.tables["items"]) == [1, 2, 5]
+
+
+def test_commits_are_the_same_whatever_rows_they_meet(spark: SparkSession) -> None:
+    text = BANK.replace("events:", "events:\n  done: {on: commit, table: items}")
+    rules = "  a: {on: done, per: [operation, changes_rows]}\n  b: {on: new, per: id}\n"
+    rules += "  c: {on: gone, per: id}\n  d: {on: changed, per: id}"
+    given = file(text + rules, log=LOG)
+
+    def story(told: Told) -> None:
+        for at, ids in enumerate((99, 1, 99)):
+            changed, gone = f"id = {ids}", f"id = {ids + 1}"
+            told.change(10 * at + 1, updates=[(changed, {"note": "x"})])
+            told.change(10 * at + 2, deletes=[gone])
+            told.change(10 * at + 3, updates=[(changed, {"note": "y"})], deletes=[gone])
+            told.insert(10 * at + 4)
+            told.change(10 * at + 5, deletes=["true"])
+        told.change(40, inserts=[{"id": 1}], deletes=["id = 2"])
+
+    seen = both(spark, given, story, items=[{"id": 1}, {"id": 2}])
+    assert len(seen.firings["a"]) > 5
+
+
+def test_why_a_firing_is_missing_is_told_over_the_tables(spark: SparkSession) -> None:
+    text = BANK.replace(
+        "  new: {on: insert", "  new: {on: insert, where: amount > 2 and 1 / id < 1"
+    )
+    rules = "  a: {on: new, per: id}\n  b: {on: changed, per: id}\n"
+    rules += "  c: {on: new ; gone within 5 s, per: id}\n"
+    rules += "  d: {on: new, per: id, if: sum(amount) > 100}\n"
+    given = file(text + rules, log=LOG)
+
+    def story(told: Told) -> None:
+        told.insert(1, {"id": 7, "amount": 2.5}, {"id": 8, "amount": 1}, {"id": 0, "amount": 3})
+        told.change(2, updates=[("id = 8", {"amount": 9})])
+        told.change(9, deletes=["id = 7"])
+
+    asked = [("a", 8), ("a", 0), ("a", 9), ("b", 8), ("b", 7), ("c", 7), ("d", 7), ("a", 7)]
+    fast = Told(MemoryWorlds(given.book, given.schemas))
+    story(fast)
+    with told(spark, given) as slow:
+        story(slow)
+        said = [slow.world.why_not(rule, {"id": id}, None) for rule, id in asked]
+    assert said == [fast.world.why_not(rule, {"id": id}, None) for rule, id in asked]
+    parts = ("amount is 1.00", "was rejected", "No `new`", "changes none of note", "No `changed`")
+    parts = (*parts, "3 s longer than", "`sum(amount)` is 2.50")
+    assert [part in (each or "") for part, each in zip(parts, said, strict=False)] == [True] * 7
 
 
 def test_values_of_all_types_are_written_alike(spark: SparkSession) -> None:
@@ -215,8 +262,10 @@ def test_a_wrong_value_or_predicate_is_refused_with_its_place(spark: SparkSessio
 
 def test_files_share_a_session_and_wrong_sql_is_said_at_once(spark: SparkSession) -> None:
     with spark_worlds(spark) as opened:
-        Told(opened(bank("  a: {on: new}"))).insert(1, {"id": 1})
+        first = opened(bank("  a: {on: new}"))
+        Told(first).insert(1, {"id": 1})
         Told(opened(bank("  a: {on: gone}"))).insert(1, {"id": 1})
+        assert not first.tables.folder.exists()  # the next file closes the worlds of the one before
         with pytest.raises(InputError, match="UNRESOLVED_COLUMN"):
             opened(bank("  a: {on: new, do: [{sql: INSERT INTO out SELECT nothing FROM event}]}"))
     assert spark.sql("SELECT 1").collect()
