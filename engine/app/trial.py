@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.row_changes import literal
 from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
@@ -170,8 +169,7 @@ class SparkWorld(MemoryWorld):
         edits = []
         for update in given.updates:
             schema = pa.schema([self._worlds.schemas[name].field(n) for n in update.set])
-            [row] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
-            values = {field.name: literal(row[field.name], field.type) for field in schema}
+            [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
             edits.append((update.where, values))
         deletes = [delete.where for delete in given.deletes]
         return TypedChange(self._rows(name, given.inserts), edits, deletes, given.place)

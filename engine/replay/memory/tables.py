@@ -33,7 +33,7 @@ class MemoryCommit:
 
     @property
     def changes_rows(self) -> bool:
-        """As Delta's log tells it: a MERGE that meets no row writes the same rows into new files."""
+        """As Delta's log tells it: a MERGE that meets no row writes the rows into new files."""
         return bool(self.changes.num_rows) or self.operation == "MERGE"
 
 
