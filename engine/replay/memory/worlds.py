@@ -73,6 +73,7 @@ class MemoryWorld:
         self._buckets: Buckets = {}
         self._tables: dict[str, MemoryTable] = {}
         self._feed: Feed = MemoryFeed(self._tables)
+        self._kept: Sources | None = None  # of why_not, until more happens
         self._loop: Loop | None = None
 
     def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
@@ -96,6 +97,7 @@ class MemoryWorld:
     def advance(self, instant: int) -> None:
         """See `World`. What is due at `instant` itself happens in the next `drain`, together with
         what is committed at it."""
+        self._kept = None
         advance(self._begun, self._clock, instant)
         self._actions.check()
 
@@ -122,6 +124,7 @@ class MemoryWorld:
 
     def drain(self) -> None:
         """See `World`."""
+        self._kept = None
         drain(self._begun, self._clock)
         self._actions.check()
 
@@ -152,8 +155,9 @@ class MemoryWorld:
     def why_not(self, rule: str, key: Mapping[str, Any], at: int | None) -> str | None:
         """Why a rule did not fire for a key, at an instant; None if it did, or nothing is known.
         `at` None: since it fired last, or at all."""
-        kept = Sources(self._book, self._worlds.schemas, self._feed, self._buckets)
-        evidence = evidence_of(self._book, self._store, kept, self._buckets, self._clock.at)
+        if self._kept is None:
+            self._kept = Sources(self._book, self._worlds.schemas, self._feed, self._buckets)
+        evidence = evidence_of(self._book, self._store, self._kept, self._buckets, self._clock.at)
         values = key_values(self._worlds.opening.book, rule, key, self._worlds.schemas)
         if values is None:
             return None

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.replay.memory.told import HEAD, Told
 from tests.support.make import BEGIN, SECOND
+from tidegate.engine.replay.memory.feed import MemoryFeed
 
 
 def said(told: Told, rule: str, key: dict[str, object], at: float | None = None) -> str:
@@ -43,6 +46,21 @@ def test_rows_that_where_drops_are_found_by_reading_again() -> None:
     told.insert(1, {"id": 7, "amount": 1}).insert(2, {"id": 8, "amount": 3})
     found = said(told, "a", {"id": 7})
     assert "is no `new`: `where: amount > 2` is not true of it (amount is 1.00)" in found
+
+
+def test_tables_are_read_again_once_for_all_questions_until_more_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told((HEAD + "  a: {on: new, per: id}").replace("insert", "insert, where: amount > 2"))
+    told.insert(1, {"id": 7, "amount": 1})
+    reads, read = [], MemoryFeed.read
+    monkeypatch.setattr(MemoryFeed, "read", lambda *given: reads.append(1) or read(*given))
+    assert [said(told, "a", {"id": id})[:11] for id in (7, 8)] == ["A row for i", "No `new` ca"]
+    before = len(reads)
+    assert said(told, "a", {"id": 7})
+    assert len(reads) == before
+    told.insert(2, {"id": 8, "amount": 1})
+    assert said(told, "a", {"id": 8}).startswith("A row for id 8")
 
 
 def test_updates_that_of_drops_are_found_by_reading_again() -> None:
