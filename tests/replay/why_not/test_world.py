@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
 import pytest
 
 from tests.replay.memory.told import HEAD, Told
@@ -54,7 +57,12 @@ def test_tables_are_read_again_once_for_all_questions_until_more_happens(
     told = Told((HEAD + "  a: {on: new, per: id}").replace("insert", "insert, where: amount > 2"))
     told.insert(1, {"id": 7, "amount": 1})
     reads, read = [], MemoryFeed.read
-    monkeypatch.setattr(MemoryFeed, "read", lambda *given: reads.append(1) or read(*given))
+
+    def counted(*given: Any) -> pa.Table:
+        reads.append(given)
+        return read(*given)
+
+    monkeypatch.setattr(MemoryFeed, "read", counted)
     assert [said(told, "a", {"id": id})[:11] for id in (7, 8)] == ["A row for i", "No `new` ca"]
     before = len(reads)
     assert said(told, "a", {"id": 7})
