@@ -1,4 +1,4 @@
-"""Local Delta tables that are made, and appended to, without a Spark job: for tests of rulebooks.
+"""Local Delta tables that are made and changed without a Spark job: for tests of rulebooks.
 
 A commit is written as Delta's protocol says: a Parquet file of the rows, then the JSON of the
 version that adds it. That takes milliseconds; CREATE TABLE and INSERT take a fifth of a second.
@@ -24,6 +24,7 @@ _PROPERTIES = {
 }
 _WRITER_FEATURES = ["appendOnly", "changeDataFeed", "invariants"]
 _NTZ = ["timestampNtz"]
+_CHANGES = "_change_data"
 
 
 def create_table(folder: Path, table_id: str, rows: pa.Table) -> None:
@@ -46,50 +47,96 @@ def create_table(folder: Path, table_id: str, rows: pa.Table) -> None:
         folder,
         0,
         "CREATE TABLE AS SELECT",
-        rows,
+        {"numOutputRows": str(rows.num_rows)},
         {"protocol": {**protocol, "readerFeatures": ntz} if ntz else protocol},
         {"metaData": metadata},
+        *_added(folder, rows),
     )
 
 
 def append(folder: Path, version: int, rows: pa.Table) -> None:
     """Commit rows as a version, the one after the last."""
-    _commit(folder, version, "WRITE", rows)
+    metrics = {"numOutputRows": str(rows.num_rows)}
+    _commit(folder, version, "WRITE", metrics, *_added(folder, rows))
+
+
+def replace_rows(
+    folder: Path,
+    version: int,
+    operation: str,
+    metrics: Mapping[str, str],
+    rows: pa.Table,
+    changes: pa.Table,
+) -> None:
+    """Commit a version, the one after the last, that has these rows and no others. `changes`: how
+    it comes to them, at least one row; the columns of the table, and `_change_type`."""
+    gone = [
+        {"remove": {"path": path, "deletionTimestamp": _now(), "dataChange": True}}
+        for path in _files(folder)
+    ]
+    (folder / _CHANGES).mkdir(exist_ok=True)
+    file = {**_written(folder, f"{_CHANGES}/cdc", changes), "dataChange": False}
+    _commit(folder, version, operation, metrics, *gone, *_added(folder, rows), {"cdc": file})
 
 
 def _commit(
-    folder: Path, version: int, operation: str, rows: pa.Table, *actions: Mapping[str, Any]
+    folder: Path,
+    version: int,
+    operation: str,
+    metrics: Mapping[str, str],
+    *actions: Mapping[str, Any],
 ) -> None:
-    now = time.time_ns() // 1_000_000
     info = {
-        "timestamp": now,
+        "timestamp": _now(),
         "operation": operation,
-        "operationParameters": {"mode": "Append", "partitionBy": "[]"},
-        "isBlindAppend": True,
-        "operationMetrics": {"numOutputRows": str(rows.num_rows)},
+        "operationParameters": {},
+        "isBlindAppend": operation == "WRITE",
+        "operationMetrics": metrics,
     }
+    if operation == "WRITE":
+        info["operationParameters"] = {"mode": "Append", "partitionBy": "[]"}
     if version:
         info["readVersion"] = version - 1
-    lines = [{"commitInfo": info}, *actions, *_added(folder, rows, now)]
+    lines = [{"commitInfo": info}, *actions]
     with (folder / "_delta_log" / f"{version:020d}.json").open("x", encoding="utf-8") as file:
         file.writelines(f"{json.dumps(line, separators=(',', ':'))}\n" for line in lines)
 
 
-def _added(folder: Path, rows: pa.Table, now: int) -> Iterator[Mapping[str, Any]]:
+def _added(folder: Path, rows: pa.Table) -> Iterator[Mapping[str, Any]]:
     """The action that adds a new file with rows; none if there are no rows."""
     if rows.num_rows:
-        file = folder / f"part-00000-{uuid.uuid4()}.parquet"
-        pq.write_table(rows, file)
         yield {
             "add": {
-                "path": file.name,
-                "partitionValues": {},
-                "size": file.stat().st_size,
-                "modificationTime": now,
+                **_written(folder, "part", rows),
+                "modificationTime": _now(),
                 "dataChange": True,
                 "stats": json.dumps({"numRecords": rows.num_rows}),
             }
         }
+
+
+def _written(folder: Path, name: str, rows: pa.Table) -> Mapping[str, Any]:
+    """A new file with rows, as an action tells it."""
+    path = f"{name}-00000-{uuid.uuid4()}.parquet"
+    pq.write_table(rows, folder / path)
+    return {"path": path, "partitionValues": {}, "size": (folder / path).stat().st_size}
+
+
+def _files(folder: Path) -> list[str]:
+    """The files with the rows of the last version. There are no checkpoints."""
+    found: dict[str, None] = {}
+    for log in sorted((folder / "_delta_log").glob("*.json")):
+        for line in log.read_text(encoding="utf-8").splitlines():
+            action = json.loads(line)
+            if "add" in action:
+                found[action["add"]["path"]] = None
+            elif "remove" in action:
+                found.pop(action["remove"]["path"], None)
+    return list(found)
+
+
+def _now() -> int:
+    return time.time_ns() // 1_000_000
 
 
 def _types(schema: pa.Schema) -> Iterator[pa.DataType]:

@@ -8,16 +8,21 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 
 from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
-from tidegate.connectors.delta.new_table import append, create_table
-from tidegate.connectors.delta.row_changes import Edit, change
+from tidegate.connectors.delta.new_table import append, create_table, replace_rows
+from tidegate.connectors.delta.row_changes import Edit as SqlEdit
+from tidegate.connectors.delta.row_changes import change, literal
+from tidegate.engine.core.ports import FEED_KINDS, KIND
 from tidegate.engine.core.types.spark import schema_json
 from tidegate.engine.core.values import Cursor
 from tidegate.engine.replay.cases.world import Shown
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.engine.replay.memory.predicates import rows_where
+from tidegate.engine.replay.memory.tables import Edit, MemoryTable
+from tidegate.rules.errors import EngineError, InputError, Place, Problem
 
 INTERPRETED = {  # a statement over few rows is run faster than it is compiled
     "spark.sql.codegen.wholeStage": "false",
@@ -25,27 +30,32 @@ INTERPRETED = {  # a statement over few rows is run faster than it is compiled
 }
 _SETTINGS = {**INTERPRETED, "spark.databricks.delta.merge.materializeSource": "none"}
 _SOURCE = "tidegate_inserted"
+_KIND_NAMES = {kind: name for name, kind in FEED_KINDS.items()}
 
 
 @dataclass(frozen=True, slots=True)
 class TypedChange:
-    """What one commit does to a table: its rows are typed, its values are SQL. `place`: where the
-    test file says it."""
+    """What one commit does to a table: its rows and values are typed. `edits`: predicates, and by
+    column its new value. `place`: where the test file says it."""
 
     inserted: pa.Table
-    edits: Sequence[Edit]
+    edits: Sequence[tuple[str, Mapping[str, Any]]]
     deletes: Sequence[str]
     place: Place
 
 
 class CaseTables:
-    """Tables by name, each in a folder of its name."""
+    """Tables by name, each in a folder of its name.
+
+    `_known`: what they hold, as far as nobody else commits. It takes Spark a second to change a few
+    rows; where they are known, and Arrow decides the predicates, the commit is written without it.
+    """
 
     def __init__(self, folder: Path, schemas: Mapping[str, pa.Schema]) -> None:
         self.folder, self.schemas = folder, schemas
-        self._first = {name: schema.empty_table() for name, schema in schemas.items()}
-        for name, rows in self._first.items():
-            create_table(folder / name, table_id(name), rows)
+        self._known: dict[str, MemoryTable] = {}
+        for name, schema in schemas.items():
+            create_table(folder / name, table_id(name), schema.empty_table())
 
     def renew(self, catalog: Catalog, first: Mapping[str, pa.Table]) -> None:
         """Make all tables anew, with these rows at version 0."""
@@ -57,7 +67,7 @@ class CaseTables:
             create_table(self.folder / name, table_id(name), rows)
             path = jvm.org.apache.hadoop.fs.Path(str(self.folder / name))
             log.invalidateCache(spark._jsparkSession, path)
-        self._first = dict(first)
+        self._known = {name: MemoryTable(name, rows, 0) for name, rows in first.items()}
 
     def cursors(self, instant: int) -> dict[str, Cursor]:
         """By table, the cursor after its version 0, committed at `instant`."""
@@ -67,10 +77,9 @@ class CaseTables:
         }
 
     def commit(self, catalog: Catalog, name: str, given: TypedChange, version: int) -> None:
-        """Change a table, whose next version is `version`. Rows that are only inserted are
-        appended, also none. Raises InputError with what Spark says of the predicates."""
-        if not (given.edits or given.deletes):
-            append(self.folder / name, version, given.inserted)
+        """Change a table, whose next version is `version`. Raises InputError with what Spark says
+        of the predicates."""
+        if self._written(name, given, version):
             return
         with catalog.session() as session:
             for key, value in _SETTINGS.items():
@@ -79,19 +88,52 @@ class CaseTables:
             if source is not None:
                 show(session, given.inserted, source)
             try:
-                session.sql(change(quoted(name), source, given.edits, given.deletes))
+                session.sql(change(quoted(name), source, self._sql(name, given), given.deletes))
             except SPARK_ERRORS as error:
                 check_alive(error)
                 told = fault(error)
                 message = f"the change of {name} fails: [{told.condition}] {told.message}"
                 raise InputError([Problem("where", message, given.place)]) from error
 
+    def _written(self, name: str, given: TypedChange, version: int) -> bool:
+        """Write the commit without Spark; if that cannot be, False."""
+        known, folder = self._known[name], self.folder / name
+        if not (given.edits or given.deletes):
+            if known.version == version - 1:
+                known.commit(0, given.inserted, (), None)
+            append(folder, version, given.inserted)
+            return True
+        if known.version != version - 1:
+            return False
+        try:
+            edits = [Edit(rows_where(known.rows, w, given.place), new) for w, new in given.edits]
+            gone = [rows_where(known.rows, where, given.place) for where in given.deletes]
+        except (EngineError, InputError):  # Spark says what is wrong, if anything is
+            return False
+        known.commit(0, given.inserted, edits, np.logical_or.reduce(gone) if gone else None)
+        if known.version != version:
+            return True  # it meets no row
+        made = known.commits[-1]
+        if not made.changes.num_rows:
+            return False  # a MERGE that meets no row
+        kinds = pa.array([_KIND_NAMES[kind] for kind in made.changes[KIND].to_pylist()])
+        changes = made.changes.drop_columns([KIND]).append_column("_change_type", kinds)
+        replace_rows(folder, version, made.operation, made.metrics, known.rows, changes)
+        return True
+
+    def _sql(self, name: str, given: TypedChange) -> Sequence[SqlEdit]:
+        schema = self.schemas[name]
+        return [
+            (where, {name: literal(value, schema.field(name).type) for name, value in new.items()})
+            for where, new in given.edits
+        ]
+
     def reading(self, catalog: Catalog, versions: Mapping[str, int]) -> Mapping[str, Any]:
         """By table, its rows as of a version. They are read when they are looked at."""
 
         def read(name: str) -> Sequence[Shown]:
-            if not versions[name]:
-                return _shown(self._first[name])
+            if self._known[name].version == versions[name]:
+                return _shown(self._known[name].rows)
             reader = catalog.spark.read.format("delta").option("versionAsOf", versions[name])
             return _shown(collected(reader.load(str(self.folder / name))))
 

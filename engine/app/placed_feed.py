@@ -32,14 +32,17 @@ class PlacedFeed:
 
     def place(self) -> None:
         """Give the present instant to all commits that have none."""
+        for table in self.tables.values():
+            self._place(table)
+
+    def _place(self, table: Table) -> None:
+        known = self._instants.setdefault(table.name, [])
         at = floor_millisecond(self.now())
-        for name, table in self.tables.items():
-            known = self._instants.setdefault(name, [])
-            known += [at] * (self.feed.version(table) + 1 - len(known))
+        known += [at] * (self.feed.version(table) + 1 - len(known))
 
     def head(self, table: Table, after: Cursor | None) -> TableHead:
         """See `engine.core.ports.Feed.head`."""
-        self.place()
+        self._place(table)
         found = self.feed.head(table, after)
         at = self._instants[table.name]
 
@@ -63,7 +66,7 @@ class PlacedFeed:
 
     def version_at(self, table: Table, instant: int) -> int | None:
         """See `engine.core.ports.Feed.version_at`."""
-        self.place()
+        self._place(table)
         before = bisect_right(self._instants[table.name], instant)
         return before - 1 if before else None
 

@@ -15,7 +15,6 @@ from pathlib import Path
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.row_changes import literal
 from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
@@ -39,15 +38,19 @@ from tidegate.rules.model import Rulebook, Start
 
 @contextmanager
 def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFile], SparkWorlds]]:
-    """From a test file to its worlds. One session serves all files; it is started for the first.
+    """From a test file to its worlds. Those of one file are open at a time: the next file closes
+    them. One session serves all files; it is started for the first.
+
     `spark`: by default the active session, or a new one, which ends with the context."""
     sessions = Sessions(spark, INTERPRETED)
     with ExitStack() as stack:
         stack.callback(sessions.close)
+        opened = stack.enter_context(ExitStack())
 
         def made(file: CaseFile) -> SparkWorlds:
+            opened.close()
             session = sessions.get()
-            return SparkWorlds(file.book, file.schemas, file.defaults, session, stack)
+            return SparkWorlds(file.book, file.schemas, file.defaults, session, opened)
 
         yield made
 
@@ -166,8 +169,7 @@ class SparkWorld(MemoryWorld):
         edits = []
         for update in given.updates:
             schema = pa.schema([self._worlds.schemas[name].field(n) for n in update.set])
-            [row] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
-            values = {field.name: literal(row[field.name], field.type) for field in schema}
+            [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
             edits.append((update.where, values))
         deletes = [delete.where for delete in given.deletes]
         return TypedChange(self._rows(name, given.inserts), edits, deletes, given.place)

@@ -4,7 +4,7 @@ the others, whose outcome is the same."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from functools import cache
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -25,7 +25,7 @@ Drivers = Callable[[Path], Driver]
 def drivers(spark: SparkSession) -> Iterator[Drivers]:
     with spark_worlds(spark) as worlds:
 
-        @cache
+        @lru_cache(1)  # the next file closes the worlds of the one before
         def driver(file: Path) -> Driver:
             made = worlds(read(file))
             return Driver(read(file), lambda _: made.world(), strict=False)

@@ -33,7 +33,8 @@ class MemoryCommit:
 
     @property
     def changes_rows(self) -> bool:
-        return bool(self.changes.num_rows)
+        """As Delta's log tells it: a MERGE that meets no row writes the rows into new files."""
+        return bool(self.changes.num_rows) or self.operation == "MERGE"
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,7 +51,9 @@ class MemoryTable:
     def __init__(self, name: str, rows: pa.Table, instant: int) -> None:
         self.name, self.rows, self.json = name, rows, schema_json(rows.schema)
         first = _of_kind(_INSERT, rows)
-        self.commits = [MemoryCommit(instant, first, *_operation({"inserted": len(rows)}))]
+        self.commits = [
+            MemoryCommit(instant, first, "WRITE", _metrics("WRITE", inserted=len(rows)))
+        ]
 
     @property
     def schema(self) -> pa.Schema:
@@ -63,23 +66,17 @@ class MemoryTable:
         return len(self.commits) - 1
 
     def commit(
-        self,
-        instant: int,
-        inserted: pa.Table,
-        updated: Sequence[Edit],
-        deleted: Bools,
-        *,
-        writes: bool = False,
+        self, instant: int, inserted: pa.Table, updated: Sequence[Edit], deleted: Bools | None
     ) -> None:
         """One commit. `updated` and `deleted` are of the rows before it; what is updated is not
-        deleted. An UPDATE or DELETE that meets no row leaves no commit, as in Delta; a load without
-        rows does (`writes`)."""
+        deleted; `deleted` None: nothing is to be. As in Delta, an UPDATE or DELETE that meets no
+        row leaves no commit; a load without rows does, and so does a MERGE where rows are there."""
         touched = np.zeros(self.rows.num_rows, np.bool_)
         after = self.rows
         for edit in updated:
             touched |= edit.mask
             after = _with(after, edit)
-        gone = deleted & ~touched
+        gone = np.zeros_like(touched) if deleted is None else deleted & ~touched
         parts = [(_INSERT, inserted)]
         if touched.any():
             mask = pa.array(touched)
@@ -88,11 +85,15 @@ class MemoryTable:
             parts.append((_DELETE, self.rows.filter(pa.array(gone))))
             after = after.filter(pa.array(~gone))
         changes = pa.concat_tables(_of_kind(kind, rows) for kind, rows in parts)
+        operation = _operation(inserted, updated, deleted)
+        writes = operation == "WRITE" or (operation == "MERGE" and self.rows.num_rows)
         if not (changes.num_rows or writes):
             return
         self.rows = pa.concat_tables([after, inserted]) if inserted.num_rows else after
-        counts = {"inserted": inserted.num_rows, "updated": touched.sum(), "deleted": gone.sum()}
-        self.commits.append(MemoryCommit(instant, changes, *_operation(counts)))
+        metrics = _metrics(
+            operation, inserted=inserted.num_rows, updated=touched.sum(), deleted=gone.sum()
+        )
+        self.commits.append(MemoryCommit(instant, changes, operation, metrics))
 
 
 def _with(rows: pa.Table, edit: Edit) -> pa.Table:
@@ -110,7 +111,6 @@ def _of_kind(kind: int, rows: pa.Table) -> pa.Table:
     return rows.append_column(KIND, pa.array(np.full(rows.num_rows, kind, np.int64)))
 
 
-_NAMES = {"inserted": "WRITE", "updated": "UPDATE", "deleted": "DELETE"}
 _METRICS = {
     "WRITE": {"inserted": "numOutputRows"},
     "UPDATE": {"updated": "numUpdatedRows"},
@@ -123,8 +123,15 @@ _METRICS = {
 }
 
 
-def _operation(counts: Mapping[str, int]) -> tuple[str, Mapping[str, str]]:
-    """The name and the metrics that Delta would give a commit of so many rows."""
-    some = [name for name, count in counts.items() if count] or ["inserted"]
-    operation = _NAMES[some[0]] if len(some) == 1 else "MERGE"
-    return operation, {name: str(counts[of]) for of, name in _METRICS[operation].items()}
+def _operation(inserted: pa.Table, updated: Sequence[Edit], deleted: Bools | None) -> str:
+    """The name that Delta gives to what is asked for, whatever rows it meets."""
+    if not updated and deleted is None:
+        return "WRITE"
+    if inserted.num_rows or (updated and deleted is not None):
+        return "MERGE"
+    return "UPDATE" if updated else "DELETE"
+
+
+def _metrics(operation: str, **counts: int) -> Mapping[str, str]:
+    """The metrics of a commit that tell of so many rows."""
+    return {name: str(counts[of]) for of, name in _METRICS[operation].items()}

@@ -10,6 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
+from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.types.fields import fields_table, stored_value
 from tidegate.engine.core.values import ENGINE, Signal
@@ -24,7 +25,7 @@ from tidegate.engine.replay.memory.feed import MemoryFeed
 from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.predicates import rows_where
 from tidegate.engine.replay.memory.store import MemoryStore
-from tidegate.engine.replay.memory.tables import Edit, MemoryTable
+from tidegate.engine.replay.memory.tables import Bools, Edit, MemoryTable
 from tidegate.engine.replay.why_not.ladder import ladder, why_not
 from tidegate.engine.replay.why_not.world import Sources, evidence_of, key_values
 from tidegate.rules.model import Rulebook, SignalEvent
@@ -57,7 +58,7 @@ class _Typed:
 
     inserted: pa.Table
     updated: Sequence[Edit]
-    deleted: np.ndarray
+    deleted: Bools | None
 
 
 class MemoryWorld:
@@ -71,6 +72,8 @@ class MemoryWorld:
         self._actions = Actions()
         self._buckets: Buckets = {}
         self._tables: dict[str, MemoryTable] = {}
+        self._feed: Feed = MemoryFeed(self._tables)
+        self._kept: Sources | None = None  # of why_not, until more happens
         self._loop: Loop | None = None
 
     def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
@@ -78,10 +81,11 @@ class MemoryWorld:
         first = {name: self._rows(name, tables.get(name, ())) for name in self._worlds.schemas}
         before = floor_millisecond(instant) - MILLISECOND
         self._tables = {name: MemoryTable(name, rows, before) for name, rows in first.items()}
+        self._feed = feed = MemoryFeed(self._tables)
         self._clock.at = floor_watermark(instant - 1)
         self._loop = self._worlds.opening.open(
             instant,
-            MemoryFeed(self._tables),
+            feed,
             self._store,
             self._clock,
             self._actions,
@@ -93,6 +97,7 @@ class MemoryWorld:
     def advance(self, instant: int) -> None:
         """See `World`. What is due at `instant` itself happens in the next `drain`, together with
         what is committed at it."""
+        self._kept = None
         advance(self._begun, self._clock, instant)
         self._actions.check()
 
@@ -101,8 +106,7 @@ class MemoryWorld:
         typed = {name: self._typed(name, change) for name, change in tables.items()}
         at = floor_millisecond(self._clock.at)
         for name, change in typed.items():
-            table, writes = self._tables[name], not (tables[name].updates or tables[name].deletes)
-            table.commit(at, change.inserted, change.updated, change.deleted, writes=writes)
+            self._tables[name].commit(at, change.inserted, change.updated, change.deleted)
 
     def signal(self, event: str, fields: Row) -> None:
         """See `World`."""
@@ -120,6 +124,7 @@ class MemoryWorld:
 
     def drain(self) -> None:
         """See `World`."""
+        self._kept = None
         drain(self._begun, self._clock)
         self._actions.check()
 
@@ -150,8 +155,9 @@ class MemoryWorld:
     def why_not(self, rule: str, key: Mapping[str, Any], at: int | None) -> str | None:
         """Why a rule did not fire for a key, at an instant; None if it did, or nothing is known.
         `at` None: since it fired last, or at all."""
-        kept = Sources(self._book, self._worlds.schemas, MemoryFeed(self._tables), self._buckets)
-        evidence = evidence_of(self._book, self._store, kept, self._buckets, self._clock.at)
+        if self._kept is None:
+            self._kept = Sources(self._book, self._worlds.schemas, self._feed, self._buckets)
+        evidence = evidence_of(self._book, self._store, self._kept, self._buckets, self._clock.at)
         values = key_values(self._worlds.opening.book, rule, key, self._worlds.schemas)
         if values is None:
             return None
@@ -184,7 +190,6 @@ class MemoryWorld:
             schema = pa.schema([rows.schema.field(column) for column in update.set])
             [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
             edits.append(Edit(rows_where(rows, update.where, update.place), values))
-        deleted = np.zeros(rows.num_rows, np.bool_)
-        for delete in change.deletes:
-            deleted |= rows_where(rows, delete.where, delete.place)
+        masks = [rows_where(rows, delete.where, delete.place) for delete in change.deletes]
+        deleted = np.logical_or.reduce(masks) if masks else None
         return _Typed(self._rows(name, change.inserts), edits, deleted)

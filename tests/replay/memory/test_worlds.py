@@ -88,6 +88,20 @@ def test_commits_are_events_with_their_operations_and_metrics() -> None:
     assert dict(seen[3]["operation_metrics"])["numTargetRowsDeleted"] == "1"
 
 
+def test_a_merge_that_meets_no_row_is_a_commit_where_rows_are_there() -> None:
+    text = HEAD.replace("events:", "events:\n  done: {on: commit, table: items}")
+    told = Told(text + "  a: {on: done, per: [operation, changes_rows]}", items=[{"id": 1}])
+    told.change(1, updates=[("id = 9", {"note": "x"})]).change(2, deletes=["id = 9"])
+    told.change(3, updates=[("id = 9", {"note": "x"})], deletes=["id = 8"])
+    told.change(4, updates=[("id = 1", {"note": "x"})], deletes=["id = 8"])
+    told.change(5, deletes=["true"])
+    told.change(6, updates=[("id = 9", {"note": "x"})], deletes=["id = 8"])
+    told.insert(7)
+    assert [(*one["key"].values(), one["at"].second) for one in told.seen.firings["a"]] == [
+        ("MERGE", True, 3), ("MERGE", True, 4), ("DELETE", True, 5), ("WRITE", False, 7),
+    ]  # fmt: skip
+
+
 def test_g25_a_where_leaves_rows_out_and_rejects_those_on_which_it_raises() -> None:
     text = HEAD.replace("new: {on: insert", "new: {on: insert, where: 10 / id > 2")
     told = Told(text + "  a: {on: new, per: id}")

@@ -2,8 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
 from tests.replay.memory.told import HEAD, Told
 from tests.support.make import BEGIN, SECOND
+from tidegate.engine.replay.memory.feed import MemoryFeed
 
 
 def said(told: Told, rule: str, key: dict[str, object], at: float | None = None) -> str:
@@ -43,6 +49,26 @@ def test_rows_that_where_drops_are_found_by_reading_again() -> None:
     told.insert(1, {"id": 7, "amount": 1}).insert(2, {"id": 8, "amount": 3})
     found = said(told, "a", {"id": 7})
     assert "is no `new`: `where: amount > 2` is not true of it (amount is 1.00)" in found
+
+
+def test_tables_are_read_again_once_for_all_questions_until_more_happens(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    told = Told((HEAD + "  a: {on: new, per: id}").replace("insert", "insert, where: amount > 2"))
+    told.insert(1, {"id": 7, "amount": 1})
+    reads, read = [], MemoryFeed.read
+
+    def counted(*given: Any) -> pa.Table:
+        reads.append(given)
+        return read(*given)
+
+    monkeypatch.setattr(MemoryFeed, "read", counted)
+    assert [said(told, "a", {"id": id})[:11] for id in (7, 8)] == ["A row for i", "No `new` ca"]
+    before = len(reads)
+    assert said(told, "a", {"id": 7})
+    assert len(reads) == before
+    told.insert(2, {"id": 8, "amount": 1})
+    assert said(told, "a", {"id": 8}).startswith("A row for id 8")
 
 
 def test_updates_that_of_drops_are_found_by_reading_again() -> None:
