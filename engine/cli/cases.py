@@ -121,6 +121,10 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
 
     began = time.monotonic()
     results: list[Result] = []
+    for cases in runner.files:
+        for warning in cases.warnings:
+            output.tell(f"warning: {warning}")
+    above: Path | None = None
     with _progress(runner.count) as advance:
         for result in runner.run():
             if isinstance(result, Refused):
@@ -130,7 +134,10 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
                 if as_json:
                     output.json_line(report.as_json(result))
                 else:
+                    if result.file != above:
+                        output.say(str(result.file))
                     output.say(report.case_line(result))
+                    above = result.file
                 advance()
             results.append(result)
     if accept:

@@ -52,11 +52,12 @@ def lines(text: str) -> Iterator[dict[str, object]]:
 def test_a_line_a_test_and_a_count(tidegate: Tidegate, tests: Path) -> None:
     found = tidegate("test", tests.parent)
     assert found.exit_code == 0
-    assert found.stdout.splitlines()[:2] == [
-        f"passed  {tests}: in and out",
-        f"passed  {tests}: another door",
+    assert found.stdout.splitlines()[:3] == [
+        f"{tests}",
+        "  passed  in and out",
+        "  passed  another door",
     ]
-    assert found.stdout.splitlines()[2].startswith("2 passed in ")
+    assert found.stdout.splitlines()[3].startswith("2 passed in ")
     assert found.stderr == ""
 
 
