@@ -68,6 +68,8 @@ def test(
         while True:
             runner = _runner(found(paths), makers, mode or "", like, strict=strict)
             results = _results(runner, accept=accept, as_json=as_json)
+            if not results and like:
+                output.tell(f"no test has {like!r} in its name or file")
             if junit is not None:
                 _write_junit(junit, results)
             if not watch:
@@ -75,7 +77,7 @@ def test(
             output.tell("waiting for a change; Ctrl-C ends")
             _await_change(paths, runner)
     failed = any(getattr(one, "outcome", "failed") == "failed" for one in results)
-    raise SystemExit(1 if failed else 0)
+    raise SystemExit(1 if failed or (like and not results) else 0)
 
 
 def _makers(stack: ExitStack) -> tuple[Makers, Makers]:
