@@ -68,6 +68,8 @@ def test(
         while True:
             runner = _runner(found(paths), makers, mode or "", like, strict=strict)
             results = _results(runner, accept=accept, as_json=as_json)
+            if not results and like:
+                output.tell(f"no test has {like!r} in its name or file")
             if junit is not None:
                 _write_junit(junit, results)
             if not watch:
@@ -75,7 +77,7 @@ def test(
             output.tell("waiting for a change; Ctrl-C ends")
             _await_change(paths, runner)
     failed = any(getattr(one, "outcome", "failed") == "failed" for one in results)
-    raise SystemExit(1 if failed else 0)
+    raise SystemExit(1 if failed or (like and not results) else 0)
 
 
 def _makers(stack: ExitStack) -> tuple[Makers, Makers]:
@@ -121,6 +123,10 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
 
     began = time.monotonic()
     results: list[Result] = []
+    for cases in runner.files:
+        for warning in cases.warnings:
+            output.tell(f"warning: {warning}")
+    above: Path | None = None
     with _progress(runner.count) as advance:
         for result in runner.run():
             if isinstance(result, Refused):
@@ -130,7 +136,10 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
                 if as_json:
                     output.json_line(report.as_json(result))
                 else:
+                    if result.file != above:
+                        output.say(str(result.file))
                     output.say(report.case_line(result))
+                    above = result.file
                 advance()
             results.append(result)
     if accept:

@@ -52,11 +52,12 @@ def lines(text: str) -> Iterator[dict[str, object]]:
 def test_a_line_a_test_and_a_count(tidegate: Tidegate, tests: Path) -> None:
     found = tidegate("test", tests.parent)
     assert found.exit_code == 0
-    assert found.stdout.splitlines()[:2] == [
-        f"passed  {tests}: in and out",
-        f"passed  {tests}: another door",
+    assert found.stdout.splitlines()[:3] == [
+        f"{tests}",
+        "  passed  in and out",
+        "  passed  another door",
     ]
-    assert found.stdout.splitlines()[2].startswith("2 passed in ")
+    assert found.stdout.splitlines()[3].startswith("2 passed in ")
     assert found.stderr == ""
 
 
@@ -88,6 +89,16 @@ def test_a_failure_is_shown_and_ends_with_1(tidegate: Tidegate, tests: Path) -> 
 def test_tests_are_chosen_by_a_text(tidegate: Tidegate, tests: Path) -> None:
     (found,) = lines(tidegate("test", tests, "-k", "ANOTHER", "--json").stdout)
     assert found["name"] == "another door"
+    none = tidegate("test", tests, "-k", "wndow")
+    assert none.exit_code == 1  # else a typo in CI is green for ever
+    assert "no test has 'wndow' in its name or file" in none.stderr
+
+
+def test_a_duration_without_a_unit_is_warned_of(tidegate: Tidegate, tests: Path) -> None:
+    tests.write_text(TESTS.replace("after: 5 s", "after: 5"))
+    found = tidegate("test", tests)
+    assert found.exit_code == 0
+    assert f"warning: {tests}:6:13: 5 without a unit is seconds" in found.stderr
 
 
 def test_a_rule_that_is_not_listed_fails_strictly(tidegate: Tidegate, tests: Path) -> None:

@@ -177,7 +177,8 @@ class Comparer:
             return
         found = tuple(self._differences(path, row, got))
         shown = as_written(got, self.zone)
-        self._mismatches.append(Mismatch(of, place, found, expected=row, got=shown))
+        why = _not_carried(row, got)
+        self._mismatches.append(Mismatch(of, place, found, expected=row, got=shown, why=why))
 
     def _extra(self, of: str, wanted: ExpectedRows, row: Shown) -> None:
         got = as_written(row, self.zone)
@@ -253,6 +254,9 @@ class Comparer:
     def _fits(self, name: str, value: Any, got: Shown, *, firing: bool) -> bool:
         if name not in got:
             return False
+        if firing and name == "fired_at":  # the clock stands just before a whole millisecond
+            moment = got[name].replace(microsecond=got[name].microsecond // 1_000 * 1_000)
+            return same(value, moment, self.zone) or same(value, got[name], self.zone)
         if not firing or name != "constituents":
             return same(value, got[name], self.zone)
         found = got[name]
@@ -272,6 +276,17 @@ class Comparer:
                 found = len(got[name])
             expected = row.get(name, "held" if name == "condition" else None)
             yield Difference(f"{path}.{name}", expected, found)
+
+
+def _not_carried(row: Mapping[str, Any], got: Shown) -> str | None:
+    """Why a constituent that is wanted is none of a firing's: it names what none of them has."""
+    wanted, found = row.get("constituents"), got.get("constituents")
+    if not isinstance(wanted, list) or not found or not isinstance(found[0], Mapping):
+        return None
+    absent = dict.fromkeys(name for one in wanted for name in one if name not in found[0])
+    if not absent:
+        return None
+    return f"a firing has the columns that its rule reads, and keys, but no {', '.join(absent)}"
 
 
 def is_fired(row: Shown) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import time
 from collections.abc import Callable, Mapping
 from contextlib import closing
@@ -22,6 +23,7 @@ from tidegate.engine.replay.cases.model import Case, CaseFile, Expectation
 from tidegate.engine.replay.cases.world import Observation, World
 from tidegate.rules.errors import EngineError, Place, TidegateError
 
+log = logging.getLogger("tidegate")
 Outcome = Literal["passed", "failed", "skipped"]
 Mode = Literal["fast", "spark"]
 Worlds = Callable[[Case], World]
@@ -138,8 +140,8 @@ class _Run:
 
 
 def _run(case: Case, worlds: Worlds, zone: str) -> _Run:
-    """Run a case. What the engine or the input refuse is the case's outcome, but for what needs
-    Spark."""
+    """Run a case. What the engine or the input refuse is the case's outcome, and so is what nobody
+    foresaw. What needs Spark is raised."""
     run = _Run(Comparer(zone), [], [])
     try:
         with closing(worlds(case)) as world:
@@ -151,6 +153,10 @@ def _run(case: Case, worlds: Worlds, zone: str) -> _Run:
         run.error = str(error)
     except TidegateError as error:
         run.error = str(error)
+    except Exception as error:
+        log.debug("unforeseen, in the test %r", case.name, exc_info=True)
+        hint = "an error nobody foresaw: tidegate -v test shows where it comes from"
+        run.error = f"{type(error).__name__}: {error}\n    {hint}"
     return run
 
 

@@ -55,6 +55,10 @@ def read_cases(file: Path, log_schema: LogSchema | None = None) -> CaseFile:
     top, refused = read_nodes(read_file(str(file)), str(file))
     report = Report()
     report.problems += refused
+    if _is_rulebook(top):
+        message = "this is a rulebook, and not a file of tests"
+        hint = f"name its tests: tidegate test {file.with_suffix('')}{ENDING}"
+        raise InputError([Problem("no-tests", message, top.place, hint)])
     form = FORM.read(top, report)
     book = _rulebook(form, file, report) if isinstance(form, Record) else None
     if book is None:
@@ -110,6 +114,11 @@ def _with_asked(node: Node) -> Node:
             raw = raw.replace(_MARK, ASKED)
             return replace(node, text=text.replace(_MARK, ASKED), raw=raw)
     return node
+
+
+def _is_rulebook(top: Fields) -> bool:
+    """Whether a rulebook stands where a test file is to be."""
+    return "tests" not in top.entries and bool({"rules", "events"} & top.entries.keys())
 
 
 def _rulebook(form: Record, file: Path, report: Report) -> Rulebook | None:

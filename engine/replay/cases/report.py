@@ -22,8 +22,8 @@ _INDENT = "    "
 
 
 def case_line(result: CaseResult) -> str:
-    """`passed  bank.test.yaml: four withdrawals; also fired: tell (1)`."""
-    line = f"{result.outcome:<7} {result.file}: {result.name}"
+    """`  passed  four withdrawals; not listed, but fired: tell (1)`: a line below its file's."""
+    line = f"  {result.outcome:<7} {result.name}"
     if result.mode == "spark":
         line += f" (spark: {result.reason})" if result.reason else " (spark)"
     if result.unlisted:
@@ -40,8 +40,8 @@ def failure_lines(result: CaseResult, width: int) -> Iterator[str]:
         yield from (_INDENT + line for line in result.error.splitlines())
     for mismatch in result.mismatches:
         yield from _mismatch_lines(mismatch, width)
-    for one in result.beside:
-        yield from wrapped(one, width, _INDENT)
+    for one, times in Counter(result.beside).items():
+        yield from wrapped(one + (f" ({times:,} times)" if times > 1 else ""), width, _INDENT)
 
 
 def _mismatch_lines(mismatch: Mismatch, width: int) -> Iterator[str]:
@@ -60,7 +60,7 @@ def _mismatch_lines(mismatch: Mismatch, width: int) -> Iterator[str]:
     names = ("", "expected", "got" if mismatch.nearest is None else "nearest")
     rows = _rows(mismatch, other)
     shrink = {1: 16, 2: 16}
-    lines = columns(names, rows, width - 8, left=3, folded=shrink)
+    lines = columns(names, rows, width - 8, left=3, folded=shrink) if rows else ()
     yield from (_INDENT * 2 + line for line in lines)
     if mismatch.why:
         yield from wrapped(f"why not: {mismatch.why}", width, _INDENT * 2)

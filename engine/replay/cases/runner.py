@@ -69,6 +69,8 @@ class Runner:
         later: list[tuple[CaseFile, list[tuple[Case, str | None]]]] = []
         for file in self.files:
             cases = self.chosen[file.file]
+            if not cases:
+                continue
             if self.mode == "spark":
                 later.append((file, [(case, None) for case in cases]))
                 continue

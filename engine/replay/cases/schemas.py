@@ -41,7 +41,8 @@ def schemas_of(
     report: Report,
 ) -> dict[str, pa.Schema]:
     """The schema of each declared table. One of which nothing is known is reported where an event
-    type reads it, and has no columns where only actions write it."""
+    type reads it, and has no columns where only actions write it, or where there are no cases."""
+    cases = [*cases]
     values = _values(cases, defaults)
     read = {event.table: event.name for event in table_events(book)}
     found = {}
@@ -56,7 +57,7 @@ def schemas_of(
             found[name] = known
         elif (fields := _of_signal(book, name)) is not None:
             found[name] = fields
-        elif name in read:
+        elif name in read and cases:
             message = f"the columns of the table {name!r} are not known; {read[name]!r} reads them"
             hint = f'declare them: schemas: {{{name}: "id BIGINT, ..."}}'
             report.add("unknown-schema", message, place, hint)

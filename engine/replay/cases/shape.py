@@ -24,6 +24,7 @@ from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Fields
 
 _MILLISECOND = 1_000
+_NONE = "there is none in this rulebook: leave this out"
 
 
 def shape(form: Record, book: Rulebook, report: Report) -> tuple[Case, ...]:
@@ -39,7 +40,7 @@ def shape(form: Record, book: Rulebook, report: Report) -> tuple[Case, ...]:
             continue
         name = record.get("name", "")
         if name in names:
-            hint = f"the first one is at line {names[name].line}"
+            hint = f"rename one: the first is at line {names[name].line}"
             report.add("name", f"two tests are named {name!r}", record.place("name"), hint)
         names.setdefault(name, record.place("name"))
         cases.append(shaper.case(name, record))
@@ -72,6 +73,8 @@ class _Shaper:
         hint = self.report.did_you_mean(name, names)
         if what == "table":
             hint = hint or f"declare it there: tables: {{{name}: {{path: ..}}}}"
+        elif not [*names]:
+            hint = _NONE
         self.report.add(f"unknown-{what.split()[0]}", message, place, hint)
 
     def case(self, name: str, record: Record) -> Case:
@@ -186,7 +189,8 @@ class _Shaper:
             self._unknown(name, found.place("rule"), self.book.rules, "rule")
         elif name not in self.acting:
             message = f"the rule {name!r} has no actions that could fail"
-            self.report.add("no-action", message, found.place("rule"))
+            hint = self._one_of(name, self.acting, "name a rule with a do:")
+            self.report.add("no-action", message, found.place("rule"), hint)
         return Fail(name, found.get("times", 1), found.node.place)
 
     def _expectation(self, record: Record) -> Expectation | None:
@@ -225,8 +229,14 @@ class _Shaper:
         for name, wanted in webhooks.items():
             if name not in self.posting:
                 message = f"the rule {name!r} sends no webhook"
-                hint = self.report.did_you_mean(name, self.posting)
+                hint = self._one_of(name, self.posting, "name a rule that does")
                 self.report.add("no-webhook", message, wanted.place, hint)
+
+    def _one_of(self, name: str, names: Iterable[str], otherwise: str) -> str:
+        """The remedy for a name that is none of these."""
+        if not [*names]:
+            return _NONE
+        return self.report.did_you_mean(name, names) or otherwise
 
 
 def _of(kind: type, listed: Iterable[Any]) -> tuple[Any, ...]:

@@ -128,6 +128,7 @@ def test_a_repeated_hour_is_written_with_its_offset() -> None:
         ("[]", [fired(7, condition="failed"), fired(7, damped="cooldown")]),
         ("[{condition: failed}]", [fired(7, condition="failed")]),
         ("[{damped: cooldown}, {}]", [fired(7), fired(7, damped="cooldown")]),
+        ("[{fired_at: 2026-03-02T09:00:00}]", [fired(7, fired_at=NINE.replace(microsecond=998))]),
         ("[{constituents: 2}]", [fired(7, constituents=[{"event": "a"}, {"event": "b"}])]),
         (
             "[{constituents: [{event: b, x: 1}, {event: a}]}]",
@@ -154,6 +155,14 @@ def test_what_differs_is_said_field_by_field(tmp_path: Path) -> None:
     (difference,) = extra.differences
     assert (difference.path, difference.expected) == ("expect.firings.four", None)
     assert difference.got["key"] == {"account_id": 8}
+
+
+def test_columns_that_no_constituent_has_are_named(tmp_path: Path) -> None:
+    seen = Observation(firings={"four": [fired(7, constituents=[{"event": "a", "x": 2}])]})
+    for expect, said in (("{event: a, y: 1, z: 2}", "and keys, but no y, z"), ("{x: 3}", None)):
+        wanted = f"{{firings: {{four: [{{constituents: [{expect}]}}]}}}}"
+        (found,) = compared(tmp_path, wanted, seen).mismatches
+        assert found.why == said or (said is not None and (found.why or "").endswith(said))
 
 
 def test_a_firing_that_was_held_back_says_by_what(tmp_path: Path) -> None:

@@ -74,8 +74,20 @@ def test_what_the_engine_or_the_input_refuse_fails_the_case(tmp_path: Path) -> N
         result = ran(cases, world)
         assert (result.outcome, result.error) == ("failed", str(error))
         assert world.calls[-1] == ("close",)
-    with pytest.raises(ZeroDivisionError):
-        ran(cases, ScriptedWorld(raising={"drain": ZeroDivisionError()}))
+
+
+def test_what_nobody_foresaw_fails_the_case(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    cases = read(tmp_path, case(STEPS))
+    world = ScriptedWorld(raising={"drain": ZeroDivisionError("by zero")})
+    with caplog.at_level("DEBUG", "tidegate"):
+        result = ran(cases, world)
+    said = "ZeroDivisionError: by zero\n    an error nobody foresaw: tidegate -v test shows where"
+    assert (result.outcome, world.calls[-1]) == ("failed", ("close",))
+    assert (result.error or "").startswith(said)
+    assert "unforeseen, in the test 'a'" in caplog.text
+    assert "Traceback" in caplog.text
 
 
 def test_a_case_that_needs_spark_says_why(tmp_path: Path) -> None:

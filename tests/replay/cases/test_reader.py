@@ -169,6 +169,16 @@ def test_what_a_row_has_wrong(tmp_path: Path) -> None:
         (f"[{{{AT}}}]", "{webhooks: {four: []}}", "the rule 'four' sends no webhook"),
         (f"[{{{AT}}}]", "{webhooks: {tell: [{atn: 1}]}}", "no field 'atn'"),
         (f"[{{{AT}}}]", "{emissions: {told: []}}", "no event of a script 'told'"),
+        (
+            f"[{{{AT}}}]",
+            "{emissions: {told: []}}",
+            "none in this rulebook: leave this out",
+        ),
+        (
+            f"[{{{AT}, fail: {{rule: seen}}}}]",
+            "{}",
+            "fail (tests[0].steps[0].fail.rule)\n    ",
+        ),
         (f"[{{{AT}}}]", "{rejected: none}", "expected a whole number"),
     ],
 )
@@ -218,6 +228,22 @@ def test_the_rulebook_is_looked_for_beside_the_file(tmp_path: Path) -> None:
     (tmp_path / "bank.yaml").write_text("rulebook: b\nrules: {r: {on: nothing}}\n")
     with pytest.raises(InputError, match=r"expected a test(.|\n)*nothing"):
         read_cases(file)
+
+
+def test_a_rulebook_is_no_test_file(tmp_path: Path) -> None:
+    written(tmp_path, SCHEMAS)
+    with pytest.raises(InputError) as refusal:
+        read_cases(tmp_path / "bank.yaml")
+    (problem,) = refusal.value.problems
+    assert problem.message == "this is a rulebook, and not a file of tests"
+    assert problem.hint == f"name its tests: tidegate test {tmp_path}/bank.test.yaml"
+
+
+def test_without_tests_no_columns_are_asked_for(tmp_path: Path) -> None:
+    assert not read(tmp_path, "rulebook: bank.yaml\ntests: []\n").cases
+    said = refused(tmp_path, "rulebook: bank.yaml\ntests: {name: a}\n")
+    assert "expected a list" in said
+    assert "columns" not in said
 
 
 def test_files_are_found_in_folders(tmp_path: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -36,10 +37,10 @@ def failed(folder: Path, expect: str = EXPECT, seen: Observation = SEEN) -> Case
 
 
 def test_a_line_a_case() -> None:
-    assert case_line(PASSED) == "passed  b.test.yaml: one"
-    assert case_line(SKIPPED) == "skipped b.test.yaml: two (spark: r writes t)"
+    assert case_line(PASSED) == "  passed  one"
+    assert case_line(SKIPPED) == "  skipped two (spark: r writes t)"
     told = CaseResult(Path("a"), "n", PLACE, "passed", "spark", unlisted={"tell": 1, "seen": 2_000})
-    line = "passed  a: n (spark); not listed, but fired: tell (1), seen (2,000)"
+    line = "  passed  n (spark); not listed, but fired: tell (1), seen (2,000)"
     assert case_line(told) == line
 
 
@@ -69,6 +70,21 @@ def test_the_nearest_firing_says_what_held_it_back(tmp_path: Path) -> None:
         ["key", "account_id=8", "account_id=9"],
         ["damped", "-", "cooldown"],
     ]
+
+
+def test_a_firing_of_which_nothing_is_said_has_no_table(tmp_path: Path) -> None:
+    found = failed(tmp_path, "{firings: {four: [{}]}}", Observation())
+    assert [line.strip() for line in failure_lines(found, 90)][3:] == [
+        "why not: no withdrawal of account 8"
+    ]
+
+
+def test_what_went_wrong_often_is_said_once() -> None:
+    wrong = replace(
+        PASSED, outcome="failed", beside=("rejected: a: b", "dead: r", "rejected: a: b")
+    )
+    lines = [*failure_lines(wrong, 90)]
+    assert lines[2:] == ["    rejected: a: b (2 times)", "    dead: r"]
 
 
 def test_a_firing_that_nobody_expected(tmp_path: Path) -> None:
