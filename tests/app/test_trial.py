@@ -231,8 +231,8 @@ def test_a_predicate_is_no_other_sql(spark: SparkSession, where: str) -> None:
                 case.change(1, inserts=[{"id": 1}], **change)
             assert raised.value.problems[0].place == PLACE
         assert [(one["id"], one["note"]) for one in case.seen.tables["items"]] == [(0, None)]
-        system = spark._jvm.java.lang.System
-        assert system.getProperty("tidegate.hostile") is None
+        jvm: Any = spark._jvm
+        assert jvm.java.lang.System.getProperty("tidegate.hostile") is None
 
 
 def test_files_share_a_session_and_wrong_sql_is_said_at_once(spark: SparkSession) -> None:
