@@ -13,7 +13,9 @@ import pyarrow as pa
 
 from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.gate import Gate
 from tidegate.connectors.delta.new_table import append, create_table, replace_rows
+from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.row_changes import Edit as SqlEdit
 from tidegate.connectors.delta.row_changes import change, literal
 from tidegate.engine.core.ports import FEED_KINDS, KIND
@@ -84,6 +86,9 @@ class CaseTables:
         with catalog.session() as session:
             for key, value in _SETTINGS.items():
                 session.conf.set(key, value)
+            gate = Gate(Plans(session), ())
+            for where in (*(where for where, _ in given.edits), *given.deletes):
+                gate.expression(where, lambda _: given.place)  # one predicate, not other SQL
             source = _SOURCE if given.inserted.num_rows else None
             if source is not None:
                 show(session, given.inserted, source)

@@ -143,7 +143,7 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
                 advance()
             results.append(result)
     if accept:
-        _accept(results)
+        _accept(runner, results)
     if not as_json:
         for result in results:
             if not isinstance(result, Refused) and result.outcome == "failed":
@@ -153,16 +153,17 @@ def _results(runner: Runner, *, accept: bool, as_json: bool) -> list[Result]:
     return results
 
 
-def _accept(results: Sequence[Result]) -> None:
+def _accept(runner: Runner, results: Sequence[Result]) -> None:
     """Write what happened into the test files, in place of each `?`."""
     from tidegate.engine.replay.cases.accept import accept
 
+    texts = {each.file: each.text for each in runner.files}
     answers: dict[Path, list[Answer]] = {}
     for result in results:
         answers.setdefault(result.file, []).extend(getattr(result, "answers", ()))
     for file, found in answers.items():
         if found:
-            count = accept(file, found)
+            count = accept(file, texts[file], found)
             output.tell(f"{file}: {counted(count, 'expectation')} filled in")
 
 

@@ -285,6 +285,28 @@ def test_a_wrong_value_or_predicate_is_refused_with_its_place(spark: SparkSessio
             case.change(2, updates=[("nowhere = 1", {"note": "x"})])
 
 
+@pytest.mark.parametrize(
+    "where",
+    [
+        "true) OR (true",
+        "true) THEN DELETE WHEN NOT MATCHED BY SOURCE AND (true",
+        "true; DROP TABLE items",
+        "id IN (SELECT count(*) FROM text.`/etc/passwd`)",
+        "java_method('java.lang.System', 'setProperty', 'tidegate.hostile', '1') IS NULL",
+        "reflect('java.lang.Runtime', 'getRuntime') IS NOT NULL",
+    ],
+)
+def test_a_predicate_is_no_other_sql(spark: SparkSession, where: str) -> None:
+    with told(spark, bank("  a: {on: new}"), items=[{"id": 0}]) as case:
+        for change in ({"deletes": [where]}, {"updates": [(where, {"note": "x"})]}):
+            with pytest.raises(InputError) as raised:
+                case.change(1, inserts=[{"id": 1}], **change)
+            assert raised.value.problems[0].place == PLACE
+        assert [(one["id"], one["note"]) for one in case.seen.tables["items"]] == [(0, None)]
+        jvm: Any = spark._jvm
+        assert jvm.java.lang.System.getProperty("tidegate.hostile") is None
+
+
 def test_files_share_a_session_and_wrong_sql_is_said_at_once(spark: SparkSession) -> None:
     with spark_worlds(spark) as opened:
         first = opened(bank("  a: {on: new}"))

@@ -208,16 +208,18 @@ def rulebooks(
     rules_max: int = 1,
     root: Operator | None = None,
     last: Callable[[tuple[str, ...]], Operands] | None = None,
+    broadcasts_min: int = 0,
 ) -> Rulebook:
     """A rulebook over the signals a, b, c: without keys, or keyed and broadcast ones mixed.
 
     Keyed signals declare `k` (or `k` and `j`), all declare `v`. With `rules_max` > 1 a rule may use
     earlier ones as events; `last` draws the expression of the last rule over some names. A rule
-    that cannot be evaluated by key is evaluated without.
+    that cannot be evaluated by key is evaluated without. Where signals are keyed, at least
+    `broadcasts_min` of them are not.
     """
     choices: list[tuple[str, ...]] = [(), ("k",), ("k", "j")] if keyed else [()]
     keys = draw(st.sampled_from(choices))
-    broadcast = draw(st.sets(st.sampled_from(NAMES), max_size=2))
+    broadcast = draw(st.sets(st.sampled_from(NAMES), min_size=broadcasts_min, max_size=2))
     columns = {name: keys for name in NAMES if keys and name not in broadcast}
     events: dict[str, EventType] = {
         name: SignalEvent(name, PLACE, dict.fromkeys((*columns.get(name, ()), "v"), "bigint"))

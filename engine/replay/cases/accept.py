@@ -8,18 +8,25 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import re
+import stat
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from decimal import Decimal
+from errno import EACCES
 from pathlib import Path
 from typing import Any
 
+from tidegate.engine.core.columns.user_cache import write_whole
 from tidegate.engine.replay.cases.differences import Answer
 from tidegate.engine.replay.cases.driver import CaseResult
 from tidegate.engine.replay.cases.reader import block_column
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.reader import Scalar
 
+_MARK = b"\xef\xbb\xbf"  # of UTF-8, which some editors write
 _ENDS = re.compile("\r\n|[\r\n\x85\u2028\u2029]")
 _PLAIN = re.compile(r"[A-Za-z_][\w./-]*|\d{4}-\d\d-\d\d(T[\d:.+-]+)?", re.ASCII)
 _QUESTION = re.compile(r" *(\?|'\?'|\"\?\")")
@@ -33,13 +40,24 @@ def accepted(result: CaseResult) -> CaseResult:
     return replace(found, outcome="passed") if is_met else found
 
 
-def accept(file: Path, answers: Iterable[Answer]) -> int:
-    """Write the answers into a test file; returns how many."""
-    content = file.read_bytes()
-    mark = b"\xef\xbb\xbf" if content.startswith(b"\xef\xbb\xbf") else b""
+def accept(file: Path, text: str, answers: Iterable[Answer]) -> int:
+    """Write the answers into a test file that reads `text`; returns how many. Raises InputError if
+    it reads otherwise by now: places are of the text that was run."""
+    place = word_place(str(file))
+    if read_file(str(file)) != text:
+        message = "the file is not the one that was run: it has changed meanwhile"
+        raise InputError([Problem("changed", message, place, "run --accept again")])
     by_place = {(one.place.line, one.place.column): one.value for one in answers}
-    text = filled(content.removeprefix(mark).decode(), by_place)
-    file.write_bytes(mark + text.encode())
+    try:
+        mark = _MARK if file.read_bytes().startswith(_MARK) else b""
+        content = mark + filled(text, by_place).encode()
+        if not os.access(file, os.W_OK):
+            raise PermissionError(EACCES, os.strerror(EACCES))
+        whole = file.resolve()  # a link stays one
+        write_whole(whole, content, stat.S_IMODE(whole.stat().st_mode))
+    except OSError as error:
+        message = f"what happened cannot be written: {error.strerror}"
+        raise InputError([Problem("unwritable", message, place)]) from error
     return len(by_place)
 
 

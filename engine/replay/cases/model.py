@@ -157,7 +157,8 @@ class Case:
 class CaseFile:
     """A `*.test.yaml`. `schemas`: of all declared tables: those of `schemas:`, else of the table's
     log, else inferred from the values that cases have. A table that only actions write may have no
-    columns. `defaults`: by table, of columns that a row leaves out; the others are null."""
+    columns. `defaults`: by table, of columns that a row leaves out; the others are null. `text`:
+    of the file."""
 
     file: Path
     book: Rulebook
@@ -165,3 +166,4 @@ class CaseFile:
     defaults: Mapping[str, Row]
     cases: tuple[Case, ...]
     warnings: tuple[Problem, ...] = ()
+    text: str = ""

@@ -52,7 +52,8 @@ def read_cases(file: Path, log_schema: LogSchema | None = None) -> CaseFile:
 
     Raises InputError with every problem of both.
     """
-    top, refused = read_nodes(read_file(str(file)), str(file))
+    text = read_file(str(file))
+    top, refused = read_nodes(text, str(file))
     report = Report()
     report.problems += refused
     if _is_rulebook(top):
@@ -70,7 +71,7 @@ def read_cases(file: Path, log_schema: LogSchema | None = None) -> CaseFile:
     warnings = in_order(report.warnings)
     if report.problems:
         raise InputError(in_order(report.problems), warnings)
-    return CaseFile(file, book, schemas, defaults, cases, warnings)
+    return CaseFile(file, book, schemas, defaults, cases, warnings, text)
 
 
 def read_nodes(text: str, file: str) -> tuple[Fields, list[Problem]]:

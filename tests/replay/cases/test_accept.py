@@ -11,7 +11,8 @@ import pytest
 from tidegate.engine.replay.cases.accept import accept, filled
 from tidegate.engine.replay.cases.differences import Answer
 from tidegate.engine.replay.cases.reader import read_nodes
-from tidegate.rules.errors import Place
+from tidegate.rules.errors import InputError, Place
+from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.reader import Fields, Scalar
 
 FIRING = {"key": {"a": 7}, "at": "2026-03-02T09:00:00", "constituents": 2}
@@ -52,8 +53,39 @@ def test_the_rest_stays_byte_for_byte(tmp_path: Path, ends: bytes, mark: bytes) 
     file = tmp_path / "a.test.yaml"
     file.write_bytes(mark + TEXT.encode().replace(b"\n", ends))
     place = Place(str(file), 9, 11)
-    assert accept(file, [Answer(place, 3)]) == 1
+    assert accept(file, read_file(str(file)), [Answer(place, 3)]) == 1
     assert file.read_bytes() == mark + TEXT.replace('"?"', "3").encode().replace(b"\n", ends)
+
+
+@pytest.mark.parametrize("now", ["", "# a comment\n" + TEXT, TEXT.replace("- name: a\n", "")])
+def test_a_file_that_has_changed_meanwhile_stays_as_it_is(tmp_path: Path, now: str) -> None:
+    file = tmp_path / "a.test.yaml"
+    file.write_text(now)
+    with pytest.raises(InputError, match="it has changed meanwhile"):
+        accept(file, TEXT, [Answer(Place(str(file), 9, 11), 3)])
+    assert file.read_text() == now
+
+
+def test_a_link_and_the_permissions_of_its_file_stay(tmp_path: Path) -> None:
+    file, link = tmp_path / "a", tmp_path / "a.test.yaml"
+    file.write_text(TEXT)
+    file.chmod(0o640)
+    link.symlink_to(file)
+    accept(link, TEXT, [Answer(Place(str(link), 9, 11), 3)])
+    assert link.is_symlink()
+    assert file.read_text() == TEXT.replace('"?"', "3")
+    assert file.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_file_that_cannot_be_written_stays_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    file = tmp_path / "a.test.yaml"
+    file.write_text(TEXT)
+    monkeypatch.setattr("os.access", lambda *_: False)  # root may write what is read-only
+    with pytest.raises(InputError, match="cannot be written: Permission denied"):
+        accept(file, TEXT, [Answer(Place(str(file), 9, 11), 3)])
+    assert file.read_text() == TEXT
 
 
 @pytest.mark.parametrize(

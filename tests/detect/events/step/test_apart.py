@@ -148,7 +148,9 @@ def test_g26_partitions_that_were_stepped_apart_are_those_that_were_stepped_toge
     @given(data=st.data())
     @example_count(EXAMPLES)
     def some(data: st.DataObject) -> None:
-        drawn = cases(operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=2)
+        drawn = cases(
+            operators=EVERYTHING, contexts=list(Context), depth=2, rules_max=2, broadcasts_min=1
+        )
         rulebook, history = data.draw(drawn)
         assume(all(rule.pattern.per for rule in rulebook.rules.values()))
         executors = data.draw(st.lists(st.integers(0, 3), min_size=COUNT, max_size=COUNT))
