@@ -44,7 +44,9 @@ class MemoryFeed:
                 version,
                 commit.instant,
                 rows_estimate=commit.changes.num_rows,
+                depth=commit.depth,
                 skip=not commit.changes_rows,
+                writer=commit.writer,
             )
             for version, commit in enumerate(
                 known.commits[cursor.version + 1 :], cursor.version + 1

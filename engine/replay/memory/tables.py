@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.ports import FEED_KINDS, KIND
 from tidegate.engine.core.types.spark import schema_json
+from tidegate.engine.core.values import Writer
 
 Bools = npt.NDArray[np.bool_]
 _INSERT, _DELETE = FEED_KINDS["insert"], FEED_KINDS["delete"]
@@ -20,12 +21,15 @@ _BEFORE, _AFTER = FEED_KINDS["update_preimage"], FEED_KINDS["update_postimage"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommit:
-    """One version of a table. `changes`: the table's columns and KIND. No action writes it."""
+    """One version of a table. `changes`: the table's columns and KIND. `writer`, `depth`: of the
+    action that wrote it."""
 
     instant: int
     changes: pa.Table
     operation: str
     metrics: Mapping[str, str] = field(default_factory=dict)
+    writer: Writer | None = None
+    depth: int = 0
 
     @property
     def changes_rows(self) -> bool:
