@@ -133,7 +133,7 @@ def test_a_column_that_only_the_row_before_has_counts(found: Any) -> None:
     line = change("accounts", "update", 1, {"id": 7}, {"id": 7, "balance": 10})
     assert len(found([line], {"r": "on: any_change"})) == 1
     line = change("accounts", "update", 1, {"id": 7, "balance": None}, {"id": 7, "balance": 10})
-    assert len(found([line], {"r": "on: fell"})) == 1  # its type is that of the row before
+    assert len(found([line], {"r": "on: fell"})) == 1
 
 
 def test_the_inputs_of_scripts_are_made(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
