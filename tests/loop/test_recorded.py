@@ -87,6 +87,9 @@ def test_an_entry_says_when_it_began_and_what_it_wrote(store: SqlStore) -> None:
     bench.sink.fails = lambda entry: failed.pop() if failed and entry.rule == "a" else None
     bench.loop.runner.effect = lambda entry: Effect(40 + entry.number, 3)
     bench.drain()
+    (waiting,) = records(store, "a")[0]["entries"]
+    assert (waiting["version"], waiting["rows"], waiting["attempts"]) == (None, None, 1)
+    assert waiting["begun_at"] <= waiting["settled_at"]
     entries = {}
     for _ in range(2):
         bench.clock.later(3_600)

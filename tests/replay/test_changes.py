@@ -28,11 +28,22 @@ events:
   marked: {on: update, table: transactions}
   gone: {on: delete, table: accounts}
   jumped: {on: update, of: [balance], table: accounts, where: new.balance > 2 * old.balance}
+  fell: {on: update, table: accounts, where: old.balance > 5}
+  renamed: {on: update, of: [name], table: accounts}
   any_change: {on: change, table: accounts}
   entry: {on: insert, table: log, time: at, lateness: 10 s, ahead: 5 s}
   committed: {on: commit, table: transactions}
 rules:
   withdrawals: {on: withdrawal, per: id}
+"""
+
+
+SCRIPT = """\
+scripts:
+  counting:
+    text: |
+      in {long id;} gone out {long n;} counted
+      (gone(x) { !> counted({n: x.id}); })*
 """
 
 
@@ -107,6 +118,29 @@ def test_an_update_is_an_occurrence_with_old(found: Any) -> None:
     ]
     kinds = [row["_change_type"] for row in rows(found(lines, {"r": "on: any_change"}))]
     assert kinds == ["update"] * 3
+
+
+def test_of_leaves_out_updates_of_other_columns(found: Any) -> None:
+    row = {"id": 7, "balance": 10, "name": "a"}
+    lines = [
+        change("accounts", "update", 1, {**row, "balance": 11}, row),
+        change("accounts", "update", 2, {**row, "name": "b"}, row),
+    ]
+    assert [row["time"] for row in rows(found(lines, {"r": "on: renamed"}))] == [2]
+
+
+def test_a_column_that_only_the_row_before_has_counts(found: Any) -> None:
+    line = change("accounts", "update", 1, {"id": 7}, {"id": 7, "balance": 10})
+    assert len(found([line], {"r": "on: any_change"})) == 1
+    line = change("accounts", "update", 1, {"id": 7, "balance": None}, {"id": 7, "balance": 10})
+    assert len(found([line], {"r": "on: fell"})) == 1
+
+
+def test_the_inputs_of_scripts_are_made(found: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(f"{__name__}.BOOK", BOOK.replace("rules:", f"{SCRIPT}rules:"))
+    lines = [change("accounts", "delete", n, {"id": n}) for n in (7, 8)]
+    said = [one for one in found(lines, {"r": "on: counted"}) if "constituents" in one]
+    assert [row["n"] for row in rows(said)] == [7, 8]
 
 
 def test_the_beginning_of_an_update_has_the_values_from_before(found: Any) -> None:
@@ -283,6 +317,9 @@ def test_columns_that_no_occurrence_shows_are_told(found: Any, told: list[str]) 
     assert told == [
         "warning: no occurrence shows time of transactions: columns: [time as ..] renames it"
     ]
+    told.clear()
+    assert len(found([insert(id=1, amount=400.5, time=7)], {"r": "on: high"})) == 1
+    assert told == []  # it shows no column under its own name
 
 
 def test_what_names_are_meant(refused: Any) -> None:

@@ -133,6 +133,36 @@ def test_hours_are_added_up_and_told_for_a_day(store: SqlStore, epoch: int) -> N
     assert sum(hour["fired"] for hour in hours) == 4
 
 
+def test_a_day_is_this_hour_and_those_before_it(store: SqlStore, epoch: int) -> None:
+    plan = make.plan(now=store.wall() - 24 * make.HOUR)
+    plan = replace(plan, activations={"blocked": make.BEGIN})
+    make.commit(store, epoch, plan, fired=[make.firings()], digests={"blocked": "1"})
+    (row,) = store.of("bank").status.shown()["rules"]
+    assert row["last_day"]["fired"] == 0
+    (hour,) = store.of("bank").hours.of_rule("blocked", plan.now)
+    assert hour["fired"] == 2
+
+
+def test_what_is_stored_dead_dies_in_its_hour(store: SqlStore, epoch: int) -> None:
+    fired = make.firings(condition=["dead", "dead"])
+    entry = make.entry(kind="condition", state="dead", error="no")
+    make.commit(store, epoch, make.plan(), fired=[fired], entries=[entry])
+    (hour,) = store.of("bank").hours.of_rule("blocked", 0)
+    assert [hour[name] for name in ("fired", "condition_failed", "damped", "dead")] == [0, 0, 0, 2]
+
+
+def test_an_entry_without_ids_is_for_what_is_acted_on_and_a_condition_for_all(
+    store: SqlStore, epoch: int
+) -> None:
+    fired = make.firings(condition=["held", "failed"])
+    entries = [make.entry(kind="condition"), make.entry(order=1)]
+    make.commit(store, epoch, make.plan(), fired=[fired], entries=entries)
+    for id, numbers in zip(make.hex_ids(fired), ([1, 2], [1]), strict=True):
+        record = store.of("bank").recorded.firing(id)
+        assert record is not None
+        assert [entry["number"] for entry in record["entries"]] == numbers
+
+
 def test_a_node_says_what_all_its_parts_carry(store: SqlStore, epoch: int) -> None:
     tables = {
         name: pa.table({"n": pa.nulls(rows)})

@@ -54,6 +54,8 @@ class Commits(Sequence[Made]):
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self[version] for version in range(*at.indices(len(self)))]
+        if at >= len(self):
+            raise IndexError(at)  # where an iteration ends
         feed, rows = self.feed, pa.array([at] if self.feed.changes_rows(at) else [], pa.int64())
         kinds = pa.array([FEED_KINDS["insert"]] * len(rows), pa.int64())
         return Made(

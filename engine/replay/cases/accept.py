@@ -7,7 +7,6 @@ Example: `firings: {r: ?}` becomes `firings: {r: [{at: 2026-03-02T07:00:10, cons
 from __future__ import annotations
 
 import json
-import math
 import os
 import re
 import stat
@@ -98,7 +97,7 @@ def _flow(value: Any) -> str:
             return str(value).lower()
         case int():
             return str(value)
-        case float() if math.isfinite(value):
+        case float():
             return repr(value)
         case Decimal():
             text = format(value, "f")

@@ -78,7 +78,7 @@ class _Checker:
             fields = self._posted(rule)
             names = ((n, written) for row in wanted.rows for n, written in row.items())
             for name, written in names:
-                if fields and name not in fields:
+                if name not in fields:
                     message = f"the webhook of {rule!r} has no field {name!r}"
                     hint = did_you_mean(name, fields)
                     yield Problem("unknown-column", message, written.place, hint)

@@ -21,6 +21,7 @@ COLUMNS = {
     "big": pa.array([2**53 + 1, None, -1], pa.int64()),
     "d": pa.array([D("1.50"), None, D("-2.25")], pa.decimal128(12, 2)),
     "e": pa.array([D("0.125"), D("1.000"), None], pa.decimal128(5, 3)),
+    "n": pa.array([D("9.95"), None, D("-9.95")], pa.decimal128(3, 2)),
     "f": pa.array([1.5, NAN, -0.0]),
     "g": pa.array([NAN, NAN, 0.0]),
     "r": pa.array([0.5, None, -2.0], pa.float32()),
@@ -44,6 +45,11 @@ def values(text: str) -> pa.Array:
 @pytest.mark.parametrize(
     ("text", "kind", "want"),
     [
+        # casts: a half is rounded away from zero, a fraction cut off, a double the nearest
+        ("cast(e as decimal(5,2))", pa.decimal128(5, 2), [D("0.13"), D("1.00"), None]),
+        ("cast(n as decimal(3,1))", pa.decimal128(3, 1), [D("10.0"), None, D("-10.0")]),
+        ("cast(n as int)", INT, [9, None, -9]),
+        ("cast(cast(big as decimal(18,1)) as double)", DOUBLE, [float(2**53), None, -1.0]),
         # arithmetic of integers: the wider type; `/` gives doubles; `%` has the dividend's sign
         ("tiny + tiny", pa.int8(), [10, None, -14]),
         ("tiny + 1", INT, [6, None, -6]),

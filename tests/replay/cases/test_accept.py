@@ -52,9 +52,10 @@ def test_values_take_lines_of_their_own_where_they_may() -> None:
 def test_the_rest_stays_byte_for_byte(tmp_path: Path, ends: bytes, mark: bytes) -> None:
     file = tmp_path / "a.test.yaml"
     file.write_bytes(mark + TEXT.encode().replace(b"\n", ends))
-    place = Place(str(file), 9, 11)
-    assert accept(file, read_file(str(file)), [Answer(place, 3)]) == 1
-    assert file.read_bytes() == mark + TEXT.replace('"?"', "3").encode().replace(b"\n", ends)
+    answers = [Answer(Place(str(file), 9, 11), 3), Answer(Place(str(file), 5, 11), {"dead": 2})]
+    assert accept(file, read_file(str(file)), answers) == 2
+    text = TEXT.replace('"?"', "3").replace("expect: ?", "expect:\n    dead: 2")
+    assert file.read_bytes() == mark + text.encode().replace(b"\n", ends)
 
 
 @pytest.mark.parametrize("now", ["", "# a comment\n" + TEXT, TEXT.replace("- name: a\n", "")])

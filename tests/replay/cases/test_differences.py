@@ -101,6 +101,7 @@ def test_values_that_are_the_same(written: Any, found: Any) -> None:
         ({"a": 1}, [("a", 1), ("b", 2)]),
         ({"a": 2}, [("a", 1)]),
         (["a"], [("a", 1)]),
+        ([["a", 1], ["a", 1]], [("a", 1), ("b", 2)]),
         ({"a": 1}, []),
     ],
 )
@@ -195,6 +196,41 @@ def test_a_missing_firing_shows_the_nearest_and_why_it_did_not_fire(tmp_path: Pa
     assert asked == [("four", {"account_id": 7}, 1_772_438_405_000_000)]
 
 
+@pytest.mark.parametrize(
+    ("expect", "others"),
+    [
+        ("[{key: {account_id: 7}}]", [fired(8, condition="failed"), fired(9)]),
+        (
+            "[{key: {account_id: 7}, at: 2026-03-02T09:00:05}]",
+            [fired(8, 1), fired(9, 4), fired(6, 8)],
+        ),
+    ],
+)
+def test_the_nearest_firing_is_one_that_fired_or_the_nearest_in_time(
+    tmp_path: Path, expect: str, others: list[Shown]
+) -> None:
+    seen = Observation(firings={"four": others})
+    (missing, *_) = compared(tmp_path, f"{{firings: {{four: {expect}}}}}", seen).mismatches
+    assert missing.nearest is not None
+    assert missing.nearest["key"] == {"account_id": 9}
+
+
+def test_constituents_that_are_listed_are_all(tmp_path: Path) -> None:
+    two = [{"event": "a"}, {"event": "b"}]
+    seen = Observation(firings={"four": [fired(7, constituents=two)]})
+    expect = "{firings: {four: [{key: {account_id: 7}, constituents: [{event: a}]}]}}"
+    assert differing(tmp_path, expect, seen) == [
+        ("expect.firings.four[0].constituents", [{"event": "a"}], two)
+    ]
+
+
+def test_other_rules_are_told_by_name(tmp_path: Path) -> None:
+    rules = ("write", "block", "tell", "seen", "four")
+    seen = Observation(firings={rule: [fired(7)] for rule in rules})
+    paths = [path for path, _, _ in differing(tmp_path, "{only: true}", seen)]
+    assert paths == [f"expect.firings.{rule}" for rule in sorted(rules)]
+
+
 def test_other_rules_matter_only_where_it_is_said(tmp_path: Path) -> None:
     seen = Observation(firings={"four": [fired(7)], "seen": [fired(1, condition="failed")]})
     assert differing(tmp_path, "{firings: {tell: []}}", seen) == []
@@ -212,6 +248,10 @@ def test_rows_of_tables_are_some_unless_they_are_all(tmp_path: Path) -> None:
     ]
     exact = "{tables: {accounts: {exact: true, rows: [{account_id: 7}]}}}"
     assert differing(tmp_path, exact, seen) == [("expect.tables.accounts.rows", None, rows[1])]
+    exact = "{tables: {accounts: {exact: true, rows: [{account_id: 7, blocked: false}, {}]}}}"
+    assert differing(tmp_path, exact, seen) == [
+        ("expect.tables.accounts.rows[0].blocked", False, True)
+    ]
     assert differing(tmp_path, "{tables: {log: [{account_id: 7}]}}", seen) == [
         ("expect.tables.log[0]", {"account_id": 7}, None)
     ]
@@ -240,6 +280,7 @@ def test_what_is_asked_is_answered_and_not_met(tmp_path: Path) -> None:
     seen = Observation(
         firings={"four": [fired(7, constituents=[{}]), fired(8, condition="failed")]},
         signals={"told": [{"account_id": 7}], "empty": []},
+        tables={"log": [{"account_id": 7}]},
     )
     found = compared(tmp_path, "?", seen)
     firing = {"key": {"account_id": 7}, "at": "2026-03-02T09:00:00", "constituents": 1}
@@ -247,6 +288,9 @@ def test_what_is_asked_is_answered_and_not_met(tmp_path: Path) -> None:
         {"firings": {"four": [firing]}, "only": True, "signals": {"told": [{"account_id": 7}]}}
     ]
     assert [one.asked for one in found.mismatches] == [True]
+    keyless = Observation(firings={"seen": [fired(7, key={})]})
+    (answer,) = compared(tmp_path, "{firings: {seen: ?}}", keyless).answers
+    assert answer.value == [{"at": "2026-03-02T09:00:00", "constituents": 0}]
     found = compared(tmp_path, "{firings: {four: ?, seen: ?}, signals: ?, dead: ?}", seen)
     assert [answer.value for answer in found.answers] == [
         *({"told": [{"account_id": 7}]}, [firing], [], 0),

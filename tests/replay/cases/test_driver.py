@@ -12,12 +12,22 @@ from tests.replay.cases.fakes import ScriptedWorld
 from tests.replay.cases.test_differences import STEPS, fired
 from tidegate.engine.replay.cases.driver import CaseResult, Driver
 from tidegate.engine.replay.cases.model import CaseFile
+from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.cases.runner import Refused, Runner
 from tidegate.engine.replay.cases.world import Observation
 from tidegate.rules.errors import EngineError, InputError, Place, Problem
 
 BEGIN = 1_772_431_200_000_000
 NEEDS = EngineError("needs-spark", "the condition of rule four needs Spark")
+
+
+COUNTING = """\
+scripts:
+  counting:
+    text: |
+      in {long account_id;} logged out {long n;} counted
+      (logged(x) { !> counted({n: x.account_id}); })*
+"""
 
 
 def ran(cases: CaseFile, world: ScriptedWorld, *, strict: bool = False) -> CaseResult:
@@ -121,6 +131,16 @@ def test_what_fires_and_writes_events_needs_spark(tmp_path: Path) -> None:
     assert result.outcome == "passed"
 
 
+def test_what_fires_and_writes_the_input_of_a_script_needs_spark(tmp_path: Path) -> None:
+    book = BANK.replace("  write:\n", "  note: {on: counted}\n  write:\n").replace(
+        "  blocked: {on: update", "  logged: {on: insert, table: log}\n  blocked: {on: update"
+    )
+    file = written(tmp_path, case(STEPS))
+    (tmp_path / "bank.yaml").write_text(book.replace("rules:\n", f"{COUNTING}rules:\n"))
+    result = ran(read_cases(file), ScriptedWorld([Observation(firings={"write": [fired(7)]})]))
+    assert result.reason == "what write writes to log is an event of counting"
+
+
 def test_what_nobody_listed_is_told_and_strictly_fails(tmp_path: Path) -> None:
     cases = read(tmp_path, case(STEPS, "{firings: {four: [{}]}}"))
     seen = Observation(firings={"four": [fired(7)], "seen": [fired(1), fired(2)]})
@@ -129,6 +149,13 @@ def test_what_nobody_listed_is_told_and_strictly_fails(tmp_path: Path) -> None:
     result = ran(cases, ScriptedWorld([seen]), strict=True)
     assert result.outcome == "failed"
     assert [one.path for one in result.differences] == ["expect.firings.seen"] * 2
+    only = read(tmp_path, case(STEPS, "{only: true, firings: {four: [{}]}}"))
+    result = ran(only, ScriptedWorld([seen]), strict=True)
+    assert len(result.differences) == 2  # each is told once
+    midway = STEPS.replace("}]", ", expect: {firings: {seen: [{}, {}]}}}]")
+    cases = read(tmp_path, case(midway, "{firings: {four: [{}]}}"))
+    result = ran(cases, ScriptedWorld([seen]), strict=True)
+    assert (result.outcome, result.unlisted) == ("passed", {})
 
 
 def test_why_not_is_asked_of_the_world(tmp_path: Path) -> None:
@@ -192,6 +219,15 @@ def test_a_file_that_is_refused_keeps_the_others_from_nothing(tmp_path: Path) ->
     assert isinstance(first, Refused)
     assert first.file == bad
     assert len(others) == 3
+
+
+def test_tables_without_columns_are_refused_with_spark_alone(tmp_path: Path) -> None:
+    file = written(tmp_path, SOME.replace("  log: account_id BIGINT\n", ""))
+    worlds = lambda _: lambda _: ScriptedWorld()  # noqa: E731
+    first, second, refused = Runner([file], worlds, worlds).run()
+    assert [getattr(one, "outcome", None) for one in (first, second)] == ["passed"] * 2
+    assert isinstance(refused, Refused)
+    assert "the columns of the table 'log' are not known" in str(refused.error)
 
 
 def test_a_rulebook_that_the_world_refuses_is_refused_with_its_file(tmp_path: Path) -> None:

@@ -7,7 +7,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from tests.replay.cases.books import SCHEMAS, case, read, written
+from tests.replay.cases.books import BANK, SCHEMAS, case, read, written
 from tidegate.engine.replay.cases.model import Delete, Fail, Update
 from tidegate.engine.replay.cases.reader import found, read_cases
 from tidegate.rules.errors import InputError
@@ -179,11 +179,56 @@ def test_what_a_row_has_wrong(tmp_path: Path) -> None:
             "{}",
             "fail (tests[0].steps[0].fail.rule)\n    ",
         ),
+        (f"[{{{AT}, update: {{log: {{where: x = 1, set: {{id: 1}}}}}}}}]", "{}", "no column `id`"),
         (f"[{{{AT}}}]", "{rejected: none}", "expected a whole number"),
     ],
 )
 def test_refusals(tmp_path: Path, steps: str, expect: str, said: str) -> None:
     assert said in refused(tmp_path, case(steps, expect))
+
+
+def test_an_instant_between_milliseconds_is_told_once(tmp_path: Path) -> None:
+    said = refused(tmp_path, case(f"[{{{AT}.000500}}, {{after: 1 s}}, {{after: 1 s}}]"))
+    assert said.count("this is no whole millisecond") == 1
+
+
+def test_rows_that_are_there_before_have_the_table_s_columns(tmp_path: Path) -> None:
+    text = case(f"[{{{AT}}}]").replace("  steps:", "  tables: {log: [{id: 1}]}\n  steps:")
+    assert "there is no column `id` (tests[0].tables.log[0].id)" in refused(tmp_path, text)
+
+
+SENDING = """\
+scripts:
+  counting:
+    text: |
+      in {long account_id;} told out {long n;} counted
+      (told(x) { !> counted({n: x.account_id}); })*
+rules:
+  bare: {on: counted, do: [{webhook: {url: "https://ops.example.org/a"}}]}
+"""
+
+
+@pytest.mark.parametrize(
+    ("expect", "said"),
+    [
+        ("{emissions: {counted: [{n: 1, time: 2026-03-02T07:00:00}]}}", ""),
+        ("{emissions: {counted: [{n: x}]}}", "column `n` is to be bigint, but is 'x'"),
+        ("{emissions: {counted: [{m: 1}]}}", "there is no column `m`"),
+        ("{webhooks: {bare: [{}]}}", ""),
+        ("{webhooks: {bare: [{n: 1}]}}", "the webhook of 'bare' has no field 'n'"),
+    ],
+)
+def test_what_scripts_and_webhooks_without_a_body_have(
+    tmp_path: Path, expect: str, said: str
+) -> None:
+    file = written(tmp_path, case(f"[{{{AT}}}]", expect))
+    (tmp_path / "bank.yaml").write_text(BANK.replace("rules:\n", SENDING))
+    if not said:
+        assert read_cases(file).cases
+        return
+    with pytest.raises(InputError) as caught:
+        read_cases(file)
+    assert said in str(caught.value)
 
 
 def test_all_problems_of_a_file_are_found_at_once(tmp_path: Path) -> None:

@@ -87,6 +87,16 @@ def test_what_went_wrong_often_is_said_once() -> None:
     assert lines[2:] == ["    rejected: a: b (2 times)", "    dead: r"]
 
 
+def test_a_firing_whose_condition_failed_was_to_hold(tmp_path: Path) -> None:
+    seen = Observation(firings={"four": [fired(7, condition="failed")]})
+    found = failed(tmp_path, "{firings: {four: [{key: {account_id: 7}}]}}", seen)
+    lines = [line.split() for line in failure_lines(found, 90)]
+    assert lines[4:] == [
+        ["key", "account_id=7", "account_id=7"],
+        ["!", "condition", "held", "failed"],
+    ]
+
+
 def test_a_firing_that_nobody_expected(tmp_path: Path) -> None:
     seen = Observation(firings={"four": [fired(7)]})
     lines = [*failure_lines(failed(tmp_path, "{firings: {four: []}}", seen), 90)]

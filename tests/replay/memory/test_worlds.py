@@ -84,6 +84,7 @@ def test_commits_are_events_with_their_operations_and_metrics() -> None:
     seen = [one["constituents"][0] for one in told.seen.firings["a"]]
     assert [one["operation"] for one in seen] == ["WRITE", "UPDATE", "DELETE", "MERGE"]
     assert [one["version"] for one in seen] == [1, 2, 3, 4]
+    assert [one["read_version"] for one in seen] == [0, 1, 2, 3]
     assert dict(seen[0]["operation_metrics"]) == {"numOutputRows": "2"}
     assert dict(seen[3]["operation_metrics"])["numTargetRowsDeleted"] == "1"
 
@@ -100,6 +101,13 @@ def test_a_merge_that_meets_no_row_is_a_commit_where_rows_are_there() -> None:
     assert [(*one["key"].values(), one["at"].second) for one in told.seen.firings["a"]] == [
         ("MERGE", True, 3), ("MERGE", True, 4), ("DELETE", True, 5), ("WRITE", False, 7),
     ]  # fmt: skip
+
+
+def test_a_load_without_rows_is_a_commit() -> None:
+    text = HEAD.replace("rules:", "  commit: {on: commit, table: items}\nrules:")
+    told = Told(text + "  a: {on: commit}\n  b: {on: new}")
+    told.insert(1).insert(2, {"id": 1})
+    assert [len(told.fired(rule)) for rule in "ab"] == [2, 1]
 
 
 def test_g25_a_where_leaves_rows_out_and_rejects_those_on_which_it_raises() -> None:
@@ -218,6 +226,59 @@ def test_what_a_test_raises_is_no_signal_of_an_action() -> None:
     told.signal(1, "told", id=4)
     assert told.fired("a") == [1]
     assert told.seen.signals == {}
+
+
+def test_signals_and_emissions_without_fields_are_empty_rows() -> None:
+    script = SCRIPT.replace("{long id; long n;}", "{}").replace("{id: x.id, n: n}", "")
+    text = HEAD.replace("told:", "ping: {signal: {}}\n  told:").replace(
+        "rules:\n", f"{script}rules:\n"
+    )
+    told = Told(text + "  a: {on: new, do: [{signal: {ping: {}}}]}\n  b: {on: counted}")
+    told.insert(1, {"id": 1})
+    assert told.seen.signals == {"ping": [{}]}
+    assert [one.keys() for one in told.seen.emissions["counted"]] == [{"time"}]
+
+
+def test_rows_that_any_of_several_deletes_names_are_gone() -> None:
+    told = Told(HEAD + "  a: {on: gone, per: id}", items=[{"id": n} for n in (1, 2, 3)])
+    told.change(1, deletes=["id = 1", "id = 3"])
+    assert [one["key"]["id"] for one in told.seen.firings["a"]] == [1, 3]
+
+
+def test_constituents_are_occurrences_and_their_columns_alone() -> None:
+    rules = (
+        "  a: {on: 'new + [5 s]'}\n  b: {on: 'x:(new) ; y:(new)', if: max(x_start) < max(y_end)}"
+    )
+    told = Told(HEAD + rules)
+    told.insert(1, {"id": 1}).insert(2, {"id": 2}).at(10)
+    assert told.seen.firings["a"][0]["constituents"] == []
+    names = {"event", "time", "id", "amount", "note"}
+    assert [one.keys() for one in told.seen.firings["b"][0]["constituents"]] == [names, names]
+
+
+def test_an_entry_that_is_held_is_not_dead() -> None:
+    rules = "  a: {on: new, per: id, retry: {attempts: 1}, on_dead: hold, "
+    rules += "do: [{signal: {told: {id: id}}}]}"
+    told = Told(HEAD + rules).fail("a", 1)
+    told.insert(1, {"id": 1})
+    assert (told.seen.dead, told.seen.signals) == ([], {})
+
+
+def test_a_field_that_raises_is_a_failed_attempt() -> None:
+    rules = "  a: {on: new, per: id, retry: {attempts: 1}, do: [{webhook: "
+    rules += "{url: 'https://x.example.org/a', body: {share: max(10 / id)}}}]}"
+    told = Told(HEAD + rules)
+    told.insert(1, {"id": 0}).insert(2, {"id": 4}).insert(3, {"id": 5})
+    assert [one["share"] for one in told.seen.webhooks["a"]] == [2.5, 2.0]
+    [dead] = told.seen.dead
+    assert dead["error"] == "[FIELD] a field of rule a raises"
+
+
+def test_g02_a_rule_sees_late_rows_of_before_the_beginning() -> None:
+    text = HEAD.replace("new: {on: insert", "new: {on: insert, time: at, lateness: 10 min")
+    told = Told(worlds(text + "  a: {on: new}", items={"id": "bigint", "at": "timestamp"}))
+    told.insert(1, {"id": 1, "at": "2026-03-02T08:58:00"}).at(3600)
+    assert told.fired("a") == [-120]
 
 
 def test_the_end_and_the_failure_of_actions_are_events() -> None:
