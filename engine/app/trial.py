@@ -148,10 +148,11 @@ class SparkWorld(MemoryWorld):
             self._buckets,
         )
         drain(self._loop, clock)
-        clock.at = instant
+        clock.at = self._instant = instant
 
     def commit(self, tables: Mapping[str, TableChange]) -> None:
         """See `World`."""
+        self._present()
         typed = {name: self._change(name, given) for name, given in tables.items()}
         for name, given in typed.items():
             version = self._feed.version(self._lake.book.tables[name]) + 1

@@ -92,25 +92,25 @@ class _Shaper:
         instant is the first that has one."""
         instant: int | None = None
         first = True
-        taken: dict[str, int] = {}
+        taken: int | None = None  # when a step happened that commits or raises something
         for record in records:
             if not isinstance(record, Record):
                 continue
             instant = self._instant(record, instant, first=first)
             first = False
-            tables = self._changes(record)
-            for table, change in tables.items():
-                if instant is not None and taken.get(table) == instant:
-                    message = f"two steps at one instant commit to the table {table!r}"
-                    hint = "one commit has all of a step: join the steps, or write after: 1 ms"
-                    self.report.add("one-instant", message, change.place, hint)
-                if instant is not None:
-                    taken[table] = instant
+            tables, signals = self._changes(record), tuple(self._raised(record))
+            happens = [*tables.values(), *signals]
+            if happens and instant is not None:
+                if taken == instant:
+                    message = "a step before happens at this instant, and has been taken already"
+                    hint = "one step has all of an instant: join them, or write after: 1 ms"
+                    self.report.add("one-instant", message, happens[0].place, hint)
+                taken = instant
             yield Step(
                 record.node.place,
                 instant or 0,
                 tables,
-                tuple(self._raised(record)),
+                signals,
                 self._fail(record),
                 self._expectation(record),
             )

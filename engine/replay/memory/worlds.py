@@ -11,6 +11,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.types.fields import fields_table, stored_value
 from tidegate.engine.core.values import ENGINE, Signal
@@ -28,6 +29,7 @@ from tidegate.engine.replay.memory.store import MemoryStore
 from tidegate.engine.replay.memory.tables import Bools, Edit, MemoryTable
 from tidegate.engine.replay.why_not.ladder import ladder, why_not
 from tidegate.engine.replay.why_not.world import Sources, evidence_of, key_values
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, SignalEvent
 
 
@@ -75,6 +77,7 @@ class MemoryWorld:
         self._feed: Feed = MemoryFeed(self._tables)
         self._kept: Sources | None = None  # of why_not, until more happens
         self._loop: Loop | None = None
+        self._instant = 0  # of the step
 
     def begin(self, instant: int, tables: Mapping[str, Sequence[Row]]) -> None:
         """See `World`. Rules are active from 1 us before `instant` on (G2)."""
@@ -92,19 +95,20 @@ class MemoryWorld:
             self._buckets,
         )
         drain(self._loop, self._clock)
-        self._clock.at = instant
+        self._clock.at = self._instant = instant
 
     def advance(self, instant: int) -> None:
         """See `World`. What is due at `instant` itself happens in the next `drain`, together with
         what is committed at it."""
         self._kept = None
         advance(self._begun, self._clock, instant)
+        self._instant = instant
         self._actions.check()
 
     def commit(self, tables: Mapping[str, TableChange]) -> None:
         """See `World`."""
         typed = {name: self._typed(name, change) for name, change in tables.items()}
-        at = floor_millisecond(self._clock.at)
+        at = self._present()
         for name, change in typed.items():
             self._tables[name].commit(at, change.inserted, change.updated, change.deleted)
 
@@ -115,8 +119,21 @@ class MemoryWorld:
             raise TypeError(f"{event} is no signal")
         table = typed_rows([fields], signal_schema(kind), {}, self._book.timezone)
         values = {name: stored_value(value) for name, value in table.to_pylist()[0].items()}
+        self._present()
         number = len(self._store.signals) + 1
         self._store.keep(Signal(f"{number:08}", event, values, self._clock()))
+
+    def _present(self) -> int:
+        """The instant of the step, at which something is to happen. Raises EngineError
+        `step-too-early` where actions of the step before went on for longer."""
+        if floor_millisecond(self._clock.at) > self._instant:
+            until = json_text.instant(floor_millisecond(self._clock.at))
+            raise EngineError(
+                "step-too-early",
+                f"actions of the step before go on until {until}: each takes 1 ms",
+                "let this step happen after that",
+            )
+        return self._instant
 
     def fail(self, fail: Fail) -> None:
         """See `World`."""

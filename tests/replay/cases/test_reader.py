@@ -147,8 +147,13 @@ def test_what_a_row_has_wrong(tmp_path: Path) -> None:
         (
             f"[{{{AT}, delete: {{log: 'true'}}}}, {{insert: {{log: {{account_id: 1}}}}}}]",
             "{}",
-            "two steps at one instant commit to the table 'log' (tests[0].steps[1].insert.log)\n"
-            "    one commit has all of a step: join the steps, or write after: 1 ms",
+            "happens at this instant, and has been taken already (tests[0].steps[1].insert.log)\n"
+            "    one step has all of an instant: join them, or write after: 1 ms",
+        ),
+        (
+            f"[{{{AT}, delete: {{log: 'true'}}}}, {{signal: {{empty: {{atm_id: 4}}}}}}]",
+            "{}",
+            "has been taken already (tests[0].steps[1].signal.empty)",
         ),
         (f"[{{{AT}, insert: {{acounts: []}}}}]", "{}", "no table 'acounts'"),
         (f"[{{{AT}, signal: {{emty: {{}}}}}}]", "{}", "no signal 'emty'"),

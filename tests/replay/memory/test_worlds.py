@@ -412,3 +412,14 @@ def test_defaults_are_of_the_columns_that_an_inserted_row_leaves_out() -> None:
     told.insert(1, {"id": 2, "note": None})
     notes = [one["note"] for one in told.seen.tables["items"]]
     assert notes == ["x", None]
+
+
+def test_a_step_during_the_actions_of_the_one_before_is_refused() -> None:
+    text = HEAD + "  a: {on: new, do: [{signal: {told: {id: max(id)}}}, {signal: {told: {id: 0}}}]}"
+    told = Told(text)
+    told.insert(1, {"id": 7})
+    with pytest.raises(EngineError, match="go on until .*:01.002000Z: each takes 1 ms") as caught:
+        told.insert(1.001, {"id": 8})
+    assert caught.value.code == "step-too-early"
+    told.insert(1.003, {"id": 8})
+    assert told.fired("a") == [1, 1.003]
