@@ -61,9 +61,10 @@ def test(
     """Run the tests in files and folders: events in, what should happen out."""
     from tidegate.engine.replay.cases.reader import found
 
-    if not log.isEnabledFor(logging.DEBUG):
-        log.setLevel(logging.CRITICAL)  # what engines say goes on in each test
     with ExitStack() as stack:
+        if not log.isEnabledFor(logging.DEBUG):  # what engines say goes on in each test
+            stack.callback(log.setLevel, log.level)
+            log.setLevel(logging.CRITICAL)
         makers = _makers(stack)
         while True:
             runner = _runner(found(paths), makers, mode or "", like, strict=strict)

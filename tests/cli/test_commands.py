@@ -295,7 +295,9 @@ def test_reset_is_asked_for_and_shown(tidegate: Tidegate, tmp_path: Path) -> Non
     assert tidegate("signal", "s", "a=1", "--rulebook-file", file).exit_code == 0
     assert tidegate("reset", "t", "--from", "7", "--store", store).exit_code == 0
     asked = json.loads(tidegate("status", "--store", store, "--json").stdout)["asked_for"]
+    by = asked[0].pop("asked_by")
     assert asked == [{"kind": "reset", "subject": "t", "version": 7, "option": None}]
+    assert re.fullmatch(r"\S+@\S+", by)
     misspelt = tidegate("reset", "tt", "--from", "now", "--store", store)
     assert (misspelt.exit_code, "did you mean 't'?" in misspelt.stderr) == (1, True)
     assert tidegate("reset", "t", "--from", "yesterday", "--store", store).exit_code == 1

@@ -58,7 +58,7 @@ rules:
     per: id
     for_each: firing
     do: [{sql: INSERT INTO out SELECT id FROM event}]
-  tells: {on: row, per: id, do: [{signal: {told: {id: id + 0}}}]}
+  tells: {on: row, per: id, do: [{signal: {told: {id: id + 0 * hash(id)}}}]}
   heard: {on: told, do: [{sql: INSERT INTO out SELECT id FROM event}]}
   pair: {on: row ; row, context: chronicle}
   rare:

@@ -99,7 +99,7 @@ class _Shaper:
             instant = self._instant(record, instant, first=first)
             first = False
             tables, signals = self._changes(record), tuple(self._raised(record))
-            happens = [*tables.values(), *signals]
+            happens: list[TableChange | RaisedSignal] = [*tables.values(), *signals]
             if happens and instant is not None:
                 if taken == instant:
                     message = "a step before happens at this instant, and has been taken already"

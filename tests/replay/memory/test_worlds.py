@@ -418,7 +418,7 @@ def test_a_step_during_the_actions_of_the_one_before_is_refused() -> None:
     text = HEAD + "  a: {on: new, do: [{signal: {told: {id: max(id)}}}, {signal: {told: {id: 0}}}]}"
     told = Told(text)
     told.insert(1, {"id": 7})
-    with pytest.raises(EngineError, match="go on until .*:01.002000Z: each takes 1 ms") as caught:
+    with pytest.raises(EngineError, match=r"go on until .*:01\.002000Z: each takes 1 ms") as caught:
         told.insert(1.001, {"id": 8})
     assert caught.value.code == "step-too-early"
     told.insert(1.003, {"id": 8})
