@@ -6,12 +6,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
+from sqlglot import exp
 
 from tidegate.engine.core.types.spark import arrow_type
-from tidegate.engine.replay.cases.model import Case, Expectation, Row
+from tidegate.engine.replay.cases.model import Case, Expectation, Row, TableChange
 from tidegate.engine.replay.cases.rows import misfits, signal_schema
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.model import Rulebook, ScriptEvent, SignalEvent, Webhook
+from tidegate.rules.sql.tree import tree_of
 from tidegate.rules.yaml.kinds import Report
 
 _TIME = pa.field("time", pa.timestamp("us", "UTC"))
@@ -58,6 +60,7 @@ class _Checker:
             for table, change in step.tables.items():
                 written = [*change.inserts, *(update.set for update in change.updates)]
                 yield from self.of_table(table, written)
+                yield from self._of_predicates(table, change)
             for signal in step.signals:
                 schema = self.signals[signal.event]
                 yield from misfits([signal.fields], schema, self.book.timezone)
@@ -84,6 +87,21 @@ class _Checker:
                     yield Problem("unknown-column", message, written.place, hint)
         for rule, wanted in expect.firings.items():
             yield from self._of_keys(rule, wanted.rows)
+
+    def _of_predicates(self, table: str, change: TableChange) -> Iterator[Problem]:
+        """Columns that predicates name and the table lacks. What sqlglot cannot read, and texts that
+        bind names of their own, are left to Spark."""
+        schema = self.schemas.get(table)
+        known = {name.lower() for name in schema.names} if schema is not None else set[str]()
+        for one in (*change.updates, *change.deletes) if known else ():
+            tree = tree_of(one.where, expression=True)
+            if tree is None or tree.find(exp.Query, exp.Lambda) is not None:
+                continue
+            named = (column.parts[0].name for column in tree.find_all(exp.Column))
+            for name in dict.fromkeys(named):
+                if name.lower() not in known:
+                    message = f"there is no column `{name}` in {table}"
+                    yield Problem("unknown-column", message, one.place, did_you_mean(name, known))
 
     def _posted(self, rule: str) -> set[str]:
         actions = self.book.rules[rule].reaction.every

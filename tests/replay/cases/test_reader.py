@@ -185,6 +185,12 @@ def test_what_a_row_has_wrong(tmp_path: Path) -> None:
             "fail (tests[0].steps[0].fail.rule)\n    ",
         ),
         (f"[{{{AT}, update: {{log: {{where: x = 1, set: {{id: 1}}}}}}}}]", "{}", "no column `id`"),
+        (f"[{{{AT}, delete: {{log: acount_id = 1}}}}]", "{}", "did you mean 'account_id'?"),
+        (
+            f"[{{{AT}, update: {{log: {{where: abs(amout) > 1, set: {{account_id: 1}}}}}}}}]",
+            "{}",
+            "no column `amout` in log (tests[0].steps[0].update.log.where)",
+        ),
         (f"[{{{AT}}}]", "{rejected: none}", "expected a whole number"),
     ],
 )
