@@ -99,6 +99,15 @@ def is_by_position(statement: exp.Expr) -> bool:
     return plain and not any(statement.args.get(key) for key in _NAMED)
 
 
+def columns_of(text: str) -> tuple[str, ...]:
+    """The columns that a predicate names; of `a.b` only `a`. None of a text that sqlglot cannot
+    read, or that binds names of its own: a subquery, a lambda."""
+    tree = tree_of(text, expression=True)
+    if tree is None or tree.find(exp.Query, exp.Lambda) is not None:
+        return ()
+    return (*dict.fromkeys(column.parts[0].name for column in tree.find_all(exp.Column)),)
+
+
 @contextmanager
 def _unheard() -> Iterator[None]:
     """Silences sqlglot's log: that it cannot read a text is expected."""

@@ -6,14 +6,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 
 import pyarrow as pa
-from sqlglot import exp
 
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.replay.cases.model import Case, Expectation, Row, TableChange
 from tidegate.engine.replay.cases.rows import misfits, signal_schema
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.model import Rulebook, ScriptEvent, SignalEvent, Webhook
-from tidegate.rules.sql.tree import tree_of
+from tidegate.rules.sql.tree import columns_of
 from tidegate.rules.yaml.kinds import Report
 
 _TIME = pa.field("time", pa.timestamp("us", "UTC"))
@@ -89,16 +88,11 @@ class _Checker:
             yield from self._of_keys(rule, wanted.rows)
 
     def _of_predicates(self, table: str, change: TableChange) -> Iterator[Problem]:
-        """Columns that predicates name and the table lacks. What sqlglot cannot read, and texts that
-        bind names of their own, are left to Spark."""
+        """Columns that predicates name and the table lacks, as far as they are sure."""
         schema = self.schemas.get(table)
         known = {name.lower() for name in schema.names} if schema is not None else set[str]()
         for one in (*change.updates, *change.deletes) if known else ():
-            tree = tree_of(one.where, expression=True)
-            if tree is None or tree.find(exp.Query, exp.Lambda) is not None:
-                continue
-            named = (column.parts[0].name for column in tree.find_all(exp.Column))
-            for name in dict.fromkeys(named):
+            for name in columns_of(one.where):
                 if name.lower() not in known:
                     message = f"there is no column `{name}` in {table}"
                     yield Problem("unknown-column", message, one.place, did_you_mean(name, known))
