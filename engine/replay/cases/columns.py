@@ -91,11 +91,13 @@ class _Checker:
         """Columns that predicates name and the table lacks, as far as they are sure."""
         schema = self.schemas.get(table)
         known = {name.lower() for name in schema.names} if schema is not None else set[str]()
-        for one in (*change.updates, *change.deletes) if known else ():
-            for name in columns_of(one.where):
+        wheres = [(one.where, one.place) for one in change.updates]
+        wheres += [(one.where, one.place) for one in change.deletes]
+        for where, place in wheres if known else ():
+            for name in columns_of(where):
                 if name.lower() not in known:
                     message = f"there is no column `{name}` in {table}"
-                    yield Problem("unknown-column", message, one.place, did_you_mean(name, known))
+                    yield Problem("unknown-column", message, place, did_you_mean(name, known))
 
     def _posted(self, rule: str) -> set[str]:
         actions = self.book.rules[rule].reaction.every
