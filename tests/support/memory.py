@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import json
 from collections import Counter, defaultdict
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from queue import Queue
 from typing import Any
@@ -51,11 +51,12 @@ class Commits(Sequence[Made]):
     def __len__(self) -> int:
         return self.feed.commits
 
+    def __iter__(self) -> Iterator[Made]:
+        return (self[version] for version in range(len(self)))
+
     def __getitem__(self, at: Any) -> Any:
         if isinstance(at, slice):
             return [self[version] for version in range(*at.indices(len(self)))]
-        if at >= len(self):
-            raise IndexError(at)  # where an iteration ends
         feed, rows = self.feed, pa.array([at] if self.feed.changes_rows(at) else [], pa.int64())
         kinds = pa.array([FEED_KINDS["insert"]] * len(rows), pa.int64())
         return Made(
