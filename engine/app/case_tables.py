@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
@@ -16,15 +14,14 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.gate import Gate
 from tidegate.connectors.delta.new_table import append, create_table, replace_rows
 from tidegate.connectors.delta.plans import Plans
-from tidegate.connectors.delta.row_changes import Edit as SqlEdit
-from tidegate.connectors.delta.row_changes import change, literal
+from tidegate.connectors.delta.row_changes import Edit, change, literal
 from tidegate.engine.core.ports import FEED_KINDS, KIND
 from tidegate.engine.core.types.spark import schema_json
 from tidegate.engine.core.values import Cursor
 from tidegate.engine.replay.cases.world import Shown
-from tidegate.engine.replay.memory.predicates import rows_where
-from tidegate.engine.replay.memory.tables import Edit, MemoryTable
-from tidegate.rules.errors import EngineError, InputError, Place, Problem
+from tidegate.engine.replay.memory.tables import MemoryTable
+from tidegate.engine.replay.memory.typed_changes import TypedChange
+from tidegate.rules.errors import EngineError, InputError, Problem
 
 INTERPRETED = {  # a statement over few rows is run faster than it is compiled
     "spark.sql.codegen.wholeStage": "false",
@@ -33,17 +30,6 @@ INTERPRETED = {  # a statement over few rows is run faster than it is compiled
 _SETTINGS = {**INTERPRETED, "spark.databricks.delta.merge.materializeSource": "none"}
 _SOURCE = "tidegate_inserted"
 _KIND_NAMES = {kind: name for name, kind in FEED_KINDS.items()}
-
-
-@dataclass(frozen=True, slots=True)
-class TypedChange:
-    """What one commit does to a table: its rows and values are typed. `edits`: predicates, and by
-    column its new value. `place`: where the test file says it."""
-
-    inserted: pa.Table
-    edits: Sequence[tuple[str, Mapping[str, Any]]]
-    deletes: Sequence[str]
-    place: Place
 
 
 class CaseTables:
@@ -87,13 +73,15 @@ class CaseTables:
             for key, value in _SETTINGS.items():
                 session.conf.set(key, value)
             gate = Gate(Plans(session), ())
-            for where in (*(where for where, _ in given.edits), *given.deletes):
+            wheres = [one.where for one, _ in given.updates]
+            deletes = [one.where for one in given.deletes]
+            for where in wheres + deletes:
                 gate.expression(where, lambda _: given.place)  # one predicate, not other SQL
             source = _SOURCE if given.inserted.num_rows else None
             if source is not None:
                 show(session, given.inserted, source)
             try:
-                session.sql(change(quoted(name), source, self._sql(name, given), given.deletes))
+                session.sql(change(quoted(name), source, self._sql(name, given), deletes))
             except SPARK_ERRORS as error:
                 check_alive(error)
                 told = fault(error)
@@ -103,7 +91,7 @@ class CaseTables:
     def _written(self, name: str, given: TypedChange, version: int) -> bool:
         """Write the commit without Spark; if that cannot be, False."""
         known, folder = self._known[name], self.folder / name
-        if not (given.edits or given.deletes):
+        if not (given.updates or given.deletes):
             if known.version == version - 1:
                 known.commit(0, given.inserted, (), None)
             append(folder, version, given.inserted)
@@ -111,11 +99,10 @@ class CaseTables:
         if known.version != version - 1:
             return False
         try:
-            edits = [Edit(rows_where(known.rows, w, given.place), new) for w, new in given.edits]
-            gone = [rows_where(known.rows, where, given.place) for where in given.deletes]
+            edits, deleted = given.decided(known.rows)
         except (EngineError, InputError):  # Spark says what is wrong, if anything is
             return False
-        known.commit(0, given.inserted, edits, np.logical_or.reduce(gone) if gone else None)
+        known.commit(0, given.inserted, edits, deleted)
         if known.version != version:
             return True  # it meets no row
         made = known.commits[-1]
@@ -126,11 +113,11 @@ class CaseTables:
         replace_rows(folder, version, made.operation, made.metrics, known.rows, changes)
         return True
 
-    def _sql(self, name: str, given: TypedChange) -> Sequence[SqlEdit]:
+    def _sql(self, name: str, given: TypedChange) -> Sequence[Edit]:
         schema = self.schemas[name]
         return [
-            (where, {name: literal(value, schema.field(name).type) for name, value in new.items()})
-            for where, new in given.edits
+            (one.where, {n: literal(value, schema.field(n).type) for n, value in new.items()})
+            for one, new in given.updates
         ]
 
     def reading(self, catalog: Catalog, versions: Mapping[str, int]) -> Mapping[str, Any]:

@@ -16,7 +16,7 @@ import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.watchdog import DeltaHealth
-from tidegate.engine.app.case_tables import INTERPRETED, CaseTables, TypedChange
+from tidegate.engine.app.case_tables import INTERPRETED, CaseTables
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
 from tidegate.engine.app.placed_feed import PlacedFeed
 from tidegate.engine.app.sessions import Sessions
@@ -27,7 +27,6 @@ from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.quarantine.turns import GATE
 from tidegate.engine.replay.cases.model import CaseFile, Row, TableChange
-from tidegate.engine.replay.cases.rows import typed_rows
 from tidegate.engine.replay.cases.world import Observation
 from tidegate.engine.replay.memory.clock import VirtualClock, drain
 from tidegate.engine.replay.memory.opening import Opening
@@ -153,8 +152,7 @@ class SparkWorld(MemoryWorld):
     def commit(self, tables: Mapping[str, TableChange]) -> None:
         """See `World`."""
         self._present()
-        typed = {name: self._change(name, given) for name, given in tables.items()}
-        for name, given in typed.items():
+        for name, given in self._typed(tables).items():
             version = self._feed.version(self._lake.book.tables[name]) + 1
             self._worlds.tables.commit(self._lake.catalog, name, given, version)
         self._feed.place()
@@ -165,15 +163,6 @@ class SparkWorld(MemoryWorld):
         versions = {name: self._feed.version(table) for name, table in known.items()}
         rows = self._worlds.tables.reading(self._lake.catalog, versions)
         return replace(super().observe(), tables=rows)
-
-    def _change(self, name: str, given: TableChange) -> TypedChange:
-        edits = []
-        for update in given.updates:
-            schema = pa.schema([self._worlds.schemas[name].field(n) for n in update.set])
-            [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
-            edits.append((update.where, values))
-        deletes = [delete.where for delete in given.deletes]
-        return TypedChange(self._rows(name, given.inserts), edits, deletes, given.place)
 
     def _app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
         known = self._store.entries

@@ -126,7 +126,7 @@ def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(
         CaseTables,
         "_written",
-        lambda *given: not (given[2].edits or given[2].deletes) and real(*given),
+        lambda *given: not (given[2].updates or given[2].deletes) and real(*given),
     )
 
 

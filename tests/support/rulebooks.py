@@ -30,6 +30,7 @@ from tidegate.rules.model import (
     Table,
     TableEvent,
 )
+from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
 HERE = Place("bank.yaml", 3, 5)
 MOVES = pa.schema(
@@ -152,3 +153,14 @@ def loaded(names: str, broadcasts: str = "", **bodies: str) -> Rulebook:
     lines = "".join(f"  {name}: {{{body}}}\n" for name, body in bodies.items())
     text = f"rulebook: loop\nevents:\n{events}rules:\n{lines}"
     return rules.load(text, features=all_features())
+
+
+def plain_value(node: Node) -> Any:
+    """What a YAML node says, without its places."""
+    match node:
+        case Scalar():
+            return node.value
+        case Items():
+            return [plain_value(item) for item in node.items]
+        case Fields():
+            return {name: plain_value(child) for name, child in node.entries.items()}

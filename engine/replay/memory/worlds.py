@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
@@ -24,9 +22,9 @@ from tidegate.engine.replay.memory.clock import VirtualClock, advance, drain
 from tidegate.engine.replay.memory.executors import Actions
 from tidegate.engine.replay.memory.feed import MemoryFeed
 from tidegate.engine.replay.memory.opening import Buckets, Opening
-from tidegate.engine.replay.memory.predicates import rows_where
 from tidegate.engine.replay.memory.store import MemoryStore
-from tidegate.engine.replay.memory.tables import Bools, Edit, MemoryTable
+from tidegate.engine.replay.memory.tables import MemoryTable
+from tidegate.engine.replay.memory.typed_changes import TypedChange, typed_change
 from tidegate.engine.replay.why_not.ladder import ladder, why_not
 from tidegate.engine.replay.why_not.world import Sources, evidence_of, key_values
 from tidegate.rules.errors import EngineError
@@ -52,15 +50,6 @@ class MemoryWorlds:
     def world(self) -> MemoryWorld:
         """A world in which nothing has happened."""
         return MemoryWorld(self)
-
-
-@dataclass(frozen=True, slots=True)
-class _Typed:
-    """A change of a table, typed and decided."""
-
-    inserted: pa.Table
-    updated: Sequence[Edit]
-    deleted: Bools | None
 
 
 class MemoryWorld:
@@ -107,10 +96,11 @@ class MemoryWorld:
 
     def commit(self, tables: Mapping[str, TableChange]) -> None:
         """See `World`."""
-        typed = {name: self._typed(name, change) for name, change in tables.items()}
+        typed = self._typed(tables)
+        decided = {name: one.decided(self._tables[name].rows) for name, one in typed.items()}
         at = self._present()
-        for name, change in typed.items():
-            self._tables[name].commit(at, change.inserted, change.updated, change.deleted)
+        for name, (edits, deleted) in decided.items():
+            self._tables[name].commit(at, typed[name].inserted, edits, deleted)
 
     def signal(self, event: str, fields: Row) -> None:
         """See `World`."""
@@ -200,13 +190,9 @@ class MemoryWorld:
         defaults = self._worlds.defaults.get(table, {})
         return typed_rows(rows, self._worlds.schemas[table], defaults, self._book.timezone)
 
-    def _typed(self, name: str, change: TableChange) -> _Typed:
-        rows = self._tables[name].rows
-        edits = []
-        for update in change.updates:
-            schema = pa.schema([rows.schema.field(column) for column in update.set])
-            [values] = typed_rows([update.set], schema, {}, self._book.timezone).to_pylist()
-            edits.append(Edit(rows_where(rows, update.where, update.place), values))
-        masks = [rows_where(rows, delete.where, delete.place) for delete in change.deletes]
-        deleted = np.logical_or.reduce(masks) if masks else None
-        return _Typed(self._rows(name, change.inserts), edits, deleted)
+    def _typed(self, tables: Mapping[str, TableChange]) -> Mapping[str, TypedChange]:
+        worlds, zone = self._worlds, self._book.timezone
+        return {
+            name: typed_change(given, worlds.schemas[name], worlds.defaults.get(name, {}), zone)
+            for name, given in tables.items()
+        }

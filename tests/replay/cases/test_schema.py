@@ -9,10 +9,10 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support.rulebooks import plain_value
 from tidegate.engine.cli.beginning import WRITTEN
 from tidegate.engine.replay.cases.form import FILE, schema_text
 from tidegate.engine.replay.cases.reader import read_nodes
-from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
 STEPS = "steps: [{at: 2026-03-02, insert: {a: {x: 1}}, delete: {b: [x = 1]}}]"
 EXPECT = "expect: {firings: {r: [{key: {a: 1}, constituents: [{event: a}]}]}, dead: 0}"
@@ -28,17 +28,7 @@ def validator() -> jsonschema.Draft202012Validator:
 def plain(text: str) -> Any:
     top, problems = read_nodes(text, "a.test.yaml")
     assert not problems
-    return value(top)
-
-
-def value(node: Node) -> Any:
-    match node:
-        case Scalar():
-            return node.value
-        case Items():
-            return [value(item) for item in node.items]
-        case Fields():
-            return {name: value(child) for name, child in node.entries.items()}
+    return plain_value(top)
 
 
 def test_the_file_is_not_stale() -> None:

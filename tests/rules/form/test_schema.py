@@ -9,8 +9,9 @@ from typing import Any
 import jsonschema
 import pytest
 
+from tests.support.rulebooks import plain_value
 from tidegate.rules.form.form import FILE, schema_text
-from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar, read_yaml
+from tidegate.rules.yaml.reader import read_yaml
 
 FOLDER = Path(__file__).parents[1]
 
@@ -25,17 +26,7 @@ def validator() -> jsonschema.Draft202012Validator:
 def plain(text: str) -> Any:
     top, problems = read_yaml(text, "b.yaml", 10**6)
     assert not problems
-    return value(top)
-
-
-def value(node: Node) -> Any:
-    match node:
-        case Scalar():
-            return node.value
-        case Items():
-            return [value(item) for item in node.items]
-        case Fields():
-            return {name: value(child) for name, child in node.entries.items()}
+    return plain_value(top)
 
 
 def test_the_file_is_not_stale() -> None:
