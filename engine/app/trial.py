@@ -139,7 +139,7 @@ class SparkWorld(MemoryWorld):
         self._loop = self._worlds.opening.over(
             instant,
             lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check),
-            WatchedSink(lake_sink(lake, self._app_ids), quarantine),
+            WatchedSink(lake_sink(lake, store.app_ids), quarantine),
             self._worlds.tables.cursors(before),
             store,
             clock,
@@ -163,7 +163,3 @@ class SparkWorld(MemoryWorld):
         versions = {name: self._feed.version(table) for name, table in known.items()}
         rows = self._worlds.tables.reading(self._lake.catalog, versions)
         return replace(super().observe(), tables=rows)
-
-    def _app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        known = self._store.entries
-        return {number: known[number].app_id for number in numbers if number in known}

@@ -5,7 +5,7 @@ transaction, as behind a database's commit."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar
 
@@ -31,10 +31,6 @@ def transaction(method: Callable[Given, Found]) -> Callable[Given, Found]:
 class MemoryStore(memory.MemoryStore):
     def of(self, rulebook: str, epoch: int = 0) -> MemoryLedger:
         return MemoryLedger(self, epoch)
-
-    def app_ids(self, numbers: Collection[int]) -> Mapping[int, str]:
-        some = {n: self.entries[n] for n in numbers if n in self.entries}
-        return {n: "" if e.progress.fate == "passed" else e.app_id for n, e in some.items()}
 
 
 class MemoryLedger(memory.MemoryLedger):

@@ -1,7 +1,7 @@
-"""Which row that is wanted is which row that was found, as multisets.
+"""Assigns expected rows to rows that were found, as multisets.
 
-Example: wanted are {a: 1} and {a: 1, b: 2}, found (1, 2) and (1, 3). The first is (1, 3), though it
-would also fit (1, 2).
+Example: expected are {a: 1} and {a: 1, b: 2}, found (1, 2) and (1, 3). The first is (1, 3), though
+it would also fit (1, 2).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Which cases need Spark: those that look at what an SQL action writes, or where that is an event.
+"""Which cases need Spark: SQL actions write a table that the case checks, or that raises events.
 
 What else needs it shows when a case runs: then the world raises EngineError `needs-spark`.
 """

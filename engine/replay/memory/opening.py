@@ -81,8 +81,8 @@ def quarantine(
 
 
 class HeardDetector(BucketDetector):
-    """A detector that tells what it is given and what its scripts emit. A bucket that is taken
-    again counts once."""
+    """A detector that records each bucket and the emissions of its scripts. A bucket that is taken
+    again replaces its record."""
 
     heard: Buckets
 
