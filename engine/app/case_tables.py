@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
+from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
@@ -16,7 +17,7 @@ from tidegate.connectors.delta.new_table import append, create_table, replace_ro
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.row_changes import Edit, change, literal
 from tidegate.engine.core.ports import FEED_KINDS, KIND
-from tidegate.engine.core.types.spark import schema_json
+from tidegate.engine.core.types.spark import schema_json, spark_type
 from tidegate.engine.core.values import Cursor
 from tidegate.engine.replay.cases.world import Shown
 from tidegate.engine.replay.memory.tables import MemoryTable
@@ -67,11 +68,14 @@ class CaseTables:
     def commit(self, catalog: Catalog, name: str, given: TypedChange, version: int) -> None:
         """Change a table, whose next version is `version`. Raises InputError with what Spark says
         of the predicates."""
-        if self._written(name, given, version):
+        if not given.added.names and self._written(name, given, version):
             return
         with catalog.session() as session:
             for key, value in _SETTINGS.items():
                 session.conf.set(key, value)
+            if given.added.names:
+                self._widen(session, name, given.added)
+                return
             gate = Gate(Plans(session), ())
             wheres = [one.where for one, _ in given.updates]
             deletes = [one.where for one in given.deletes]
@@ -87,6 +91,11 @@ class CaseTables:
                 told = fault(error)
                 message = f"the change of {name} fails: [{told.condition}] {told.message}"
                 raise InputError([Problem("where", message, given.place)]) from error
+
+    def _widen(self, session: SparkSession, name: str, added: pa.Schema) -> None:
+        columns = ", ".join(f"{quoted(one.name)} {spark_type(one.type)}" for one in added)
+        session.sql(f"ALTER TABLE {quoted(name)} ADD COLUMNS ({columns})")
+        self._known[name].widen(0, added)
 
     def _written(self, name: str, given: TypedChange, version: int) -> bool:
         """Write the commit without Spark; if that cannot be, False."""
@@ -114,7 +123,7 @@ class CaseTables:
         return True
 
     def _sql(self, name: str, given: TypedChange) -> Sequence[Edit]:
-        schema = self.schemas[name]
+        schema = self._known[name].schema
         return [
             (one.where, {n: literal(value, schema.field(n).type) for n, value in new.items()})
             for one, new in given.updates

@@ -136,9 +136,11 @@ class SparkWorld(MemoryWorld):
         ledger = MemoryLedger(store)
         health = DeltaHealth(lake.catalog.spark, lake.catalog.jobs.slots, own=False)
         quarantine = Quarantine(ledger, GATE, health, lake.book.settings.strikes_max)
-        self._loop = self._worlds.opening.over(
+        ports = lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check)
+        opening = self._worlds.opening
+        self._loop = opening.over(
             instant,
-            lake_ports(lake, ledger, store.id, self._feed, quarantine, clock, ledger.check),
+            replace(ports, prepare=opening.prepare),
             WatchedSink(lake_sink(lake, store.app_ids), quarantine),
             self._worlds.tables.cursors(before),
             store,

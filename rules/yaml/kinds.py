@@ -127,7 +127,8 @@ def listing(item: Kind, least: int = 0) -> Kind:
             hint = f"write {written}" if written else ""
             return report.add("type", f"expected a list, found {named(node)}", node.place, hint)
         if len(node.items) < least:
-            return report.add("value", "the list is empty", node.place)
+            hint = f"write {like}" if like else "list at least one"
+            return report.add("value", "the list is empty", node.place, hint)
         values = [item.read(child, report) for child in node.items]
         return tuple(value for value in values if value is not BAD)
 

@@ -79,7 +79,8 @@ def integer(least: int | None = None, most: int | None = None) -> Kind:
             return report.add("type", message, node.place, "write digits alone, as in 10")
         if (least is not None and value < least) or (most is not None and value > most):
             above = f"at least {least}" if most is None else f"from {least} to {most}"
-            return report.add("value", f"{value} must be {above}", node.place)
+            hint = f"write {least}" + (", or more" if most is None else f" to {most}")
+            return report.add("value", f"{value} must be {above}", node.place, hint)
         return value
 
     return scalar("a whole number", schema, convert)

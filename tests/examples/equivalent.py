@@ -6,8 +6,10 @@ ONE_ROW = "a firing of one row: each of min, max and sum is that row's value"
 ONE_PAIR = "there is never more than one pair to choose from"
 TOGETHER = "windows that end together hold the same rows, or lie in the longest"
 SHORTER = "nothing that it detects is so long"
-UNSEEN = "no step of a test adds columns; test_examples.py sees the event in a trace"
 ONCE = "an order is placed once"
+ONE_INSTANT = "the rows of a firing have one start and one instant of detection"
+ONE_PRICE = "a symbol has one row"
+CLOSED = "what nothing has opened is not closed"
 
 EQUIVALENT: dict[tuple[str, str], str] = {}
 """By file, and what the line becomes (where it is left out: the line): the reason."""
@@ -94,11 +96,8 @@ _of(
 _of("25-one-alert.yaml", TOGETHER, "context: recent", "context: cumulative")
 _of(
     "27-columns-added.yaml",
-    UNSEEN,
-    "widened: {on: commit, table: readings, where: operation = 'ADD COLUMNSx'}",
-    "widened: {on: commit, table: readings, where: operation = 'xADD COLUMNS'}",
+    ONE_ROW,
     'do: [{webhook: {url: "https://data.example.org/drift", body: {version: min(version)}}}]',
-    'do: [{webhook: {url: "https://data.example.org/drift", body: {version: max(version)}}}]',
 )
 _of(
     "scripts.yaml",
@@ -124,3 +123,101 @@ _of(
     "SELECT min(order_id), sum(amount), max(detected_at) FROM event GROUP BY firing_id",
     "SELECT max(order_id), sum(amount), min(detected_at) FROM event GROUP BY firing_id",
 )
+_of(
+    "load.yaml",
+    "the condition fails where a load has no rows",
+    "load: {on: commit, table: readings, where: operation = 'WRITE'}",
+)
+_of(
+    "load.yaml",
+    "a commit takes two microseconds",
+    "on: A*(begin_of load, bad or good, end_of load) within 2 s",
+)
+_of(
+    "load.yaml",
+    ONE_INSTANT,
+    "SELECT min(detected_at), count(event_type), count_if(event_type = 'bad')",
+)
+_of(
+    "report.yaml",
+    "no two of its evenings are so far apart",
+    "on: A*(evening, ordered, evening) within 15 days",
+    "on: A*(evening, ordered, evening) within 13 days",
+)
+_of(
+    "report.yaml",
+    ONE_INSTANT,
+    "SELECT min(started_at), max(detected_at), count(order_id), coalesce(sum(amount), 0)",
+    "SELECT max(started_at), min(detected_at), count(order_id), coalesce(sum(amount), 0)",
+)
+_of(
+    "heartbeat.yaml",
+    ONE_INSTANT,
+    "SELECT device, 'silent', max(started_at),",
+    "min(detected_at) FROM event GROUP BY firing_id, device",
+    "SELECT device, 'back', max(started_at), max(detected_at) FROM event GROUP BY firing_id,",
+    "SELECT device, 'back', min(started_at), min(detected_at) FROM event GROUP BY firing_id,",
+)
+_of(
+    "28-fewer-rows.yaml",
+    "a label stands for one row",
+    "min(if(label = 'new', cast(operation_metrics['numOutputRows'] as bigint), null)) < 0.95 *",
+    "min(if(label = 'old', cast(operation_metrics['numOutputRows'] as bigint), null))",
+)
+_of(
+    "19-month-end.yaml",
+    "no month is longer than 31 days and an hour",
+    "on: A*(month_over, sale, month_over) within 33 days",
+)
+_of(
+    "19-month-end.yaml",
+    ONE_INSTANT,
+    "SELECT min(detected_at), count(event_type), coalesce(sum(amount), 0)",
+)
+_of(
+    "21-working-evenings.yaml",
+    ONE_INSTANT,
+    "SELECT min(e.detected_at), count(o.order_id) FROM event e LEFT JOIN orders o ON o.open",
+)
+_of(
+    "price.yaml",
+    ONE_INSTANT,
+    "SELECT to_date(min(started_at)), count(*), min_by(sample, occurred_at), min(sample),",
+)
+_of(
+    "bank.yaml",
+    "what was not below zero and is so now has changed",
+    "overdrawn: {on: update, table: accounts,",
+)
+_of(
+    "10-repricing-loop.yaml",
+    "each step of a case is a bucket of its own, and changes a cost once",
+    "USING (SELECT item, min_by(cost, occurred_at) AS cost FROM event GROUP BY item) e",
+)
+_of(
+    "10-repricing-loop.yaml",
+    "at the third price there are three to choose from",
+    "context: chronicle",
+    "context: cumulative",
+)
+_of(
+    "15-loads.yaml",
+    "a commit takes two microseconds",
+    "on: A*(begin_of load, bad or good, end_of load) within 2 s",
+    "on: not(good or bad)[begin_of load, end_of load] within 2 s",
+)
+_of(
+    "15-loads.yaml",
+    "a load ends before the next one begins",
+    "context: restricted",
+    "context: chronicle",
+    "context: cumulative",
+)
+for _file in ("price.yaml", "22-price-samples.yaml"):
+    _of(_file, ONE_PRICE, "acme: SELECT min(price) FROM prices WHERE symbol = 'ACME'")
+    _of(
+        _file,
+        CLOSED,
+        "closing: {at: 16:00, days: mon-sat, holidays: US}",
+        "closing: {at: 16:00, days: mon-fri}",
+    )

@@ -141,7 +141,7 @@ def _spark(stack: ExitStack) -> Makers:
 def _print(asked: Sequence[str], spark: Makers | None) -> int:
     counts: Counter[str] = Counter()
     for file in FILES:
-        if asked and not any(each in file.name for each in asked):
+        if asked and not any(file.name.startswith(each) for each in asked):
             continue
         for one in verdicts(file, spark):
             print(line(one), flush=True)

@@ -5,8 +5,6 @@ With Spark all of them run in `test_examples_spark.py`.
 
 from __future__ import annotations
 
-import io
-import json
 from pathlib import Path
 
 import pytest
@@ -14,7 +12,6 @@ import pytest
 from tests.examples.cases import EXAMPLES, FILES, MISSING, driver, every_case, read, told
 from tidegate.engine.replay.cases.accept import accept, accepted
 from tidegate.engine.replay.cases.model import Case
-from tidegate.engine.replay.simulate import simulate
 from tidegate.engine.replay.times import of_text
 from tidegate.rules.loader import validated
 
@@ -39,15 +36,6 @@ def test_every_example_has_tests_and_no_warnings() -> None:
 
 def test_what_is_missing_is_the_name_of_a_case() -> None:
     assert {case.name for file in FILES for case in read(file).cases} >= set(MISSING)
-
-
-def test_added_columns_are_an_event() -> None:
-    """A test file has no step that adds columns; a trace has."""
-    out = io.BytesIO()
-    book = EXAMPLES / "cookbook" / "27-columns-added.yaml"
-    simulate(book, book.with_suffix(".jsonl"), out=out)
-    (found,) = map(json.loads, out.getvalue().splitlines())
-    assert (found["rule"], found["end"]) == ("drift", "2026-03-02T08:00:00.000001Z")
 
 
 def test_what_is_written_in_place_of_a_question_is_what_was_worked_out_by_hand(

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.replay.cases.model import Case, Expectation, Row, TableChange
-from tidegate.engine.replay.cases.rows import misfits, signal_schema
+from tidegate.engine.replay.cases.rows import misfits, signal_schema, widened
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.model import Rulebook, ScriptEvent, SignalEvent, Webhook
 from tidegate.rules.sql.tree import columns_of
@@ -36,7 +36,8 @@ def check_columns(
 class _Checker:
     def __init__(self, book: Rulebook, schemas: Mapping[str, pa.Schema]) -> None:
         self.book = book
-        self.schemas = schemas
+        self._first = schemas
+        self.schemas = dict(schemas)  # after the steps up to here
         self.signals = {
             name: signal_schema(event)
             for name, event in book.events.items()
@@ -53,6 +54,7 @@ class _Checker:
         return [] if schema is None else misfits([*rows], schema, self.book.timezone)
 
     def of_case(self, case: Case) -> Iterator[Problem]:
+        self.schemas = dict(self._first)
         for table, rows in case.tables.items():
             yield from self.of_table(table, rows)
         for step in case.steps:
@@ -60,6 +62,7 @@ class _Checker:
                 written = [*change.inserts, *(update.set for update in change.updates)]
                 yield from self.of_table(table, written)
                 yield from self._of_predicates(table, change)
+                yield from self._widened(table, change)
             for signal in step.signals:
                 schema = self.signals[signal.event]
                 yield from misfits([signal.fields], schema, self.book.timezone)
@@ -98,6 +101,18 @@ class _Checker:
                 if name.lower() not in known:
                     message = f"there is no column `{name}` in {table}"
                     yield Problem("unknown-column", message, place, did_you_mean(name, known))
+
+    def _widened(self, table: str, change: TableChange) -> Iterator[Problem]:
+        """From here on the table has the columns that are added. They have to be new."""
+        known = {name.lower() for name in self.schemas[table].names}
+        for name in change.added.names:
+            if name.lower() in known:
+                message = f"`{name}` is a column of {table} already"
+                hint = "a step adds new columns only: name another one, or leave this out"
+                yield Problem("column-there", message, change.place, hint)
+                return
+            known.add(name.lower())
+        self.schemas[table] = widened(self.schemas[table], change.added)
 
     def _posted(self, rule: str) -> set[str]:
         actions = self.book.rules[rule].reaction.every

@@ -8,6 +8,7 @@ is stale.
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable
 from decimal import Decimal
 from pathlib import Path
@@ -262,6 +263,51 @@ _EXPECT = k.record(
     like="{firings: {RULE: []}}",
 )
 EXPECT = _ask(_EXPECT, lambda place: place)
+_ODD = re.compile(
+    r"\b(?:(?:var)?char|character) *\( *\d+ *\)|\bstring +collate +\w+", re.IGNORECASE
+)
+
+
+def _type_of(text: str) -> pa.DataType:
+    """A type of a column. Raises ValueError, also for texts that are padded, cut, or compared by a
+    collation: those of tests are plain ones."""
+    if odd := _ODD.search(text):
+        raise ValueError(f"texts of a test are plain ones, and not {odd[0]!r}; write STRING")
+    return arrow_type(text)
+
+
+def _columns_of(text: str) -> pa.Schema:
+    return pa.schema(list(_type_of(f"struct<{text}>")))
+
+
+def _columns(node: Node, report: Report) -> Any:
+    found = _TYPES.read(node, report)
+    return found if found is BAD else pa.schema(list(found.items()))
+
+
+_DDL = s.parsed("columns with their types", _columns_of, '"id BIGINT, amount DECIMAL(12,2)"')
+_TYPES = _mapping(s.parsed("a type", _type_of, "bigint"), "a column", "{id: bigint}")
+SCHEMA = k.by_form(
+    "columns with their types", one=_DDL, named=Kind(_columns, _TYPES.schema, _TYPES.like)
+)
+_ADDED = k.record(
+    "a change of a table's columns",
+    Key("add", SCHEMA, "new columns, as DDL", required=True),
+    like='{add: "note STRING"}',
+)
+
+
+def _alter(node: Node, report: Report) -> Any:
+    found = _ADDED.read(node, report)
+    if not isinstance(found, Record) or "add" not in found.values:
+        return BAD
+    if not found.get("add").names:
+        message = "there is no column here"
+        return report.add("value", message, found.place("add"), 'write add: "note STRING"')
+    return found.get("add")
+
+
+ALTER = Kind(_alter, _ADDED.schema, _ADDED.like, _ADDED.names)
 STEP = k.record(
     "a step",
     Key("at", _text(INSTANT), "its instant, in the rulebook's zone"),
@@ -270,6 +316,7 @@ STEP = k.record(
     Key("insert", k.with_node(_mapping(ROWS, "a table")), "rows by table"),
     Key("update", k.with_node(_mapping(UPDATES, "a table")), "by table: {where: .., set: {..}}"),
     Key("delete", k.with_node(_mapping(DELETES, "a table")), "by table: which rows, as Spark SQL"),
+    Key("alter", k.with_node(_mapping(ALTER, "a table")), "by table: {add: new columns, as DDL}"),
     Key("signal", k.with_node(_mapping(ROWS, "an event")), "by event: its fields"),
     Key("fail", FAIL, "the next attempts of a rule's actions fail"),
     Key("expect", EXPECT, "what has happened up to now"),
@@ -287,20 +334,6 @@ CASE = k.record(
 )
 
 
-def _columns_of(text: str) -> pa.Schema:
-    return pa.schema(list(arrow_type(f"struct<{text}>")))
-
-
-def _columns(node: Node, report: Report) -> Any:
-    found = _TYPES.read(node, report)
-    return found if found is BAD else pa.schema(list(found.items()))
-
-
-_DDL = s.parsed("columns with their types", _columns_of, '"id BIGINT, amount DECIMAL(12,2)"')
-_TYPES = _mapping(s.parsed("a type", arrow_type, "bigint"), "a column", "{id: bigint}")
-SCHEMA = k.by_form(
-    "columns with their types", one=_DDL, named=Kind(_columns, _TYPES.schema, _TYPES.like)
-)
 FORM = k.record(
     "a test file",
     Key(

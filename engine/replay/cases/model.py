@@ -28,6 +28,8 @@ class Written:
 Row = Mapping[str, Written]
 """The columns of a row, or the fields of a signal, as far as they are written."""
 
+_NO_COLUMNS = pa.schema([])
+
 
 @dataclass(frozen=True, slots=True)
 class Update:
@@ -49,12 +51,14 @@ class Delete:
 @dataclass(frozen=True, slots=True)
 class TableChange:
     """What one commit does to one table: to the rows that stand there before it. Inserted rows are
-    neither updated nor deleted by it; a row that is updated is not deleted."""
+    neither updated nor deleted by it; a row that is updated is not deleted. `added`: new columns;
+    such a commit does nothing else."""
 
     place: Place
     inserts: tuple[Row, ...] = ()
     updates: tuple[Update, ...] = ()
     deletes: tuple[Delete, ...] = ()
+    added: pa.Schema = _NO_COLUMNS
 
 
 @dataclass(frozen=True, slots=True)

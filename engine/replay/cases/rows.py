@@ -71,6 +71,11 @@ def unknown_column(name: str, place: Place, known: Mapping[str, Any]) -> Problem
     return Problem("unknown-column", f"there is no column `{name}`", place, hint)
 
 
+def widened(schema: pa.Schema, added: pa.Schema) -> pa.Schema:
+    """The schema with columns that are added behind its own."""
+    return pa.schema([*schema, *added])
+
+
 def signal_schema(event: SignalEvent) -> pa.Schema:
     """The fields that a signal declares, as columns."""
     return pa.schema([(name, arrow_type(ddl)) for name, ddl in event.fields.items()])

@@ -6,12 +6,12 @@ Inferred types: whole numbers are bigint, others double, true and false boolean,
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.core.types.spark import arrow_schema
+from tidegate.engine.core.types.spark import arrow_schema, plain_columns
 from tidegate.engine.replay.cases.model import Case, Row, Written
 from tidegate.engine.replay.cases.rows import signal_schema
 from tidegate.rules.analysis.graph import table_events
@@ -44,6 +44,7 @@ def schemas_of(
     type reads it, and has no columns where only actions write it, or where there are no cases."""
     cases = [*cases]
     values = _values(cases, defaults)
+    added = _added(cases)
     read = {event.table: event.name for event in table_events(book)}
     found = {}
     for name, table in book.tables.items():
@@ -53,7 +54,10 @@ def schemas_of(
         logged = log_schema(table.path) if log_schema is not None and table.path else None
         if logged is not None:
             found[name] = arrow_schema(logged)
-        elif (known := _inferred(name, values.get(name, {}), report)) is not None:
+            _warn_of_odd_texts(name, found[name], logged, place, report)
+        elif (
+            known := _inferred(name, values.get(name, {}), added.get(name, ()), report)
+        ) is not None:
             found[name] = known
         elif (fields := _of_signal(book, name)) is not None:
             found[name] = fields
@@ -64,6 +68,17 @@ def schemas_of(
         else:  # actions write it, and no case looks at it
             found[name] = pa.schema([])
     return found
+
+
+def _warn_of_odd_texts(
+    table: str, schema: pa.Schema, logged: str, place: Place, report: Report
+) -> None:
+    """Warn of texts that the real table pads, or compares by a collation."""
+    odd = [name for name in schema.names if name not in plain_columns(logged)]
+    if odd:
+        message = f"{table} has char(n) columns, or a collation: {', '.join(odd)}"
+        hint = "here they are plain texts, and compare byte by byte"
+        report.warn("plain-text", message, place, hint)
 
 
 def _of_signal(book: Rulebook, table: str) -> pa.Schema | None:
@@ -85,6 +100,16 @@ def _values(cases: Iterable[Case], defaults: Mapping[str, Row]) -> dict[str, dic
     return found
 
 
+def _added(cases: Iterable[Case]) -> dict[str, set[str]]:
+    """By table, the columns that steps add: it has not had them before."""
+    found: dict[str, set[str]] = {}
+    for case in cases:
+        for step in case.steps:
+            for table, change in step.tables.items():
+                found.setdefault(table, set()).update(change.added.names)
+    return found
+
+
 def _rows(case: Case) -> Iterator[tuple[str, Row]]:
     """The rows of declared tables in a case, those expected too."""
     for table, rows in case.tables.items():
@@ -98,10 +123,13 @@ def _rows(case: Case) -> Iterator[tuple[str, Row]]:
             yield from ((table, row) for row in wanted.rows)
 
 
-def _inferred(table: str, columns: Mapping[str, list[Written]], report: Report) -> pa.Schema | None:
-    if not columns:
+def _inferred(
+    table: str, columns: Mapping[str, list[Written]], added: Collection[str], report: Report
+) -> pa.Schema | None:
+    names = [name for name in columns if name not in added]
+    if not names:
         return None
-    return pa.schema([(name, _type_of(table, name, columns[name], report)) for name in columns])
+    return pa.schema([(name, _type_of(table, name, columns[name], report)) for name in names])
 
 
 def _type_of(table: str, column: str, values: list[Written], report: Report) -> pa.DataType:

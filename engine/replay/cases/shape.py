@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
+import pyarrow as pa
+
 from tidegate.engine.replay.cases.form import PARTS
 from tidegate.engine.replay.cases.model import (
     Case,
@@ -151,7 +153,7 @@ class _Shaper:
     def _changes(self, record: Record) -> dict[str, TableChange]:
         places: dict[str, Place] = {}
         parts: dict[str, dict[str, tuple[Any, ...]]] = {}
-        for key in ("insert", "update", "delete"):
+        for key in ("insert", "update", "delete", "alter"):
             if key not in record.values:
                 continue
             found, node = record.get(key)
@@ -160,12 +162,18 @@ class _Shaper:
                 if table in known:
                     places.setdefault(table, node.keys[table])
                     parts.setdefault(table, {})[key] = listed
+        for table, some in parts.items():
+            if "alter" in some and len(some) > 1:
+                message = f"this step adds columns to {table}, and changes its rows"
+                hint = "a step is one commit for each table: make it two, with after: 1 ms"
+                self.report.add("one-commit", message, places[table], hint)
         return {
             table: TableChange(
                 place,
                 _of(Mapping, parts[table].get("insert", ())),
                 _of(Update, parts[table].get("update", ())),
                 _of(Delete, parts[table].get("delete", ())),
+                parts[table].get("alter", pa.schema([])),
             )
             for table, place in places.items()
         }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections.abc import Mapping
 
 import pyarrow as pa
@@ -45,6 +46,7 @@ class MemoryFeed:
                 commit.instant,
                 rows_estimate=commit.changes.num_rows,
                 depth=commit.depth,
+                schema=commit.schema,
                 skip=not commit.changes_rows,
                 writer=commit.writer,
             )
@@ -65,8 +67,8 @@ class MemoryFeed:
     def version_at(self, table: Table, instant: int) -> int | None:
         """See `engine.core.ports.Feed.version_at`."""
         commits = self.tables[table.name].commits
-        found = (version for version, one in enumerate(commits) if one.instant <= instant)
-        return max(found, default=None)
+        before = bisect_right(commits, instant, key=lambda one: one.instant)
+        return before - 1 if before else None
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
         """See `engine.core.ports.Feed.read`. It reads rows, too, of which no predicate in
@@ -79,7 +81,8 @@ class MemoryFeed:
             if version not in span.skipped:
                 parts.append(known.commits[version].changes)
                 counts += [version] * parts[-1].num_rows
-        whole = pa.concat_tables(parts).append_column(VERSION, pa.array(counts, pa.int64()))
+        found = pa.concat_tables(parts, promote_options="default")  # an added column is null before
+        whole = found.append_column(VERSION, pa.array(counts, pa.int64()))
         rows = whole.filter(pc.is_in(whole[KIND], kinds))
         found = rows.select([KIND, VERSION, *request.columns])
         if request.same:

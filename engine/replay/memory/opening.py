@@ -19,7 +19,7 @@ from tidegate.engine.core.instants import floor_watermark
 from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
-from tidegate.engine.core.types.spark import schema_json
+from tidegate.engine.core.types.spark import arrow_schema, schema_json
 from tidegate.engine.core.values import Batch, Bucket, Carried, Cursor, Load, Needs, Stepped
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.detect.stage import BucketDetector
@@ -112,10 +112,11 @@ class Opening:
         self.book = with_action_events(replace(book, settings=settings), schemas)
         self._digests = digests_of(self.book)
         self._behind = lateness_micros(self.book)
-        self._prepared = prepare(self.book, schemas, analyst or MemoryAnalyst(book.tables))
-        texts = {name: schema_json(schema) for name, schema in schemas.items()}
+        self._analyst = analyst or MemoryAnalyst(book.tables)
+        self._prepared = prepare(self.book, schemas, self._analyst)
+        self._texts = texts = {name: schema_json(schema) for name, schema in schemas.items()}
         self._detectors: dict[tuple[tuple[str, int], ...], HeardDetector] = {}
-        self._compiled = first_compiled(self.book, self._digests, texts, {}, self._prepare)
+        self._compiled = first_compiled(self.book, self._digests, texts, {}, self.prepare)
 
     def open(
         self,
@@ -132,7 +133,7 @@ class Opening:
             ledger=ledger,
             store_id=store.id,
             check_lease=ledger.check,
-            prepare=self._prepare,
+            prepare=self.prepare,
             feed=feed,
             conditions=LocalConditions(MemoryConditions()),
             asked_later=LocalConditions(MemoryConditions()),
@@ -191,6 +192,10 @@ class Opening:
             self._detectors[key] = HeardDetector(book, at, needs)
         return copy(self._detectors[key])
 
-    def _prepare(self, schemas: object, proven: object) -> Prepared:  # noqa: ARG002
-        """The same for each case: no table gets another column."""
-        return self._prepared
+    def prepare(self, schemas: Mapping[str, str], proven: Collection[str]) -> Prepared:
+        """See `engine.loop.compiled_rulebook.Prepare`. It is the same for all cases, up to a step
+        that adds columns."""
+        if schemas == self._texts:
+            return self._prepared
+        columns = {name: arrow_schema(text) for name, text in schemas.items()}
+        return prepare(self.book, columns, self._analyst, proven)

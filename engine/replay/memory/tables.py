@@ -21,13 +21,15 @@ _BEFORE, _AFTER = FEED_KINDS["update_preimage"], FEED_KINDS["update_postimage"]
 
 @dataclass(frozen=True, slots=True)
 class MemoryCommit:
-    """One version of a table. `changes`: the table's columns and KIND. `writer`, `depth`: of the
-    action that wrote it."""
+    """One version of a table. `changes`: the table's columns and KIND. `schema`: JSON, where the
+    version has other columns than the one before. `writer`, `depth`: of the action that wrote
+    it."""
 
     instant: int
     changes: pa.Table
     operation: str
     metrics: Mapping[str, str] = field(default_factory=dict)
+    schema: str | None = None
     writer: Writer | None = None
     depth: int = 0
 
@@ -46,7 +48,8 @@ class Edit:
 
 
 class MemoryTable:
-    """A table: its `rows` now. Version n is commits[n]; version 0 is its first rows."""
+    """A table: its `rows` now. Version n is commits[n]; version 0 is its first rows, `json` their
+    schema."""
 
     def __init__(self, name: str, rows: pa.Table, instant: int) -> None:
         self.name, self.rows, self.json = name, rows, schema_json(rows.schema)
@@ -94,6 +97,14 @@ class MemoryTable:
             operation, inserted=inserted.num_rows, updated=touched.sum(), deleted=gone.sum()
         )
         self.commits.append(MemoryCommit(instant, changes, operation, metrics))
+
+    def widen(self, instant: int, added: pa.Schema) -> None:
+        """One commit that adds columns. They are null in the rows that are there."""
+        for field_ in added:
+            self.rows = self.rows.append_column(field_, pa.nulls(self.rows.num_rows, field_.type))
+        changes = _of_kind(_INSERT, self.rows.slice(0, 0))
+        schema = schema_json(self.rows.schema)
+        self.commits.append(MemoryCommit(instant, changes, "ADD COLUMNS", schema=schema))
 
 
 def _with(rows: pa.Table, edit: Edit) -> pa.Table:

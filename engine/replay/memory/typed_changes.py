@@ -23,11 +23,12 @@ from tidegate.rules.errors import Place
 @dataclass(frozen=True, slots=True)
 class TypedChange:
     """A `TableChange` with typed rows and values. `updates`: each with its values by column.
-    `place`: where the test file says it."""
+    `added`: new columns; then there is nothing else. `place`: where the test file says it."""
 
     inserted: pa.Table
     updates: Sequence[tuple[Update, Mapping[str, Any]]]
     deletes: Sequence[Delete]
+    added: pa.Schema
     place: Place
 
     def decided(self, rows: pa.Table) -> tuple[list[Edit], Bools | None]:
@@ -49,4 +50,4 @@ def typed_change(
         [values] = typed_rows([update.set], columns, {}, timezone).to_pylist()
         updates.append((update, values))
     inserted = typed_rows(given.inserts, schema, defaults, timezone)
-    return TypedChange(inserted, updates, given.deletes, given.place)
+    return TypedChange(inserted, updates, given.deletes, given.added, given.place)

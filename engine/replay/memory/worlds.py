@@ -15,7 +15,7 @@ from tidegate.engine.core.types.fields import fields_table, stored_value
 from tidegate.engine.core.values import ENGINE, Signal
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.replay.cases.model import Fail, Row, TableChange
-from tidegate.engine.replay.cases.rows import signal_schema, typed_rows
+from tidegate.engine.replay.cases.rows import signal_schema, typed_rows, widened
 from tidegate.engine.replay.cases.world import Observation, Shown
 from tidegate.engine.replay.memory import observation
 from tidegate.engine.replay.memory.clock import VirtualClock, advance, drain
@@ -62,6 +62,7 @@ class MemoryWorld:
         self._store = MemoryStore(self._clock)
         self._actions = Actions()
         self._buckets: Buckets = {}
+        self._schemas = dict(worlds.schemas)  # now
         self._tables: dict[str, MemoryTable] = {}
         self._feed: Feed = MemoryFeed(self._tables)
         self._kept: Sources | None = None  # of why_not, until more happens
@@ -100,7 +101,10 @@ class MemoryWorld:
         decided = {name: one.decided(self._tables[name].rows) for name, one in typed.items()}
         at = self._present()
         for name, (edits, deleted) in decided.items():
-            self._tables[name].commit(at, typed[name].inserted, edits, deleted)
+            if typed[name].added.names:
+                self._tables[name].widen(at, typed[name].added)
+            else:
+                self._tables[name].commit(at, typed[name].inserted, edits, deleted)
 
     def signal(self, event: str, fields: Row) -> None:
         """See `World`."""
@@ -191,8 +195,12 @@ class MemoryWorld:
         return typed_rows(rows, self._worlds.schemas[table], defaults, self._book.timezone)
 
     def _typed(self, tables: Mapping[str, TableChange]) -> Mapping[str, TypedChange]:
-        worlds, zone = self._worlds, self._book.timezone
-        return {
-            name: typed_change(given, worlds.schemas[name], worlds.defaults.get(name, {}), zone)
+        """Typed by the columns that tables have now; then they have those that are added."""
+        defaults, zone = self._worlds.defaults, self._book.timezone
+        found = {
+            name: typed_change(given, self._schemas[name], defaults.get(name, {}), zone)
             for name, given in tables.items()
         }
+        for name, given in tables.items():
+            self._schemas[name] = widened(self._schemas[name], given.added)
+        return found

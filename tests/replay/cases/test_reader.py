@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pyarrow as pa
@@ -112,6 +113,35 @@ tests:
     assert seen == [str(tmp_path / "lake" / name) for name in ("transactions", "log")]
 
 
+@pytest.mark.parametrize(
+    ("ddl", "odd"),
+    [
+        ("account_id CHAR(3)", "CHAR(3)"),
+        ("{account_id: varchar ( 8 )}", "varchar ( 8 )"),
+        ('"a STRUCT<b: character(2)>"', "character(2)"),
+        ("account_id STRING COLLATE UTF8_LCASE", "STRING COLLATE UTF8_LCASE"),
+    ],
+)
+def test_texts_that_are_padded_or_collated_are_refused(tmp_path: Path, ddl: str, odd: str) -> None:
+    text = case(f"[{{{AT}}}]").replace("  log: account_id BIGINT", f"  log: {ddl}")
+    said = refused(tmp_path, text)
+    assert f"texts of a test are plain ones, and not '{odd}' (schemas.log" in said
+    assert "    write STRING" in said
+
+
+def test_texts_that_the_real_table_pads_or_collates_are_told_of(tmp_path: Path) -> None:
+    text = case(f"[{{{AT}}}]").replace("  log: account_id BIGINT\n", "")
+    fields = [
+        {"name": "a", "type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "char(3)"}},
+        {"name": "b", "type": "string", "metadata": {"__CHAR_VARCHAR_TYPE_STRING": "varchar(3)"}},
+        {"name": "c", "type": "string", "metadata": {"__COLLATIONS": {"c": "icu.UNICODE"}}},
+    ]
+    found = read_cases(written(tmp_path, text), lambda _: json.dumps({"fields": fields}))
+    (warning,) = found.warnings
+    assert (warning.code, warning.place.line) == ("plain-text", 1)
+    assert warning.message == "log has char(n) columns, or a collation: a, c"
+
+
 def test_a_table_that_only_actions_write_needs_no_columns(tmp_path: Path) -> None:
     text = case(f"[{{{AT}}}]").replace("  log: account_id BIGINT\n", "")
     assert read(tmp_path, text).schemas["log"] == pa.schema([])
@@ -192,10 +222,62 @@ def test_what_a_row_has_wrong(tmp_path: Path) -> None:
             "no column `amout` in log (tests[0].steps[0].update.log.where)",
         ),
         (f"[{{{AT}}}]", "{rejected: none}", "expected a whole number"),
+        (f"[{{{AT}, alter: {{logs: {{add: 'n INT'}}}}}}]", "{}", "no table 'logs'"),
+        (f"[{{{AT}, alter: {{log: {{add: 'n IN'}}}}}}]", "{}", "tests[0].steps[0].alter.log.add"),
+        (f"[{{{AT}, alter: {{log: {{add: {{}}}}}}}}]", "{}", "no column"),
+        (f"[{{{AT}, alter: {{log: {{drop: n}}}}}}]", "{}", "needs the key 'add'"),
+        (
+            f"[{{{AT}, alter: {{log: {{add: Account_Id INT}}}}}}]",
+            "{}",
+            "`Account_Id` is a column of log already (tests[0].steps[0].alter.log)\n"
+            "    a step adds new columns only",
+        ),
+        (f"[{{{AT}, alter: {{log: {{add: 'n INT, N INT'}}}}}}]", "{}", "of log already"),
+        (
+            f"[{{{AT}, insert: {{log: []}}, alter: {{log: {{add: n INT}}}}}}]",
+            "{}",
+            "this step adds columns to log, and changes its rows (tests[0].steps[0].insert.log)\n"
+            "    a step is one commit for each table: make it two, with after: 1 ms",
+        ),
+        (
+            f"[{{{AT}, insert: {{log: {{n: 1}}}}}},"
+            " {after: 1 s, alter: {log: {add: n INT}}}]",
+            "{}",
+            "there is no column `n` (tests[0].steps[0].insert.log.n)",
+        ),
+        (
+            f"[{{{AT}, alter: {{log: {{add: n INT}}}}}},"
+            " {after: 1 s, insert: {log: {n: x}}}]",
+            "{}",
+            "column `n` is to be int, but is 'x'",
+        ),
     ],
 )
 def test_refusals(tmp_path: Path, steps: str, expect: str, said: str) -> None:
     assert said in refused(tmp_path, case(steps, expect))
+
+
+def test_a_table_has_the_columns_that_a_step_adds_from_then_on_and_in_that_case_only(
+    tmp_path: Path,
+) -> None:
+    steps = f"""
+  - {{{AT}, insert: {{log: {{account_id: 1}}}}}}
+  - {{after: 1 s, alter: {{log: {{add: "n INT, at TIMESTAMP"}}, accounts: {{add: {{m: string}}}}}}}}
+  - {{after: 1 s, update: {{log: {{where: n is null, set: {{n: 2}}}}}}}}
+  - after: 1 s
+    insert: {{log: {{n: 1, at: 2026-03-02T07:00:00}}}}
+    expect: {{tables: {{log: [{{n: 1}}]}}}}
+"""
+    text = case(steps, "{tables: {log: [{n: 2}], accounts: []}}")
+    found = read(tmp_path, text)
+    added = found.cases[0].steps[1].tables
+    assert added["log"].added == pa.schema({"n": pa.int32(), "at": pa.timestamp("us", "UTC")})
+    assert added["accounts"].added == pa.schema({"m": pa.string()})
+    assert found.schemas["log"].names == ["account_id"]
+    other = f"- name: b\n  steps: [{{{AT}, insert: {{log: {{n: 1}}}}}}]\n"
+    assert "no column `n` (tests[1].steps[0].insert.log.n)" in refused(tmp_path, text + other)
+    inferred = text.replace("  log: account_id BIGINT\n", "")
+    assert read(tmp_path, inferred).schemas["log"].names == ["account_id"]
 
 
 def test_an_instant_between_milliseconds_is_told_once(tmp_path: Path) -> None:

@@ -110,6 +110,27 @@ def test_a_load_without_rows_is_a_commit() -> None:
     assert [len(told.fired(rule)) for rule in "ab"] == [2, 1]
 
 
+def test_columns_that_are_added_are_a_commit_and_null_in_the_rows_that_are_there() -> None:
+    text = HEAD.replace("rules:", "  commit: {on: commit, table: items}\nrules:")
+    text += "  a: {on: commit, per: [operation, changes_rows, version]}\n"
+    text += "  b: {on: new, per: id}\n  c: {on: changed, per: id}\n  d: {on: new ; gone, per: id}"
+    told = Told(text, items=[{"id": 1}])
+    told.insert(1, {"id": 2}).widen(2, unit="string", n="int")
+    told.insert(3, {"id": 3, "unit": "C"}).change(4, updates=[("unit is null", {"n": 5})])
+    told.change(5, deletes=["n = 5"]).widen(6, last="date")
+    keys = [tuple(one["key"].values()) for one in told.seen.firings["a"]]
+    assert keys[1] == ("ADD COLUMNS", False, 2)
+    assert [key[0] for key in keys] == [
+        *("WRITE", "ADD COLUMNS", "WRITE", "UPDATE", "DELETE", "ADD COLUMNS")
+    ]
+    assert [told.fired(rule) for rule in "bcd"] == [[1, 3], [4, 4], [5]]
+    null = {"amount": None, "note": None, "last": None}
+    assert told.seen.tables["items"] == [{"id": 3, "unit": "C", "n": None, **null}]
+    anew = Told(told.world._worlds)
+    anew.insert(1, {"id": 1})
+    assert anew.seen.tables["items"] == [{"id": 1, "amount": None, "note": None}]
+
+
 def test_g25_a_where_leaves_rows_out_and_rejects_those_on_which_it_raises() -> None:
     text = HEAD.replace("new: {on: insert", "new: {on: insert, where: 10 / id > 2")
     told = Told(text + "  a: {on: new, per: id}")

@@ -75,6 +75,14 @@ class Told:
     def insert(self, seconds: float, *rows: Mapping[str, Any], table: str = "items") -> Told:
         return self.change(seconds, table, inserts=rows)
 
+    def widen(self, seconds: float, table: str = "items", **columns: str) -> Told:
+        """One commit that adds columns of these types."""
+        self.world.advance(BEGIN + round(seconds * SECOND))
+        added = pa.schema([(name, arrow_type(ddl)) for name, ddl in columns.items()])
+        self.world.commit({table: TableChange(PLACE, added=added)})
+        self.world.drain()
+        return self
+
     def signal(self, seconds: float, event: str, **fields: Any) -> Told:
         self.world.advance(BEGIN + round(seconds * SECOND))
         self.world.signal(event, row(**fields))
