@@ -190,6 +190,14 @@ _of(
     "overdrawn: {on: update, table: accounts,",
 )
 _of(
+    "bank.yaml",
+    "one row of a firing has an account, and one a name",
+    "SELECT 'takeover', min(account_id), max(name), 'phone changed, then money withdrawn',",
+    "SELECT 'takeover', max(account_id), min(name), 'phone changed, then money withdrawn',",
+)
+_of("bank.yaml", ONE_INSTANT, "min(detected_at)")
+_of("bank.yaml", ONE_ROW, "if: min(balance) > 0")
+_of(
     "10-repricing-loop.yaml",
     "each step of a case is a bucket of its own, and changes a cost once",
     "USING (SELECT item, min_by(cost, occurred_at) AS cost FROM event GROUP BY item) e",
