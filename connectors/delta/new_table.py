@@ -12,6 +12,7 @@ import uuid
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -22,20 +23,18 @@ _PROPERTIES = {
     "delta.enableChangeDataFeed": "true",
     "delta.checkpointInterval": "1000000",  # no table of a test is worth a checkpoint
 }
-_WRITER_FEATURES = ["appendOnly", "changeDataFeed", "invariants"]
-_NTZ = ["timestampNtz"]
+_PROTOCOL = {  # a table can get columns of any type
+    "minReaderVersion": 3,
+    "minWriterVersion": 7,
+    "readerFeatures": ["timestampNtz"],
+    "writerFeatures": ["timestampNtz", "appendOnly", "changeDataFeed", "invariants"],
+}
 _CHANGES = "_change_data"
 
 
 def create_table(folder: Path, table_id: str, rows: pa.Table) -> None:
     """Make a table whose version 0 has these rows, with its change data feed on."""
     (folder / "_delta_log").mkdir(parents=True)
-    ntz = _NTZ if any(map(_is_ntz, _types(rows.schema))) else []
-    protocol: dict[str, Any] = {
-        "minReaderVersion": 3 if ntz else 1,
-        "minWriterVersion": 7,
-        "writerFeatures": [*ntz, *_WRITER_FEATURES],
-    }
     metadata = {
         "id": table_id,
         "format": {"provider": "parquet", "options": {}},
@@ -48,7 +47,7 @@ def create_table(folder: Path, table_id: str, rows: pa.Table) -> None:
         0,
         "CREATE TABLE AS SELECT",
         {"numOutputRows": str(rows.num_rows)},
-        {"protocol": {**protocol, "readerFeatures": ntz} if ntz else protocol},
+        {"protocol": _PROTOCOL},
         {"metaData": metadata},
         *_added(folder, rows),
     )
@@ -72,11 +71,28 @@ def replace_rows(
     it comes to them, at least one row; the columns of the table, and `_change_type`."""
     gone = [
         {"remove": {"path": path, "deletionTimestamp": _now(), "dataChange": True}}
-        for path in _files(folder)
+        for path in _files(folder, version - 1)
     ]
     (folder / _CHANGES).mkdir(exist_ok=True)
     file = {**_written(folder, f"{_CHANGES}/cdc", changes), "dataChange": False}
     _commit(folder, version, operation, metrics, *gone, *_added(folder, rows), {"cdc": file})
+
+
+def read_rows(folder: Path, schema: pa.Schema, version: int) -> pa.Table:
+    """The rows as of a version. Columns that a file does not have yet are null. No file has
+    deletion vectors, or partitions: the tables are those that `create_table` makes."""
+    parts = [schema.empty_table()]
+    for path in _files(folder, version):
+        # Spark writes timestamps as INT96, which are nanoseconds for Arrow unless it is told.
+        found = pq.read_table(folder / unquote(path), coerce_int96_timestamp_unit="us")
+        columns = [
+            found[field.name].cast(field.type)
+            if field.name in found.column_names
+            else pa.nulls(found.num_rows, field.type)
+            for field in schema
+        ]
+        parts.append(pa.table(columns, schema))
+    return pa.concat_tables(parts)
 
 
 def _commit(
@@ -122,10 +138,11 @@ def _written(folder: Path, name: str, rows: pa.Table) -> Mapping[str, Any]:
     return {"path": path, "partitionValues": {}, "size": (folder / path).stat().st_size}
 
 
-def _files(folder: Path) -> list[str]:
-    """The files with the rows of the last version. There are no checkpoints."""
+def _files(folder: Path, last: int) -> list[str]:
+    """The files with the rows of a version. There are no checkpoints."""
     found: dict[str, None] = {}
-    for log in sorted((folder / "_delta_log").glob("*.json")):
+    for version in range(last + 1):
+        log = folder / "_delta_log" / f"{version:020d}.json"
         for line in log.read_text(encoding="utf-8").splitlines():
             action = json.loads(line)
             if "add" in action:
@@ -137,19 +154,3 @@ def _files(folder: Path) -> list[str]:
 
 def _now() -> int:
     return time.time_ns() // 1_000_000
-
-
-def _types(schema: pa.Schema) -> Iterator[pa.DataType]:
-    for field in schema:
-        yield from _parts(field.type)
-
-
-def _parts(kind: pa.DataType) -> Iterator[pa.DataType]:
-    """A type, and those that it is made of."""
-    yield kind
-    for at in range(kind.num_fields):
-        yield from _parts(kind.field(at).type)
-
-
-def _is_ntz(kind: pa.DataType) -> bool:
-    return bool(pa.types.is_timestamp(kind)) and kind.tz is None

@@ -47,7 +47,7 @@ class Slots:
         """Whether the jobs of a group wait for their first slot: a job has begun, none of its tasks
         has, and other groups hold every slot."""
         try:
-            running = [*self._stages(group, only="RUNNING")]
+            running = [*self._stages(group, running=True)]
             if not running or any(active for active, _ in running):
                 return False
             if any(ended for _, ended in running) or self._busy() < self.count:
@@ -93,14 +93,14 @@ class Slots:
         tracker = self._context._jsc.sc().statusTracker()
         return sum(int(one.numRunningTasks()) for one in tracker.getExecutorInfos())
 
-    def _stages(self, group: str, only: str | None = None) -> Iterator[tuple[int, int]]:
-        """Active and completed tasks of each stage of a group's jobs."""
+    def _stages(self, group: str, *, running: bool = False) -> Iterator[tuple[int, int]]:
+        """Active and completed tasks of each stage of a group's jobs. A group has many jobs, few of
+        which are `running`: the others are not asked for."""
         tracker = self._context._jsc.sc().statusTracker()
-        for job in tracker.getJobIdsForGroup(group):
+        jobs = {*tracker.getJobIdsForGroup(group)}
+        for job in jobs & {*tracker.getActiveJobIds()} if running else jobs:
             found = tracker.getJobInfo(job)
             if not found.isDefined():
-                continue
-            if only is not None and str(found.get().status()) != only:
                 continue
             for number in found.get().stageIds():
                 stage = tracker.getStageInfo(number)

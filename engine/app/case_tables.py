@@ -10,10 +10,10 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql import SparkSession
 
-from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
+from tidegate.connectors.delta.catalog import Catalog, quoted, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.gate import Gate
-from tidegate.connectors.delta.new_table import append, create_table, replace_rows
+from tidegate.connectors.delta.new_table import append, create_table, read_rows, replace_rows
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.row_changes import Edit, change, literal
 from tidegate.engine.core.ports import FEED_KINDS, KIND
@@ -36,13 +36,15 @@ _KIND_NAMES = {kind: name for name, kind in FEED_KINDS.items()}
 class CaseTables:
     """Tables by name, each in a folder of its name.
 
-    `_known`: what they hold, as far as nobody else commits. It takes Spark a second to change a few
-    rows; where they are known, and Arrow decides the predicates, the commit is written without it.
+    `_known`: what they held at a version of `_versions`. It takes Spark a second to read or change
+    a few rows; they are read from the files, and where Arrow decides the predicates, the commit is
+    written without it.
     """
 
     def __init__(self, folder: Path, schemas: Mapping[str, pa.Schema]) -> None:
         self.folder, self.schemas = folder, schemas
         self._known: dict[str, MemoryTable] = {}
+        self._versions: dict[str, int] = {}
         for name, schema in schemas.items():
             create_table(folder / name, table_id(name), schema.empty_table())
 
@@ -57,6 +59,7 @@ class CaseTables:
             path = jvm.org.apache.hadoop.fs.Path(str(self.folder / name))
             log.invalidateCache(spark._jsparkSession, path)
         self._known = {name: MemoryTable(name, rows, 0) for name, rows in first.items()}
+        self._versions = dict.fromkeys(first, 0)
 
     def cursors(self, instant: int) -> dict[str, Cursor]:
         """By table, the cursor after its version 0, committed at `instant`."""
@@ -74,7 +77,7 @@ class CaseTables:
             for key, value in _SETTINGS.items():
                 session.conf.set(key, value)
             if given.added.names:
-                self._widen(session, name, given.added)
+                self._widen(session, name, given.added, version)
                 return
             gate = Gate(Plans(session), ())
             wheres = [one.where for one, _ in given.updates]
@@ -92,31 +95,40 @@ class CaseTables:
                 message = f"the change of {name} fails: [{told.condition}] {told.message}"
                 raise InputError([Problem("where", message, given.place)]) from error
 
-    def _widen(self, session: SparkSession, name: str, added: pa.Schema) -> None:
+    def _widen(self, session: SparkSession, name: str, added: pa.Schema, version: int) -> None:
+        known = self._at(name, version - 1)
         columns = ", ".join(f"{quoted(one.name)} {spark_type(one.type)}" for one in added)
         session.sql(f"ALTER TABLE {quoted(name)} ADD COLUMNS ({columns})")
-        self._known[name].widen(0, added)
+        known.widen(0, added)
+        self._versions[name] = version
+
+    def _at(self, name: str, version: int) -> MemoryTable:
+        """A table as of a version. It is read again where others have committed."""
+        if self._versions[name] != version:
+            rows = read_rows(self.folder / name, self._known[name].schema, version)
+            self._known[name], self._versions[name] = MemoryTable(name, rows, 0), version
+        return self._known[name]
 
     def _written(self, name: str, given: TypedChange, version: int) -> bool:
         """Write the commit without Spark; if that cannot be, False."""
-        known, folder = self._known[name], self.folder / name
+        known, folder = self._at(name, version - 1), self.folder / name
         if not (given.updates or given.deletes):
-            if known.version == version - 1:
-                known.commit(0, given.inserted, (), None)
+            known.commit(0, given.inserted, (), None)
             append(folder, version, given.inserted)
+            self._versions[name] = version
             return True
-        if known.version != version - 1:
-            return False
         try:
             edits, deleted = given.decided(known.rows)
         except (EngineError, InputError):  # Spark says what is wrong, if anything is
             return False
+        before = known.version
         known.commit(0, given.inserted, edits, deleted)
-        if known.version != version:
+        if known.version == before:
             return True  # it meets no row
         made = known.commits[-1]
         if not made.changes.num_rows:
             return False  # a MERGE that meets no row
+        self._versions[name] = version
         kinds = pa.array([_KIND_NAMES[kind] for kind in made.changes[KIND].to_pylist()])
         changes = made.changes.drop_columns([KIND]).append_column("_change_type", kinds)
         replace_rows(folder, version, made.operation, made.metrics, known.rows, changes)
@@ -129,16 +141,9 @@ class CaseTables:
             for one, new in given.updates
         ]
 
-    def reading(self, catalog: Catalog, versions: Mapping[str, int]) -> Mapping[str, Any]:
+    def reading(self, versions: Mapping[str, int]) -> Mapping[str, Sequence[Shown]]:
         """By table, its rows as of a version. They are read when they are looked at."""
-
-        def read(name: str) -> Sequence[Shown]:
-            if self._known[name].version == versions[name]:
-                return _shown(self._known[name].rows)
-            reader = catalog.spark.read.format("delta").option("versionAsOf", versions[name])
-            return _shown(collected(reader.load(str(self.folder / name))))
-
-        return _Read(versions, read)
+        return _Read(versions, lambda name: _shown(self._at(name, versions[name]).rows))
 
 
 class _Read(Mapping[str, Sequence[Shown]]):

@@ -163,5 +163,5 @@ class SparkWorld(MemoryWorld):
         """See `World`. Tables are read when they are looked at."""
         known = self._lake.book.tables
         versions = {name: self._feed.version(table) for name, table in known.items()}
-        rows = self._worlds.tables.reading(self._lake.catalog, versions)
+        rows = self._worlds.tables.reading(versions)
         return replace(super().observe(), tables=rows)

@@ -159,6 +159,12 @@ _of(
     "SELECT device, 'back', min(started_at), min(detected_at) FROM event GROUP BY firing_id,",
 )
 _of(
+    "heartbeat.yaml",
+    "silences and beats alternate: " + ONE_PAIR,
+    "context: recent",
+    "context: cumulative",
+)
+_of(
     "28-fewer-rows.yaml",
     "a label stands for one row",
     "min(if(label = 'new', cast(operation_metrics['numOutputRows'] as bigint), null)) < 0.95 *",

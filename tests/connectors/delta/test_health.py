@@ -37,6 +37,9 @@ class Tracker:
     def getJobIdsForGroup(self, group: str) -> list[str]:
         return [group] if group in self.stages else []
 
+    def getActiveJobIds(self) -> list[str]:
+        return list(self.stages)
+
     def getJobInfo(self, job: str) -> Any:
         ids = [(job, n) for n in range(len(self.stages[job]))]
         return _some(SimpleNamespace(status=lambda: "RUNNING", stageIds=lambda: ids))
