@@ -205,7 +205,8 @@ def test_init_overwrites_nothing(tidegate: Tidegate, tmp_path: Path) -> None:
     (tmp_path / "README.md").write_text("mine")
     found = tidegate("init", tmp_path)
     assert found.exit_code == 1
-    assert f"{tmp_path}/README.md: there is such a file, and it is not overwritten" in found.stderr
+    assert f"{tmp_path}: files are there that are not overwritten: README.md" in found.stderr
+    assert found.stderr.count("tidegate init DIR") == 1
     assert [file.name for file in tmp_path.iterdir()] == ["README.md"]
     other = tmp_path / "other"
     (written,) = lines(tidegate("init", other, "--json").stdout)

@@ -25,11 +25,11 @@ def begin(folder: Path) -> list[Path]:
     """Write a first rulebook and all that belongs to it; returns the files. Raises InputError if
     one of them is there already: then nothing is written."""
     files = {folder / name: source for name, source in WRITTEN.items()}
-    there = [file for file in files if file.exists()]
+    there = [name for name in WRITTEN if (folder / name).exists()]
     if there:
+        message = f"files are there that are not overwritten: {', '.join(there)}"
         hint = "name another folder: tidegate init DIR"
-        said = "there is such a file, and it is not overwritten"
-        raise InputError([Problem("exists", said, word_place(str(one)), hint) for one in there])
+        raise InputError([Problem("exists", message, word_place(str(folder)), hint)])
     try:
         for file, source in files.items():
             file.parent.mkdir(parents=True, exist_ok=True)

@@ -155,9 +155,20 @@ def _run(case: Case, worlds: Worlds, zone: str) -> _Run:
         run.error = str(error)
     except Exception as error:
         log.debug("unforeseen, in the test %r", case.name, exc_info=True)
-        hint = "an error nobody foresaw: tidegate -v test shows where it comes from"
-        run.error = f"{type(error).__name__}: {error}\n    {hint}"
+        run.error = _unforeseen(error)
     return run
+
+
+def _unforeseen(error: Exception) -> str:
+    hint = "an error nobody foresaw: tidegate -v test shows where it comes from"
+    return f"{type(error).__name__}: {error}\n    {hint}"
+
+
+def without_world(file: Path, case: Case, mode: Mode, error: Exception) -> CaseResult:
+    """The result of a case in whose file nothing can happen: its worlds could not be made, and
+    nobody foresaw that."""
+    said = _unforeseen(error)
+    return CaseResult(file, case.name, case.place, "failed", mode, error=said)
 
 
 def _step_through(case: Case, world: World, run: _Run) -> None:

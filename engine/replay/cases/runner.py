@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence
+import logging
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tidegate.engine.replay.cases.driver import CaseResult, Driver, Worlds
+from tidegate.engine.replay.cases.driver import CaseResult, Driver, Mode, Worlds, without_world
 from tidegate.engine.replay.cases.model import Case, CaseFile
 from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.cases.schemas import LogSchema
-from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.errors import InputError, Place, Problem, TidegateError
+
+log = logging.getLogger("tidegate")
 
 Makers = Callable[[CaseFile], Worlds]
 """Makes the worlds of a file. Raises InputError."""
@@ -80,6 +83,11 @@ class Runner:
             except InputError as error:
                 yield Refused(file.file, error)
                 continue
+            except TidegateError:
+                raise
+            except Exception as error:
+                yield from _unforeseen(file, cases, "fast", error)
+                continue
             for case in cases:
                 result = driver.run_fast(case)
                 if result.outcome == "skipped" and self.mode != "fast":
@@ -100,8 +108,22 @@ class Runner:
         except InputError as error:
             yield Refused(file.file, error)
             return
+        except TidegateError:
+            raise
+        except Exception as error:
+            yield from _unforeseen(file, [case for case, _ in cases], "spark", error)
+            return
         for case, why in cases:
             yield driver.run_spark(case, why)
+
+
+def _unforeseen(
+    file: CaseFile, cases: Iterable[Case], mode: Mode, error: Exception
+) -> Iterator[CaseResult]:
+    """All cases fail of a file whose worlds cannot be made. The other files go on."""
+    log.debug("unforeseen, in %s", file.file, exc_info=True)
+    for case in cases:
+        yield without_world(file.file, case, mode, error)
 
 
 def _check_known(file: CaseFile) -> None:

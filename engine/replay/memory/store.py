@@ -50,6 +50,7 @@ class MemoryStore:
         self.clock = clock
         self.epoch = 0
         self.state = State(0, None, 0, {}, {}, {}, Carried())
+        self.parked: dict[str, str] = {}  # by rule that a limit has stopped, why
         self.planned: dict[int, int] = {}  # by bucket, the engine's clock
         self.entries: dict[int, Entry] = {}
         self.stored: dict[tuple[int, str], Firings] = {}
@@ -113,6 +114,7 @@ class MemoryLedger:
         for span in plan.ranges:
             store.versions += [(span.table, at, version) for version, at in span.instants.items()]
         store.planned[plan.bucket] = plan.now
+        store.parked |= {one.rule: one.reason for one in taken.parked}
         store.rejected += taken.rejected
         store.stored |= {(plan.bucket, one.rule): one for one in taken.firings if len(one)}
         gone = before.activations.keys() - taken.digests.keys()

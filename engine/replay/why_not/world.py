@@ -49,7 +49,13 @@ def evidence_of(
     ]
     entries = [_with_firings(entry, store) for entry in store.entries.values()]
     active = _active(book, store, buckets)
-    return Evidence(book, seen, active, sources, refused, firings, entries)
+    unasked = {
+        one: entry.progress.error
+        for entry in entries
+        if entry.kind == "condition" and entry.progress.error
+        for one in entry.firing_ids or ()
+    }
+    return Evidence(book, seen, active, sources, refused, firings, entries, unasked)
 
 
 def key_values(
@@ -111,7 +117,8 @@ def _active(
                     spans[-1] = replace(spans[-1], end=plan.activations[name] - 1)
                 spans.append(ActiveSpan(plan.activations[name]))
             elif name in heard.stopped and spans[-1].end is None:
-                why = "parked by a limit" if name in store.state.parked else "disabled"
+                parked = name in store.state.parked
+                why = f"parked: {store.parked[name]}" if parked else "disabled"
                 spans[-1] = replace(spans[-1], end=plan.watermark_before, ended_by=why)
         found[name] = spans
     return found

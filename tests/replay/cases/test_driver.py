@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
@@ -10,7 +11,7 @@ import pytest
 from tests.replay.cases.books import BANK, SCHEMAS, case, read, written
 from tests.replay.cases.fakes import ScriptedWorld
 from tests.replay.cases.test_differences import STEPS, fired
-from tidegate.engine.replay.cases.driver import CaseResult, Driver
+from tidegate.engine.replay.cases.driver import CaseResult, Driver, Worlds
 from tidegate.engine.replay.cases.model import CaseFile
 from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.cases.runner import Refused, Runner
@@ -241,6 +242,26 @@ def test_a_rulebook_that_the_world_refuses_is_refused_with_its_file(tmp_path: Pa
     assert [*Runner([file], refusing, _none).run()] == [Refused(file, error)]  # type: ignore[arg-type]
     spark = [*Runner([file], _none, refusing, mode="spark").run()]  # type: ignore[arg-type]
     assert spark == [Refused(file, error)]
+
+
+@pytest.mark.parametrize("mode", ["", "spark"])
+def test_where_a_world_cannot_be_made_its_file_s_cases_fail_and_others_go_on(
+    tmp_path: Path, mode: str
+) -> None:
+    (tmp_path / "b").mkdir()
+    files = [written(tmp_path, SOME), written(tmp_path / "b", SOME)]
+
+    def made(cases: CaseFile) -> Worlds:
+        if cases.file == files[0]:
+            raise KeyError("a column")
+        return lambda _: ScriptedWorld()
+
+    results = [*Runner(files, made, made, mode=mode).run()]
+    found = [(r.file, r.outcome) for r in results if isinstance(r, CaseResult)]
+    assert Counter(found) == {(files[0], "failed"): 3, (files[1], "passed"): 3}
+    (error,) = {r.error for r in results if isinstance(r, CaseResult) and r.outcome == "failed"}
+    assert error is not None
+    assert error.startswith("KeyError: 'a column'\n    an error nobody foresaw: tidegate -v test")
 
 
 def test_a_result_without_its_questions(tmp_path: Path) -> None:

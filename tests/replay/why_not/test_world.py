@@ -51,6 +51,18 @@ def test_rows_that_where_drops_are_found_by_reading_again() -> None:
     assert "is no `new`: `where: amount > 2` is not true of it (amount is 1.00)" in found
 
 
+def test_why_a_condition_could_not_be_asked_and_what_parked_a_rule() -> None:
+    told = Told(HEAD + "  a: {on: new, per: id, if: max(10 / id) > 1}")
+    told.insert(1, {"id": 0})
+    assert "could not be asked: " in (dead := said(told, "a", {"id": 0}))
+    assert dead.endswith("it raises on one of its rows.")
+    settings = "settings: {firings_per_rule_per_minute_max: 2}\nrules:"
+    told = Told(HEAD.replace("rules:", settings) + "  a: {on: new, per: id}")
+    told.insert(1, *({"id": n} for n in range(3))).insert(2, {"id": 7})
+    assert "parked: " in (stopped := said(told, "a", {"id": 7}, 2))
+    assert "(firings_per_rule_per_minute_max)" in stopped
+
+
 def test_tables_are_read_again_once_for_all_questions_until_more_happens(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
