@@ -16,6 +16,7 @@ from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
+LATEST = "latest"  # the plain name of the context `restricted`
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
 
 
@@ -37,7 +38,7 @@ class Change(StrEnum):
 
 
 class Context(StrEnum):
-    """Parameter contexts (semantics 3)."""
+    """Parameter contexts (semantics 3). `Context("latest")` is `restricted`, by its plain name."""
 
     RESTRICTED = "restricted"
     RECENT = "recent"
@@ -45,6 +46,10 @@ class Context(StrEnum):
     CONTINUOUS = "continuous"
     CUMULATIVE = "cumulative"
     UNRESTRICTED = "unrestricted"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Context | None:
+        return cls.RESTRICTED if value == LATEST else None
 
 
 class Coupling(StrEnum):
@@ -290,6 +295,7 @@ class Pattern:
     selection: Selection | None = None
     key_names: tuple[str, ...] = ()
     per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    context_word: str = field(default="", compare=False)  # the plain name that it was written with
     ignore_own: bool = False  # what its rule's own actions write is no event of it (G22)
 
 

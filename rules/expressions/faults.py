@@ -18,7 +18,10 @@ EXCERPT_WIDTH = 90
 
 EMPTY = "name what the rule waits for: on: placed, or on: placed ; paid within 5 min"
 _OPERATORS = ("within", "without", "and", "or", "then")
-_FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
+_FUNCTIONS = (
+    *("any", "all", "every", "not", "cron"),
+    *("A", "P", "during", "collect", "ticks"),
+)
 _WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
 _BRACKETS = re.compile(r"\"[^\"]*\"|'[^']*'|[()\[\]]")
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
@@ -41,6 +44,7 @@ _SHOWN = PUNCTUATION | {
     "_AND": "and",
     "_THEN": ";",
     "_STAR": "*",
+    "_FOR": "for",
     "DEC": "a number",
     "UNIT": "a unit",
     "SPAN": "(hh:mm:ss)mm/dd/yy",
@@ -231,6 +235,7 @@ def _keyword(found: Unexpected) -> Said:
 
 _RULES = (
     slips.behind_edge,
+    slips.lasting,
     slips.length,
     slips.added,
     slips.before_event,

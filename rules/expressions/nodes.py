@@ -32,9 +32,12 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of all nodes."""
+    """Base of all nodes. `word`: the plain name that stands for the operator's sign in the text:
+    `during`, `collect`, `ticks`, or `no` of `a then no b for 5 min`; like `span`, it does not take
+    part in comparison."""
 
     span: Span = field(default=Span(), compare=False, repr=False, kw_only=True)
+    word: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         """The child expressions from left to right."""

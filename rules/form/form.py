@@ -31,7 +31,7 @@ from tidegate.rules.form.value_forms import (
     ZONE,
     sql,
 )
-from tidegate.rules.model import Context, Coupling, Settings
+from tidegate.rules.model import LATEST, Context, Coupling, Settings
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report
@@ -178,9 +178,12 @@ RULE = k.record(
     Key(
         "context",
         k.by_form(
-            "a context", one=s.choice(*Context, words=synonyms.CONTEXT_WORDS), named=_SELECTION
+            "a context",
+            one=s.choice(*Context, LATEST, words=synonyms.CONTEXT_WORDS),
+            named=_SELECTION,
         ),
-        "parameter context; default restricted for a composite expression, else unrestricted",
+        "parameter context; default restricted (latest) for a composite expression, else"
+        " unrestricted",
     ),
     Key("if", _CONDITION, "the condition"),
     Key("do", ACTIONS, "the actions; none: the rule only detects"),

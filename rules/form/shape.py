@@ -17,6 +17,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.model import (
+    LATEST,
     Action,
     Change,
     ClockEvent,
@@ -178,7 +179,16 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
     return Rule(
         name,
         book.top.key_place("rules", name),
-        Pattern(node, text, context, selection, key_names, per, **record.given("ignore_own")),
+        Pattern(
+            node,
+            text,
+            context,
+            selection,
+            key_names,
+            per,
+            LATEST if record.get("context") == LATEST else "",
+            **record.given("ignore_own"),
+        ),
         condition=_condition(record),
         condition_coupling=condition_mode,
         damping=_damping(record),

@@ -96,7 +96,7 @@ CHANGE_WORDS = {
     **dict.fromkeys(("alter", "optimize", "schema"), "commit"),
 }
 CONTEXT_WORDS = {
-    **dict.fromkeys(("latest", "last", "newest"), "recent"),
+    **dict.fromkeys(("last", "newest"), "latest"),
     **dict.fromkeys(("fifo", "oldest", "first", "chronological"), "chronicle"),
     **dict.fromkeys(("all", "any", "general"), "unrestricted"),
     **dict.fromkeys(("sliding", "each"), "continuous"),
