@@ -329,6 +329,42 @@ class Precedence:
     follows: tuple[str, ...] = ()
 
 
+class Severity(StrEnum):
+    """How grave a firing is, from slight to grave. The list is closed: it labels metrics."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a rule says of itself to those who get its firings. It changes nothing that is detected
+    or done. Example: `About("a card in two cities", {"team": "fraud"}, Severity.CRITICAL)`."""
+
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    severity: Severity | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> About:
+        """From what is `said`."""
+        grave = said.get("severity")
+        named = said.get("description", ""), said.get("labels", {})
+        return cls(*named, Severity(grave) if grave else None)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What of it is given, by name, as firings and webhooks carry it."""
+        found = {
+            "description": self.description,
+            "severity": self.severity and str(self.severity),
+            "labels": dict(self.labels),
+        }
+        return {name: value for name, value in found.items() if value}
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One event-condition-action rule."""
@@ -343,6 +379,7 @@ class Rule:
     precedence: Precedence = Precedence()
     enabled: bool = True
     disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
+    about: About = About()
 
     @property
     def asks_later(self) -> bool:

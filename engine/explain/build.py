@@ -105,6 +105,9 @@ def _rule(
         tuple(dict.fromkeys(_timers(rule.pattern.on, book))),
         tuple(sorted(triggers.written[rule.name])),
         tuple(damps(rule, book)),
+        rule.about.description,
+        rule.about.severity and str(rule.about.severity),
+        rule.about.labels,
     )
 
 

@@ -18,6 +18,7 @@ from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.model import (
     LATEST,
+    About,
     Action,
     Change,
     ClockEvent,
@@ -202,8 +203,14 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
         ),
         precedence=Precedence(**record.given("priority", "precedes", "follows")),
         disabled_for=_disabled_for(record, key_names, report),
+        about=_about(record),
         **record.given("enabled"),
     )
+
+
+def _about(record: Record) -> About:
+    said = {name: record.get(name) for name in ("description", "severity") if record.get(name)}
+    return About.of({**said, "labels": record.readable("labels")})
 
 
 def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:

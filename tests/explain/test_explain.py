@@ -218,6 +218,24 @@ def test_the_kind_of_a_statement_says_which_events_it_raises(
     assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
 
 
+def test_what_a_rule_says_of_itself_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "said.yaml"
+    file.write_text(
+        "rulebook: said\nevents: {a: {signal: {}}}\nrules:\n"
+        "  r:\n    description: |\n      an a,\n      at last\n"
+        "    severity: warning\n    labels: {team: fraud, on_call: '7'}\n    on: a\n"
+        "  s: {on: a}\n"
+    )
+    said, silent = (rule(as_json(file), name) for name in "rs")
+    assert said["description"] == "an a,\nat last\n"
+    assert (said["severity"], said["labels"]) == ("warning", {"team": "fraud", "on_call": "7"})
+    assert (silent["description"], silent["severity"], silent["labels"]) == ("", None, {})
+    assert (
+        "  description an a, at last\n  severity    warning\n"
+        "  labels      team=fraud, on_call=7\n  on          a\n"
+    ) in explain(file)
+
+
 def test_s10_edges_are_shown_as_they_are_written(tmp_path: Path) -> None:
     file = tmp_path / "edges.yaml"
     file.write_text(
