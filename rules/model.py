@@ -6,7 +6,7 @@ to be parsed, except Spark SQL, which Spark parses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -100,7 +100,8 @@ class Table:
 class TableEvent:
     """An event type over the changes of a table. Instants: the commit's, or column `time`.
 
-    `columns` maps a parameter's name to the table column it is taken from; empty means all.
+    `columns` maps a parameter's name to the table column it is taken from; empty means all. `rest`:
+    the table's other columns are parameters, too (`columns: ["*", b as c]`).
     Those of the beginning of an update (`engine.core.event_names`) are of the pre-image.
     """
 
@@ -115,6 +116,24 @@ class TableEvent:
     lateness_micros: int = 0
     ahead_micros: int = AHEAD_MICROS
     columns: Mapping[str, str] = field(default_factory=dict)
+    rest: bool = False
+
+    @property
+    def picks(self) -> bool:
+        """Whether `columns` are all the parameters that it has of the table."""
+        return bool(self.columns) and not self.rest
+
+    def parameters(self, columns: Iterable[str]) -> dict[str, str]:
+        """By parameter, its column, of a table with these columns."""
+        if self.picks:
+            return dict(self.columns)
+        named = {*self.columns.values()}
+        return {name: name for name in columns if name not in named} | dict(self.columns)
+
+    def clashes(self, columns: Iterable[str]) -> list[str]:
+        """New names of columns that other columns of the table have already."""
+        own = {*columns} - {*self.columns.values()}
+        return [name for name in self.columns if self.rest and name in own]
 
 
 @dataclass(frozen=True, slots=True)
