@@ -49,7 +49,7 @@ def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expressio
     if isinstance(node, x.Periodic | x.PeriodicStar):
         return node
     old, new = list(node.operands()), list(operands)
-    if isinstance(node, x.AnyRepeat | x.Every | x.Nth) and plain(old[0]) != plain(new[0]):
+    if isinstance(node, x.AnyRepeat | x.Every | x.Nth | x.Instant) and plain(old[0]) != plain(new[0]):
         new = old
     if isinstance(node, x.AperiodicStar) and plain(old[1]) != plain(new[1]):
         new[1] = old[1]

@@ -21,6 +21,7 @@ _OPERATORS = ("within", "without", "and", "or", "then")
 _FUNCTIONS = (
     *("any", "all", "every", "not", "cron"),
     *("A", "P", "during", "collect", "ticks"),
+    *("instant", "times", "relative", "prior", "choose", "fa", "faAbs"),
 )
 _WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
 _BRACKETS = re.compile(r"\"[^\"]*\"|'[^']*'|[()\[\]]")
@@ -188,6 +189,8 @@ def _operator(found: Unexpected) -> Said:
 def _function(found: Unexpected) -> Said:
     if found.kind == "NAME" and re.search(r"\b(any|every)\s*\(\s*$", found.before):
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
+    if counted := re.search(r"\b(times|choose)\s*\(\s*$", found.before):
+        return "a count is missing", f"write {slips.FORMS[counted[1]]}"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
         return "not takes a window", slips.absence(found)
     name = slips.name_before(found.before)

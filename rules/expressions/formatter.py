@@ -7,6 +7,7 @@ import re
 from dataclasses import dataclass
 
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import ode
 from tidegate.rules.expressions.clock_texts import format_clock
 from tidegate.rules.expressions.durations import format_duration
 
@@ -34,6 +35,9 @@ class _Formatter:
     named: bool
 
     def text(self, node: x.Expression) -> str:
+        if self.named and node.word in ode.WORDS and (given := ode.written(node)) is not None:
+            said = (str(one) if isinstance(one, int) else self.text(one) for one in given)
+            return f"{node.word}({', '.join(said)})"
         match node:
             case x.Name(name=name):
                 return name
@@ -47,6 +51,8 @@ class _Formatter:
                 return " and ".join(map(self._item, parts))
             case x.Seq(first=first, then=then):
                 return f"{self._chained(first, (x.Seq,))} ; {self._item(then)}"
+            case x.Instant(part=part):
+                return f"instant({self.text(part)})"
             case x.Nth(part=part, index=index):
                 return f"{self._item(part)}[{index}]"
             case x.Plus(base=base, duration=duration):
@@ -93,6 +99,8 @@ class _Formatter:
 
     def _item(self, node: x.Expression) -> str:
         text = self.text(node)
+        if node.word in ode.WORDS and text.startswith(f"{node.word}("):
+            return text
         return f"({text})" if isinstance(node, _INFIX) or self._says_no(node) else text
 
     def _chained(self, node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:

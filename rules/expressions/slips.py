@@ -52,7 +52,7 @@ _KEYWORD_FORMS = {
     "at": "write at(08:00), or <(08:00:00)*/*/*>",
     "cron": 'write cron("0 17 * * mon-fri")',
 }
-_FORMS = {
+FORMS = {
     "any": "any(m, a, b) or any(m, a*)",
     "all": "all(a, b)",
     "every": "every(n, a)",
@@ -64,9 +64,16 @@ _FORMS = {
     "during": "during(a, b, c)",
     "collect": "collect(a, b, c)",
     "ticks": "ticks(a, [5 min], c)",
+    "instant": "instant(a)",
+    "times": "times(n, b, a, c): the n-th b after a, if no c came by then",
+    "relative": "relative(a, b)",
+    "prior": "prior(a, b)",
+    "choose": "choose(n, a)",
+    "fa": "fa(a, b, c): the first b after a, if no c came by then",
+    "faAbs": "faAbs(a, b, c): the first b after a, if no c ended by then",
 }
 _ARROW = re.compile(r"[-=~]+>|>>+|→|⇒")
-_OPENED = re.compile(r"\b(any|all|every|not|during|collect|ticks|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$")
+_OPENED = re.compile(r"\b(any|all|every|not|during|collect|ticks|instant|times|relative|prior|choose|fa|faAbs|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$")
 _LENGTH = frozenset({"INT", "DEC", "SPAN"})
 
 
@@ -119,7 +126,7 @@ def joins(text: str, start: int, end: int) -> str:
 def form(before: str, bracket: int) -> str:
     """The form of the function whose bracket opens at `bracket`; "" where it is of none."""
     found = _OPENED.search(before[:bracket])
-    return _FORMS.get(re.sub(r"\s", "", found[1]), "") if found else ""
+    return FORMS.get(re.sub(r"\s", "", found[1]), "") if found else ""
 
 
 def length(found: Unexpected) -> Said:
