@@ -196,7 +196,7 @@ def _function(found: Unexpected) -> Said:
     name = slips.name_before(found.before)
     if found.kind != "LPAR" or not name or "LPAR" in found.accepted:
         return None
-    names = {known.lower(): known for known in _FUNCTIONS}
+    names = {known.lower(): known for known in _FUNCTIONS if known != "fa"}  # near to any f
     hint = slips.NOT_FUNCTIONS.get(name.lower())
     if hint is None and (meant := nearest(name.lower(), [*names])):
         hint = f"did you mean {names[meant]!r}?"

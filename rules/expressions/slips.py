@@ -73,7 +73,10 @@ FORMS = {
     "faAbs": "faAbs(a, b, c): the first b after a, if no c ended by then",
 }
 _ARROW = re.compile(r"[-=~]+>|>>+|→|⇒")
-_OPENED = re.compile(r"\b(any|all|every|not|during|collect|ticks|instant|times|relative|prior|choose|fa|faAbs|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$")
+_OPENED = re.compile(
+    r"\b(any|all|every|not|during|collect|ticks|instant|times|relative|prior|choose|fa|faAbs"
+    r"|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$"
+)
 _LENGTH = frozenset({"INT", "DEC", "SPAN"})
 
 

@@ -46,6 +46,11 @@ def test_with_operands_keeps_their_order() -> None:
         "a ; b then no (c or d) for 1 h",
         "(a then no b for 1 h) ; c",
         "(x ; (a then no during(a, b, c) for 1 h)) within 5 h",
+        "fa(a, b ; c, d or e)",
+        "faAbs(L:(a), b, c) within 5 min",
+        "times(3, b, a, c) or relative(a, b[3])",
+        "relative(a, b) ; prior(b, c) ; choose(2, a)",
+        "x ; prior(b, instant(c))",
         "A(a, b, c) or A*(a, b, c) or P(a, [5 s], c) or not(b)[a, [1 h]]",
     ],
 )
