@@ -6,7 +6,7 @@ to be parsed, except Spark SQL, which Spark parses.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
 from typing import Any
@@ -16,6 +16,7 @@ from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
+LATEST = "latest"  # the plain name of the context `restricted`
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
 
 
@@ -37,7 +38,7 @@ class Change(StrEnum):
 
 
 class Context(StrEnum):
-    """Parameter contexts (semantics 3)."""
+    """Parameter contexts (semantics 3). `Context("latest")` is `restricted`, by its plain name."""
 
     RESTRICTED = "restricted"
     RECENT = "recent"
@@ -45,6 +46,10 @@ class Context(StrEnum):
     CONTINUOUS = "continuous"
     CUMULATIVE = "cumulative"
     UNRESTRICTED = "unrestricted"
+
+    @classmethod
+    def _missing_(cls, value: object) -> Context | None:
+        return cls.RESTRICTED if value == LATEST else None
 
 
 class Coupling(StrEnum):
@@ -95,7 +100,8 @@ class Table:
 class TableEvent:
     """An event type over the changes of a table. Instants: the commit's, or column `time`.
 
-    `columns` maps a parameter's name to the table column it is taken from; empty means all.
+    `columns` maps a parameter's name to the table column it is taken from; empty means all. `rest`:
+    the table's other columns are parameters, too (`columns: ["*", b as c]`).
     Those of the beginning of an update (`engine.core.event_names`) are of the pre-image.
     """
 
@@ -110,6 +116,24 @@ class TableEvent:
     lateness_micros: int = 0
     ahead_micros: int = AHEAD_MICROS
     columns: Mapping[str, str] = field(default_factory=dict)
+    rest: bool = False
+
+    @property
+    def picks(self) -> bool:
+        """Whether `columns` are all the parameters that it has of the table."""
+        return bool(self.columns) and not self.rest
+
+    def parameters(self, columns: Iterable[str]) -> dict[str, str]:
+        """By parameter, its column, of a table with these columns."""
+        if self.picks:
+            return dict(self.columns)
+        named = {*self.columns.values()}
+        return {name: name for name in columns if name not in named} | dict(self.columns)
+
+    def clashes(self, columns: Iterable[str]) -> list[str]:
+        """New names of columns that other columns of the table have already."""
+        own = {*columns} - {*self.columns.values()}
+        return [name for name in self.columns if self.rest and name in own]
 
 
 @dataclass(frozen=True, slots=True)
@@ -290,6 +314,7 @@ class Pattern:
     selection: Selection | None = None
     key_names: tuple[str, ...] = ()
     per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    context_word: str = field(default="", compare=False)  # the plain name that it was written with
     ignore_own: bool = False  # what its rule's own actions write is no event of it (G22)
 
 
@@ -323,6 +348,42 @@ class Precedence:
     follows: tuple[str, ...] = ()
 
 
+class Severity(StrEnum):
+    """How grave a firing is, from slight to grave. The list is closed: it labels metrics."""
+
+    INFO = "info"
+    WARNING = "warning"
+    ERROR = "error"
+    CRITICAL = "critical"
+
+
+@dataclass(frozen=True, slots=True)
+class About:
+    """What a rule says of itself to those who get its firings. It changes nothing that is detected
+    or done. Example: `About("a card in two cities", {"team": "fraud"}, Severity.CRITICAL)`."""
+
+    description: str = ""
+    labels: Mapping[str, str] = field(default_factory=dict)
+    severity: Severity | None = None
+
+    @classmethod
+    def of(cls, said: Mapping[str, Any]) -> About:
+        """From what is `said`."""
+        grave = said.get("severity")
+        named = said.get("description", ""), said.get("labels", {})
+        return cls(*named, Severity(grave) if grave else None)
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What of it is given, by name, as firings and webhooks carry it."""
+        found = {
+            "description": self.description,
+            "severity": self.severity and str(self.severity),
+            "labels": dict(self.labels),
+        }
+        return {name: value for name, value in found.items() if value}
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One event-condition-action rule."""
@@ -337,6 +398,7 @@ class Rule:
     precedence: Precedence = Precedence()
     enabled: bool = True
     disabled_for: tuple[Mapping[str, Any], ...] = ()  # keys, by column
+    about: About = About()
 
     @property
     def asks_later(self) -> bool:

@@ -107,7 +107,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield level("lag_signals", "Signals that wait", lag["signals"])
     said = "For how long the oldest commit, signal or due timer has not been taken"
     yield level("lag_seconds", said, lag["seconds"])
-    yield count("firings", "Detections of each rule that are acted on", of_rules("fired"), "rule")
+    graves = {row["rule"]: (row["rule"], *filter(None, [row["severity"]])) for row in rules}
+    fired = {graves[rule]: number for rule, number in of_rules("fired").items()}
+    yield count("firings", "Detections of each rule that are acted on", fired, "rule", "severity")
     said = "Detections for which the rule's condition does not hold"
     yield count("firings_condition_failed", said, of_rules("condition_failed"), "rule")
     damped = {(row["rule"], by): n for row in rules for by, n in row["damped_by"].items()}
@@ -147,8 +149,8 @@ def _figure(
     values: Mapping[Any, float] | float | None,
     *labels: str,
 ) -> Metric:
-    """A family of figures. `values`: by its label, or by a tuple of its `labels`; or one number;
-    None: it is not known."""
+    """A family of figures. `values`: by its label, or by a tuple of its `labels`, of which the last
+    may be left out; or one number; None: it is not known."""
     family = kind(f"tidegate_{name}", said, labels=["rulebook", *labels])
     known = {} if values is None else values if isinstance(values, Mapping) else {(): values}
     for of, value in known.items():

@@ -269,7 +269,8 @@ def _part(text: str, width: int) -> Iterator[str]:
 def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
     """The lines of `tidegate firings`; none is wider than `width`."""
     for firing in firings:
-        words = [firing["firing_id"][:ID_DIGITS], time_text(firing["end"]), firing["rule"]]
+        grave = f" ({firing['severity']})" if "severity" in firing else ""
+        words = [firing["firing_id"][:ID_DIGITS], time_text(firing["end"]), firing["rule"] + grave]
         if firing["key"]:
             words.append(pairs_text(firing["key"]))
         words.append(_fate(firing))

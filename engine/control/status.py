@@ -201,6 +201,9 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
         for rule in book.rules.values()
         if rule.name not in known
     ]
+    for row in status["rules"]:
+        severity = book.rules[row["rule"]].about.severity if row["rule"] in book.rules else None
+        row["severity"] = severity and str(severity)
     return status
 
 

@@ -73,10 +73,8 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
     if kind.change.is_commit:
         return COMMITS[kind.change]
     columns = tables[kind.table]
-    if kind.columns:
-        fields = [pa.field(name, columns.field(at).type) for name, at in kind.columns.items()]
-    else:
-        fields = list(columns)
+    taken = kind.parameters(columns.names)
+    fields = [pa.field(name, columns.field(at).type) for name, at in taken.items()]
     if kind.change is Change.CHANGE:
         fields.append(pa.field(CHANGE_TYPE, pa.string()))
     if has_old(kind, rulebook.tables[kind.table]):
@@ -133,6 +131,17 @@ def missing_columns(event: EventType, tables: Mapping[str, pa.Schema]) -> list[s
     if not isinstance(event, TableEvent):
         return []
     return [name for name in event.columns.values() if name not in tables[event.table].names]
+
+
+def clash(event: EventType, tables: Mapping[str, pa.Schema]) -> tuple[str, str] | None:
+    """Message and hint for a new name in `columns:` that another column of the table has."""
+    if not isinstance(event, TableEvent):
+        return None
+    for name in event.clashes(tables[event.table].names):
+        message = f"columns: the table {event.table} has a column {name} already"
+        hint = f"write {event.columns[name]} as another name, or list the columns without *"
+        return message, hint
+    return None
 
 
 def input_columns(

@@ -65,11 +65,12 @@ class SignalStatement(FieldsStatement):
 @dataclass(frozen=True, slots=True)
 class WebhookStatement(FieldsStatement):
     """Sends a request. `secret` is the name of a variable of the environment, `headers` may hold
-    such names."""
+    such names. `about`: what the rule says of itself."""
 
     url: str
     secret: str | None
     headers: Mapping[str, str]
+    about: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ _KINDS: Mapping[type[Statement], str] = {
 }
 _STORED: Mapping[type[Statement], tuple[str, ...]] = {
     SignalStatement: ("action", "event", "types", "fields", "group"),
-    WebhookStatement: ("url", "secret", "headers", "types", "fields", "group"),
+    WebhookStatement: ("url", "secret", "headers", "types", "fields", "group", "about"),
 }
 
 
@@ -108,6 +109,7 @@ def encode(statement: Statement) -> str:
             said = {"kind": "enable" if statement.enabled else "disable", "rule": statement.rule}
         case _:
             said = {name: getattr(statement, name) for name in _STORED[type(statement)]}
+            said = {name: value for name, value in said.items() if value or name != "about"}
     return json.dumps(said, default=dict)
 
 

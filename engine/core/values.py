@@ -18,7 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.rules.model import Condition
+from tidegate.rules.model import About, Condition
 
 Int64 = npt.NDArray[np.int64]
 UInt64 = npt.NDArray[np.uint64]
@@ -500,12 +500,14 @@ class Firings:
     `relation`: the parameter relation `event` of *all* of them (semantics 5), a row a constituent,
     firing_id as lower-case hex string. `sources`: where each of these rows came from, as `version`
     of its table or `signal` (`client/ID`, `engine/ID`); both null for others, None: not known.
+    `about`: what the rule said of itself when it fired.
     """
 
     rule: str
     firings: pa.Table
     relation: pa.Table
     sources: pa.Table | None = None
+    about: About = About()  # noqa: RUF009, it is frozen
 
     def __len__(self) -> int:
         return int(self.firings.num_rows)

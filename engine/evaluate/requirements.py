@@ -179,7 +179,10 @@ def _prepare_rule(
                 )
             )
         else:
-            statements.append(_with_fields(action, number, types, shape, reading))
+            made = _with_fields(action, number, types, shape, reading)
+            if isinstance(made, WebhookStatement):
+                made = replace(made, about=rule.about.said)
+            statements.append(made)
         readings.append(reading)
     if problems and not (proven and all(p.code == _MISFIT for p in problems)):
         raise InputError(problems)

@@ -15,6 +15,7 @@ from tidegate.engine.core.parameters import (
     INSTANT,
     OLD,
     SAMPLE,
+    clash,
     has_old,
     key_schema,
     missing_columns,
@@ -144,6 +145,9 @@ def _schemas(
             text = f"table {getattr(event, 'table', '')} has no column {', '.join(missing)}"
             problems.append(Problem("unknown-column", text, event.place))
             continue
+        if said := clash(event, tables):
+            message, hint = said
+            problems.append(Problem("column-twice", message, event.place, hint))
         schemas[name] = parameter_schema(rulebook, name, tables)
         own = list(schemas[name].names)
         if isinstance(event, TableEvent) and has_old(event, rulebook.tables[event.table]):

@@ -241,4 +241,4 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
         ],
     )
     relation = parameter_relation(prepared.shape, d, as_hex(ids), prepared.wanted)
-    return Firings(d.rule, table, relation, constituent_sources(d))
+    return Firings(d.rule, table, relation, constituent_sources(d), prepared.rule.about)

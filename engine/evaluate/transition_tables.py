@@ -68,7 +68,7 @@ def _columns(
     found, by_event = [], list[dict[str | None, str]]()
     for event in events:
         items = [*places[event.name].items()][::-1]  # of several parameters the first counts
-        by_event.append({event.columns.get(p) if event.columns else p: c for p, c in items})
+        by_event.append({event.columns.get(p, None if event.picks else p): c for p, c in items})
     for name in schema.names:
         one, *more = {columns.get(name) for columns in by_event}
         if one is not None and not more:

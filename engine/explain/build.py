@@ -15,7 +15,7 @@ from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration, length
-from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_expression, format_written
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written
 
@@ -94,9 +94,9 @@ def _rule(
         stores = {context: replace(b, forgets_micros=None) for context, b in stores.items()}
     return Rule(
         rule.name,
-        format_expression(rule.pattern.on),
+        format_written(rule.pattern.on),
         format_expression(detected(rule.pattern, book.rules)),
-        str(rule.pattern.context),
+        rule.pattern.context_word or str(rule.pattern.context),
         rule.pattern.key_names,
         rule.enabled,
         graph.roots[rule.name],
@@ -105,6 +105,9 @@ def _rule(
         tuple(dict.fromkeys(_timers(rule.pattern.on, book))),
         tuple(sorted(triggers.written[rule.name])),
         tuple(damps(rule, book)),
+        rule.about.description,
+        rule.about.severity and str(rule.about.severity),
+        rule.about.labels,
     )
 
 
@@ -113,16 +116,16 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
     for node in on.walk():
         match node:
             case x.Clock() | x.Cron():
-                yield format_expression(node)
+                yield format_written(node)
             case x.Name(name=name) if isinstance(event := book.events.get(name), ClockEvent):
-                yield f"{name}: {format_expression(event.expression)} ({event.timezone})"
+                yield f"{name}: {format_written(event.expression)} ({event.timezone})"
             case x.Plus(base=base, duration=duration):
-                yield f"{format_duration(duration)} after each `{format_expression(base)}`"
+                yield f"{format_duration(duration)} after each `{format_written(base)}`"
             case x.Seq(first=opener, then=x.Own(duration=duration)):
-                yield f"{format_duration(duration)} after each `{format_expression(opener)}`"
+                yield f"{format_duration(duration)} after each `{format_written(opener)}`"
             case x.Periodic(opener=opener) | x.PeriodicStar(opener=opener):
                 period = format_duration(node.period)
-                yield f"every {period} after each `{format_expression(opener)}`"
+                yield f"every {period} after each `{format_written(opener)}`"
         match node:
             case (
                 x.Not(opener=opener, closer=x.Own(duration=duration))
@@ -130,7 +133,7 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
                 | x.Periodic(opener=opener, closer=x.Own(duration=duration))
                 | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
             ):
-                yield f"{format_duration(duration)} after each `{format_expression(opener)}`"
+                yield f"{format_duration(duration)} after each `{format_written(opener)}`"
 
 
 def _never_forget(

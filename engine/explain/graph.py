@@ -41,6 +41,7 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     x.PeriodicStar: "P*",
     x.Plus: "+",
     x.Nth: "[i]",
+    x.Instant: "instant",
     x.Every: "every",
     x.Clock: "at",
     x.Cron: "cron",

@@ -62,7 +62,7 @@ class Rule:
     """One rule. normalised: the expression that the detector runs. root: id of the node that
     detects it. searched: whether one of its nodes is. stores: what it stores, by context, its own
     first. timers: what makes it act without an event. writes: the tables that its actions write.
-    damping: what drops firings."""
+    damping: what drops firings. description, severity, labels: what it says of itself."""
 
     name: str
     expression: str
@@ -76,6 +76,9 @@ class Rule:
     timers: tuple[str, ...]
     writes: tuple[str, ...]
     damping: tuple[Damps, ...]
+    description: str
+    severity: str | None
+    labels: Mapping[str, str]
 
 
 @dataclass(frozen=True, slots=True)

@@ -39,6 +39,12 @@ def _rule(rule: Rule) -> Iterator[str]:
     per = f", per {', '.join(rule.key_names)}" if rule.key_names else ""
     disabled = "" if rule.enabled else ", disabled"
     yield f"rule {rule.name} (context {rule.context}{per}{disabled})"
+    if rule.description:
+        yield f"  description {' '.join(rule.description.split())}"
+    if rule.severity:
+        yield f"  severity    {rule.severity}"
+    if rule.labels:
+        yield f"  labels      {', '.join(f'{name}={value}' for name, value in rule.labels.items())}"
     yield f"  on          {rule.expression}"
     if rule.normalised != rule.expression:
         yield f"  normalised  {rule.normalised}"

@@ -124,7 +124,7 @@ class ChangeLines:
                 self.declared[name] = schema
             events = [e for e in _events(self._book, name, changes) if e.name in needed]
             hidden = [column for column in OF_THE_LINE if column in kinds]
-            if hidden and not all(event.columns for event in events):
+            if hidden and not all(event.picks for event in events):
                 self.hidden[name] = hidden
             types = ColumnTypes(table, events, schema, kinds, self._book.timezone)
             problems += types.problems

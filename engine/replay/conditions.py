@@ -206,7 +206,7 @@ def _columns(event: TableEvent, fields: Mapping[str, Any]) -> Iterator[tuple[str
     for name, value in fields.items():
         if name == OLD and isinstance(value, dict):
             yield from value.items()
-        elif name in event.columns or not (event.columns or name in _NO_COLUMNS):
+        elif name in event.columns or not (event.picks or name in _NO_COLUMNS):
             yield event.columns.get(name, name), value
 
 

@@ -55,7 +55,7 @@ def declared_fields(book: Rulebook) -> Mapping[str, Collection[str]]:
     for name, event in book.events.items():
         if isinstance(event, SignalEvent) and has_types(event):
             found[name] = [field for field in event.fields if field not in OF_THE_LINE]
-        elif isinstance(event, TableEvent) and event.columns:
+        elif isinstance(event, TableEvent) and event.picks:
             found[name] = [*event.columns]
     return found
 

@@ -38,7 +38,7 @@ from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
-from tidegate.rules.model import Context, Rulebook, in_context
+from tidegate.rules.model import LATEST, Context, Rulebook, in_context
 
 if TYPE_CHECKING:
     from tidegate.engine.detect.pipeline import Flow
@@ -192,7 +192,7 @@ def _context(name: str) -> Context:
     try:
         return Context(name)
     except ValueError:
-        hint = did_you_mean(name, Context)
+        hint = did_you_mean(name, [*Context, LATEST])
         place = word_place("--context")
         problem = Problem("unknown-context", f"unknown context {name!r}", place, hint)
         raise InputError([problem]) from None

@@ -193,10 +193,8 @@ def _same(a: Any, b: Any) -> bool:
 
 def _parameters(event: TableEvent, kind: str, row: Row, old: Row | None) -> dict[str, Any]:
     """The parameters of an occurrence, as far as the line has them."""
-    if event.columns:
-        found = {name: row[column] for name, column in event.columns.items() if column in row}
-    else:
-        found = {name: value for name, value in row.items() if name not in OF_THE_LINE}
+    taken = event.parameters(name for name in row if name not in OF_THE_LINE)
+    found = {name: row[column] for name, column in taken.items() if column in row}
     if event.change is Change.CHANGE:
         found[CHANGE_TYPE] = kind
     if old is not None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -11,11 +13,13 @@ from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.values import DAMPED, Firings
 from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import About
 
 VERSION = b"1"
 OUTCOMES = ("none", "held", "failed", "dead")
 ID_BYTES = 16
 _KEY = b"tidegate"
+_ABOUT = b"about"
 _CONDITION = "condition"
 _SOURCES = {"version": VERSION_OF, "signal": SIGNAL_OF}
 _DAMPED = len(OUTCOMES)
@@ -52,14 +56,16 @@ def table_from_bytes(data: bytes) -> pa.Table:
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
     """The blob columns of `firings`. The outcomes of condition and damping are a blob of their own:
     deciding them later rewrites one byte a firing, and not the table. The sources of constituents
-    are columns beside the relation's."""
+    are columns beside the relation's. What the rule said of itself is metadata of the first."""
     relation = fired.relation
     if (sources := fired.sources) is not None:
         for shown, name in _SOURCES.items():
             relation = relation.append_column(name, sources[shown])
     outcomes = {_CONDITION, DAMPED} & {*fired.firings.column_names}
+    said = {_ABOUT: json.dumps(fired.about.said)} if fired.about.said else None
+    table = fired.firings.drop_columns([*outcomes]).replace_schema_metadata(said)
     return {
-        "firings": table_to_bytes(fired.firings.drop_columns([*outcomes])),
+        "firings": table_to_bytes(table),
         "outcomes": outcomes_to_bytes(fired),
         "relation": table_to_bytes(relation),
     }
@@ -88,6 +94,8 @@ def through_count(outcomes: bytes, count: int) -> int:
 def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:
     """The firings that `firings_to_columns` was given."""
     table = table_from_bytes(firings)
+    said = json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}"))
+    table = table.replace_schema_metadata(None)
     codes = pa.decompress(outcomes, len(table), codec="zstd", asbytes=True)
     dropped, outcome = np.divmod(np.frombuffer(codes, np.uint8), np.uint8(_DAMPED))
     column = pa.array(OUTCOMES).take(pa.array(outcome))
@@ -95,7 +103,7 @@ def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: b
     table = table.add_column(at, _CONDITION, column)
     if dropped.any():
         table = table.append_column(DAMPED, kind_names(dropped))
-    return Firings(rule, table, *_without_sources(table_from_bytes(relation)))
+    return Firings(rule, table, *_without_sources(table_from_bytes(relation)), About.of(said))
 
 
 def _without_sources(stored: pa.Table) -> tuple[pa.Table, pa.Table | None]:

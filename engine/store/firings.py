@@ -277,6 +277,7 @@ def _of_rule(
                 end,
                 {
                     "rule": fired.rule,
+                    **fired.about.said,
                     "key": keys[n],
                     "start": json_text.instant(starts[n]),
                     "end": json_text.instant(end),

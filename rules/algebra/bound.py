@@ -19,7 +19,7 @@ from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single,
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Pattern, Rule
 
@@ -193,7 +193,7 @@ def _whole(node: Stored) -> Amount:
 
 
 def _said(node: Stored) -> str:
-    text = f"`{format_expression(node.node)}`"
+    text = f"`{format_written(node.node)}`"
     amount = node.instances
     if amount.maximum == 0:
         return f"{text} keeps a count"
@@ -226,7 +226,7 @@ def _each(node: Stored) -> tuple[str, str]:
 def _advice(node: Stored, whole: x.Expression) -> str:
     """What would let a node forget. No length of time is proposed: how long a match may take is the
     author's choice."""
-    text = format_expression(node.node)
+    text = format_written(node.node)
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
     if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):
@@ -235,14 +235,14 @@ def _advice(node: Stored, whole: x.Expression) -> str:
     match part:
         case x.Seq(first=opener, then=x.Own()) | x.Not(opener=opener, closer=x.Own()):
             part = opener  # the rest has a length
-    return f"say how long `{format_expression(part)}` may take: a `within` of your choice"
+    return f"say how long `{format_written(part)}` may take: a `within` of your choice"
 
 
 def _also_closed(node: x.Aperiodic | x.Periodic) -> str:
     """The same window, which a length of time closes, too. The length stands in an `or`, so that
     the event still closes the window."""
     either = x.Or((node.closer, x.Plus(node.opener, x.Duration(0, 86_400_000_000))))
-    return format_expression(replace(node, closer=either))
+    return format_written(replace(node, closer=either))
 
 
 def _beside_counters(form: _Form) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tidegate.rules.algebra.normal_form import normalise
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import transform
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Pattern, Rulebook
@@ -25,15 +26,23 @@ def detected(pattern: Pattern, rules: Collection[str] = ()) -> x.Expression:
     - with a `select` it stays as written: the order of its operands and its outermost `within`
       have a meaning there.
     """
+    used = frozenset(name for name in x.names_in(pattern.on) if name in rules)
     if pattern.selection:
-        return pattern.on
-    return _detected(
-        pattern.on, frozenset(name for name in x.names_in(pattern.on) if name in rules)
-    )
+        return without_points(pattern.on, used)
+    return _detected(pattern.on, used)
+
+
+def without_points(node: x.Expression, rules: Collection[str]) -> x.Expression:
+    """The same without `instant` around what is a point anyway: event types, not `rules`."""
+    made = x.with_operands(node, [without_points(operand, rules) for operand in node.operands()])
+    if isinstance(made, x.Instant) and plain(made.part) and not x.names_in(made.part) & {*rules}:
+        return made.part
+    return made
 
 
 @lru_cache(maxsize=KEPT_MAX)
 def _detected(on: x.Expression, rules: frozenset[str]) -> x.Expression:
+    on = without_points(on, rules)
     normal = normalise(on)
     if _labels(normal) != _labels(on):
         normal = on

@@ -65,7 +65,7 @@ def takes_time(node: x.Expression) -> bool:
 def _takes_time(node: x.Expression) -> bool | None:
     if isinstance(node, x.Seq | x.Not | x.AperiodicStar | x.PeriodicStar):
         return True
-    return False if isinstance(node, x.Plus | x.Periodic) else None
+    return False if isinstance(node, x.Plus | x.Periodic | x.Instant) else None
 
 
 def _holds(node: x.Expression, part: x.Expression) -> bool:
@@ -75,6 +75,6 @@ def _holds(node: x.Expression, part: x.Expression) -> bool:
         alternatives = part.parts if isinstance(part, x.Or) else ()
         if node == part or any(_holds(node, one) for one in alternatives):
             return True
-        return False if isinstance(node, x.Plus | x.Periodic) else None
+        return False if isinstance(node, x.Plus | x.Periodic | x.Instant) else None
 
     return every_instance(node, has)

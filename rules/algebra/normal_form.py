@@ -21,6 +21,7 @@ Pattern = tuple[x.Expression, x.Expression]
 
 # Durations that stand for the laws' variables in a parsed pattern.
 _S, _T, _LEAST = (x.Duration(0, number) for number in (1, 2, 3))
+_COUNTED = x.AnyRepeat | x.Every | x.Nth | x.Instant  # of a composite, one an instant
 _VARIABLES = {_S: "s", _T: "t", _LEAST: "least"}
 
 
@@ -49,7 +50,7 @@ def keeping(node: x.Expression, operands: Iterable[x.Expression]) -> x.Expressio
     if isinstance(node, x.Periodic | x.PeriodicStar):
         return node
     old, new = list(node.operands()), list(operands)
-    if isinstance(node, x.AnyRepeat | x.Every | x.Nth) and plain(old[0]) != plain(new[0]):
+    if isinstance(node, _COUNTED) and plain(old[0]) != plain(new[0]):
         new = old
     if isinstance(node, x.AperiodicStar) and plain(old[1]) != plain(new[1]):
         new[1] = old[1]

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 
 from tidegate.rules.expressions import nodes as x
 
 
 def plain(node: x.Expression) -> bool:
-    """An event type's or a rule's name, a clock, `begin_of`, `end_of`, or an `or` of plain ones,
-    labels aside."""
+    """An event type's or a rule's name, a clock, `begin_of`, `end_of`, an `or` of plain ones, or
+    `instant` of a plain one, labels aside."""
     match node:
-        case x.Labelled(part=part):
+        case x.Labelled(part=part) | x.Instant(part=part):
             return plain(part)
         case x.Or(parts=parts):
             return all(plain(part) for part in parts)
     return isinstance(node, x.Name | x.Clock | x.Cron | x.Edge)
+
+
+LOOKED_AT: Mapping[type[x.Expression], tuple[int, ...]] = {
+    x.Minus: (1,),
+    x.Not: (0,),
+    x.Aperiodic: (0, 2),
+    x.Periodic: (0, 1),
+    x.Plus: (0,),
+}
+"""Which operands are only looked at: of their instances nothing counts but the intervals."""
 
 
 def compared(node: x.Expression) -> Iterator[x.Name]:

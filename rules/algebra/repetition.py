@@ -215,7 +215,7 @@ class _Again:
         match node:
             case x.Name(name=name):
                 return name not in self.rules
-            case x.Clock() | x.Cron() | x.Edge() | x.Plus() | x.Periodic():
+            case x.Clock() | x.Cron() | x.Edge() | x.Plus() | x.Periodic() | x.Instant():
                 return True
             case x.Within() | x.Minus() | x.Aperiodic() | x.Nth():
                 return self._point(node.part)

@@ -24,7 +24,7 @@ from tidegate.rules.model import Context, Rule
 _POINTS = (x.Name, x.Clock, x.Cron, x.Edge)
 # Nodes that keep what is older than a `within` around them allows: they count, or keep what opened
 # a window or started a timer.
-_DROPS_NOTHING = (x.Aperiodic, x.Periodic, x.Plus, x.Every, x.Nth)
+_DROPS_NOTHING = (x.Aperiodic, x.Periodic, x.Plus, x.Every, x.Nth, x.Instant)
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,6 +238,8 @@ def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -
             return _before(opener, ends, opener.size + closer.size)
         case x.Within():
             return _Kept(pending=pending, size=size)
+        case x.Instant():
+            return _Kept(size=size)
         case _:
             return _window(node, operands, horizon)
 

@@ -139,7 +139,7 @@ def _limits(node: x.Expression, limit: int | None) -> list[int | None]:
     """The longest instances of each operand that matter, if those of the operator matter up to
     `limit`. What is counted, and what opens or closes a window, matters at any length (None)."""
     match node:
-        case x.Every() | x.Nth() | x.Plus() | x.Periodic():
+        case x.Every() | x.Nth() | x.Plus() | x.Periodic() | x.Instant():
             return [None for _ in node.operands()]
         case x.Aperiodic():
             return [None, limit, None]
@@ -170,7 +170,7 @@ def _length(node: x.Expression, lengths: list[int | None]) -> int | None:
             return lengths[0]
         case x.Aperiodic():
             return lengths[1]
-        case x.Plus() | x.Periodic():
+        case x.Plus() | x.Periodic() | x.Instant():
             return 0
         case (
             x.Not(opener=opener, closer=x.Own(duration=duration))

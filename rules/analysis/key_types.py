@@ -103,7 +103,7 @@ def declared_columns(event: EventType | None) -> Columns | None:
         return event.fields
     if isinstance(event, TableEvent) and event.change.is_commit:
         return COMMIT_COLUMNS[event.change]
-    if isinstance(event, TableEvent) and event.columns:
+    if isinstance(event, TableEvent) and event.picks:
         return dict.fromkeys(event.columns)
     return {} if isinstance(event, ClockEvent) else None
 

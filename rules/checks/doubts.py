@@ -11,7 +11,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
-from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_expression, format_written
 from tidegate.rules.model import Context, Pattern, Rule
 from tidegate.rules.sql.tokens import sql_tokens
 
@@ -208,7 +208,7 @@ def _types(node: x.Expression) -> set[str]:
     """The event types that instances of an opener or a closer hold, and consume."""
     match node:
         case x.Name() | x.Edge() | x.Clock() | x.Cron():
-            return {_shown(node)}
+            return {format_expression(node)}
         case x.Plus() | x.Periodic():
             return set()
         case x.Minus(part=part) | x.Aperiodic(part=part):
@@ -218,4 +218,4 @@ def _types(node: x.Expression) -> set[str]:
     return set().union(*(_types(part) for part in node.operands()))
 
 
-_shown = format_expression
+_shown = format_written

@@ -18,7 +18,11 @@ EXCERPT_WIDTH = 90
 
 EMPTY = "name what the rule waits for: on: placed, or on: placed ; paid within 5 min"
 _OPERATORS = ("within", "without", "and", "or", "then")
-_FUNCTIONS = ("any", "all", "every", "not", "cron", "A", "P")
+_FUNCTIONS = (
+    *("any", "all", "every", "not", "cron"),
+    *("A", "P", "during", "collect", "ticks"),
+    *("instant", "times", "relative", "prior", "choose", "fa", "faAbs"),
+)
 _WITHOUT = re.compile(r"\"[^\"]*\"|'[^']*'|\bwithout\b|-")
 _BRACKETS = re.compile(r"\"[^\"]*\"|'[^']*'|[()\[\]]")
 _LOOSER = {"_THEN", "_OR", "_AND", "PLUS", "LSQB"}
@@ -41,6 +45,7 @@ _SHOWN = PUNCTUATION | {
     "_AND": "and",
     "_THEN": ";",
     "_STAR": "*",
+    "_FOR": "for",
     "DEC": "a number",
     "UNIT": "a unit",
     "SPAN": "(hh:mm:ss)mm/dd/yy",
@@ -184,12 +189,14 @@ def _operator(found: Unexpected) -> Said:
 def _function(found: Unexpected) -> Said:
     if found.kind == "NAME" and re.search(r"\b(any|every)\s*\(\s*$", found.before):
         return "a count is missing", "write any(2, a, b), any(2, a*), every(2, a)"
+    if counted := re.search(r"\b(times|choose)\s*\(\s*$", found.before):
+        return "a count is missing", f"write {slips.FORMS[counted[1]]}"
     if found.kind == "NAME" and re.search(r"\bnot\s*$", found.before):
         return "not takes a window", slips.absence(found)
     name = slips.name_before(found.before)
     if found.kind != "LPAR" or not name or "LPAR" in found.accepted:
         return None
-    names = {known.lower(): known for known in _FUNCTIONS}
+    names = {known.lower(): known for known in _FUNCTIONS if known != "fa"}  # near to any f
     hint = slips.NOT_FUNCTIONS.get(name.lower())
     if hint is None and (meant := nearest(name.lower(), [*names])):
         hint = f"did you mean {names[meant]!r}?"
@@ -231,6 +238,7 @@ def _keyword(found: Unexpected) -> Said:
 
 _RULES = (
     slips.behind_edge,
+    slips.lasting,
     slips.length,
     slips.added,
     slips.before_event,

@@ -1,10 +1,13 @@
-"""Nodes -> canonical text: `parse(format_expression(e)) == e` for every e that `parse` returns."""
+"""Nodes -> text: `parse(format_expression(e)) == e` for every e that `parse` returns, and so for
+`format_written(e)`, which has the plain names that e was written with."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import ode
 from tidegate.rules.expressions.clock_texts import format_clock
 from tidegate.rules.expressions.durations import format_duration
 
@@ -16,66 +19,100 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 def format_expression(node: x.Expression) -> str:
     """The canonical text of an expression: words for operators, and parentheses wherever operators
-    of different levels meet, as in `(a ; b) within 5 min`, needed or not."""
-    match node:
-        case x.Name(name=name):
-            return name
-        case x.Within(part=part, duration=duration):
-            return f"{_chained(part, _SUFFIXES)} within {format_duration(duration)}"
-        case x.Minus(part=part, absent=absent):
-            return f"{_chained(part, _SUFFIXES)} without {_item(absent)}"
-        case x.Or(parts=parts):
-            return " or ".join(map(_item, parts))
-        case x.And(parts=parts):
-            return " and ".join(map(_item, parts))
-        case x.Seq(first=first, then=then):
-            return f"{_chained(first, (x.Seq,))} ; {_item(then)}"
-        case x.Nth(part=part, index=index):
-            return f"{_item(part)}[{index}]"
-        case x.Plus(base=base, duration=duration):
-            return f"{_item(base)} + [{format_duration(duration)}]"
-        case x.Own(duration=duration):
-            return f"[{format_duration(duration)}]"
-        case x.AnyOf(count=count, parts=parts):
-            return f"any({count}, {_listed(*parts)})"
-        case x.AnyRepeat(count=count, part=part):
-            return f"any({count}, {_item(part)}*)"
-        case x.Every(count=count, part=part):
-            return f"every({count}, {format_expression(part)})"
-        case x.Not(absent=absent, opener=opener, closer=closer):
-            return f"not({format_expression(absent)})[{_listed(opener, closer)}]"
-        case x.Aperiodic(opener=opener, part=part, closer=closer):
-            return f"A({_listed(opener, part, closer)})"
-        case x.AperiodicStar(opener=opener, part=part, closer=closer):
-            return f"A*({_listed(opener, part, closer)})"
-        case x.Periodic(opener=opener, closer=closer):
-            return f"P({format_expression(opener)}, {_tick(node)}, {format_expression(closer)})"
-        case x.PeriodicStar(opener=opener, closer=closer):
-            return f"P*({format_expression(opener)}, {_tick(node)}, {format_expression(closer)})"
-        case x.Labelled(label=label, part=part):
-            return f"{label}:({format_expression(part)})"
-        case x.Edge(name=name):
-            return f"{_EDGES[type(node)]} {name}"
-        case x.Clock():
-            return format_clock(node)
-        case x.Cron(text=text):
-            return f'cron("{text}")'
-    raise TypeError(f"no text for {type(node).__name__}")
+    of different levels meet, as in `(a ; b) within 5 min`, needed or not. Digests hold it."""
+    return _CANONICAL.text(node)
 
 
-def _item(node: x.Expression) -> str:
-    text = format_expression(node)
-    return f"({text})" if isinstance(node, _INFIX) else text
+def format_written(node: x.Expression) -> str:
+    """The same for people: with the plain names that were written, as in `during(a, b, c)`."""
+    return _WRITTEN.text(node)
 
 
-def _chained(node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:
-    """The left operand of an operator that groups to the left: without parentheses if it is of the
-    kinds `alike`."""
-    return format_expression(node) if isinstance(node, alike) else _item(node)
+@dataclass(frozen=True, slots=True)
+class _Formatter:
+    """Writes expressions. `named`: with the plain names that were written."""
+
+    named: bool
+
+    def text(self, node: x.Expression) -> str:
+        if self.named and node.word in ode.WORDS and (given := ode.written(node)) is not None:
+            said = (str(one) if isinstance(one, int) else self.text(one) for one in given)
+            return f"{node.word}({', '.join(said)})"
+        match node:
+            case x.Name(name=name):
+                return name
+            case x.Within(part=part, duration=duration):
+                return f"{self._chained(part, _SUFFIXES)} within {format_duration(duration)}"
+            case x.Minus(part=part, absent=absent):
+                return f"{self._chained(part, _SUFFIXES)} without {self._item(absent)}"
+            case x.Or(parts=parts):
+                return " or ".join(map(self._item, parts))
+            case x.And(parts=parts):
+                return " and ".join(map(self._item, parts))
+            case x.Seq(first=first, then=then):
+                return f"{self._chained(first, (x.Seq,))} ; {self._item(then)}"
+            case x.Instant(part=part):
+                return f"instant({self.text(part)})"
+            case x.Nth(part=part, index=index):
+                return f"{self._item(part)}[{index}]"
+            case x.Plus(base=base, duration=duration):
+                return f"{self._item(base)} + [{format_duration(duration)}]"
+            case x.Own(duration=duration):
+                return f"[{format_duration(duration)}]"
+            case x.AnyOf(count=count, parts=parts):
+                return f"any({count}, {self._listed(*parts)})"
+            case x.AnyRepeat(count=count, part=part):
+                return f"any({count}, {self._item(part)}*)"
+            case x.Every(count=count, part=part):
+                return f"every({count}, {self.text(part)})"
+            case x.Not(opener=opener, closer=x.Own(duration=d)) if self._says_no(node):
+                first, absent = self._chained(opener, (x.Seq,)), self._item(node.absent)
+                return f"{first} then no {absent} for {format_duration(d)}"
+            case x.Not(absent=absent, opener=opener, closer=closer):
+                return f"not({self.text(absent)})[{self._listed(opener, closer)}]"
+            case x.Aperiodic(opener=opener, part=part, closer=closer):
+                return f"{self._word(node, 'A')}({self._listed(opener, part, closer)})"
+            case x.AperiodicStar(opener=opener, part=part, closer=closer):
+                return f"{self._word(node, 'A*')}({self._listed(opener, part, closer)})"
+            case (
+                x.Periodic(opener=opener, closer=closer)
+                | x.PeriodicStar(opener=opener, closer=closer)
+            ):
+                name = "P*" if isinstance(node, x.PeriodicStar) else self._word(node, "P")
+                return f"{name}({self.text(opener)}, {_tick(node)}, {self.text(closer)})"
+            case x.Labelled(label=label, part=part):
+                return f"{label}:({self.text(part)})"
+            case x.Edge(name=name):
+                return f"{_EDGES[type(node)]} {name}"
+            case x.Clock():
+                return format_clock(node)
+            case x.Cron(text=text):
+                return f'cron("{text}")'
+        raise TypeError(f"no text for {type(node).__name__}")
+
+    def _word(self, node: x.Expression, sign: str) -> str:
+        return node.word if self.named and node.word else sign
+
+    def _says_no(self, node: x.Expression) -> bool:
+        """Whether a `not` was written `a then no b for 5 min`."""
+        return self.named and node.word == "no"
+
+    def _item(self, node: x.Expression) -> str:
+        text = self.text(node)
+        if node.word in ode.WORDS and text.startswith(f"{node.word}("):
+            return text
+        return f"({text})" if isinstance(node, _INFIX) or self._says_no(node) else text
+
+    def _chained(self, node: x.Expression, alike: tuple[type[x.Expression], ...]) -> str:
+        """The left operand of an operator that groups to the left: without parentheses if it is of
+        the kinds `alike`."""
+        return self.text(node) if isinstance(node, alike) else self._item(node)
+
+    def _listed(self, *nodes: x.Expression) -> str:
+        return ", ".join(map(self.text, nodes))
 
 
-def _listed(*nodes: x.Expression) -> str:
-    return ", ".join(map(format_expression, nodes))
+_CANONICAL, _WRITTEN = _Formatter(named=False), _Formatter(named=True)
 
 
 def _tick(node: x.Periodic | x.PeriodicStar) -> str:

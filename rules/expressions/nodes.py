@@ -32,9 +32,12 @@ class Duration:
 
 @dataclass(frozen=True, slots=True)
 class Expression:
-    """Base of all nodes."""
+    """Base of all nodes. `word`: the plain name that stands for the operator's sign in the text:
+    `during`, `collect`, `ticks`, `no` of `a then no b for 5 min`, `times` and others of Ode's; like
+    `span`, it does not take part in comparison."""
 
     span: Span = field(default=Span(), compare=False, repr=False, kw_only=True)
+    word: str = field(default="", compare=False, repr=False, kw_only=True)
 
     def operands(self) -> tuple[Expression, ...]:
         """The child expressions from left to right."""
@@ -212,6 +215,14 @@ class Plus(Expression):
 
     base: Expression
     duration: Duration
+
+
+@dataclass(frozen=True, slots=True)
+class Instant(Expression):
+    """`instant(x)`: x as a point at its end. Time as Ode and other systems have it: an event is at
+    the instant at which it is detected."""
+
+    part: Expression
 
 
 @dataclass(frozen=True, slots=True)

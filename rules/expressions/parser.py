@@ -12,7 +12,7 @@ from lark import Lark, Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from tidegate.rules.errors import InputError, Place, Problem, places
-from tidegate.rules.expressions import clock_texts, durations
+from tidegate.rules.expressions import clock_texts, durations, ode
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import Fault, excerpt, explain
 
@@ -128,18 +128,19 @@ def _name_of(kind: Callable[..., x.Expression]) -> _Method:
     return lambda _, span, name: kind(str(name), span=span)
 
 
-def _window(kind: Callable[..., Any]) -> _Method:
+def _window(kind: Callable[..., Any], word: str = "") -> _Method:
     def build(_: _Builder, span: x.Span, *parts: Any) -> x.Expression:
-        made = kind(*parts, span=span)
+        made = kind(*parts, span=span, word=word)
         closed: x.Expression = replace(made, closer=own_terminator(made.opener, made.closer))
         return closed
 
     return build
 
 
-def _ticking(kind: Callable[..., x.Expression]) -> _Method:
+def _ticking(kind: Callable[..., x.Expression], word: str = "") -> _Method:
     def build(_: _Builder, span: x.Span, opener: Any, tick: _Tick, closer: Any) -> x.Expression:
-        return kind(opener, tick[0], own_terminator(opener, closer), tick[1], span=span)
+        last = own_terminator(opener, closer)
+        return kind(opener, tick[0], last, tick[1], span=span, word=word)
 
     return build
 
@@ -153,6 +154,8 @@ class _Builder:
     name, begin_of, end_of, failed = map(_name_of, (x.Name, x.BeginOf, x.EndOf, x.Failed))
     not_, aperiodic, aperiodic_star = map(_window, (x.Not, x.Aperiodic, x.AperiodicStar))
     periodic, periodic_star = map(_ticking, (x.Periodic, x.PeriodicStar))
+    during, collect = _window(x.Aperiodic, "during"), _window(x.AperiodicStar, "collect")
+    ticks = _ticking(x.Periodic, "ticks")
 
     def __init__(self) -> None:
         self.faults: list[Fault] = []
@@ -185,6 +188,39 @@ class _Builder:
 
     def then(self, span: x.Span, first: x.Expression, then: x.Expression) -> x.Seq:
         return x.Seq(first, own_terminator(first, then), span=span)
+
+    def then_no(
+        self, span: x.Span, opener: x.Expression, absent: x.Expression, given: _Given
+    ) -> x.Not:
+        own = x.Own(self._positive(given), span=given[1])
+        return x.Not(absent, opener, own, span=span, word="no")
+
+    def instant(self, span: x.Span, part: x.Expression) -> x.Instant:
+        return x.Instant(part, span=span)
+
+    def times(self, span: x.Span, n: Token, b: Any, a: Any, c: Any) -> x.Expression:
+        return replace(ode.times(self._count(n), b, a, c), span=span, word="times")
+
+    def relative(self, span: x.Span, a: x.Expression, b: x.Expression) -> x.Expression:
+        if (part := ode.counts(b)) is not None:
+            hint = "write times(n, b, a, c), or relative(a, b[n]): the n-th b after a"
+            self.faults.append(Fault(part.span, "it would count from activation on, not a", hint))
+        return replace(ode.relative(a, own_terminator(a, b)), span=span, word="relative")
+
+    def prior(self, span: x.Span, a: x.Expression, b: x.Expression) -> x.Expression:
+        return replace(ode.prior(a, b), span=span, word="prior")
+
+    def choose(self, span: x.Span, n: Token, a: x.Expression) -> x.Expression:
+        return replace(ode.choose(self._count(n, "the first is a[1]"), a), span=span, word="choose")
+
+    def fa(self, span: x.Span, a: x.Expression, b: x.Expression, c: x.Expression) -> x.Expression:
+        return self._closed(replace(ode.fa(a, b, c), span=span, word="fa"))
+
+    def fa_abs(self, span: x.Span, a: Any, b: Any, c: Any) -> x.Expression:
+        return self._closed(replace(ode.fa_abs(a, b, c), span=span, word="faAbs"))
+
+    def _closed(self, made: x.Not) -> x.Not:
+        return replace(made, closer=own_terminator(made.opener, made.closer))
 
     def nth(self, span: x.Span, part: x.Expression, index: Token) -> x.Nth:
         return x.Nth(part, self._count(index, "the first is a[1]"), span=span)

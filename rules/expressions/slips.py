@@ -20,7 +20,9 @@ JOINS = "write a ; b (one after the other), a and b (in any order), a or b (one 
 _NOT_OPERATORS = {
     **dict.fromkeys(("followed_by", "followedby", "followed", "before", "next", "seq"), JOINS),
     "after": "what comes first stands first: a ; b",
-    **dict.fromkeys(("in", "during", "for"), "write a ; b within 5 min"),
+    "for": "write a ; b within 5 min, or a then no b for 5 min",
+    "in": "write a ; b within 5 min",
+    "during": "write a ; b within 5 min, or during(a, b, c): b between a and c",
     **dict.fromkeys(("if", "when", "where", "having", "with"), CONDITIONS),
     **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]]"),
     **dict.fromkeys(("times", "x"), _COUNTED),
@@ -50,7 +52,7 @@ _KEYWORD_FORMS = {
     "at": "write at(08:00), or <(08:00:00)*/*/*>",
     "cron": 'write cron("0 17 * * mon-fri")',
 }
-_FORMS = {
+FORMS = {
     "any": "any(m, a, b) or any(m, a*)",
     "all": "all(a, b)",
     "every": "every(n, a)",
@@ -59,9 +61,22 @@ _FORMS = {
     "A*": "A*(a, b, c)",
     "P": "P(a, [5 min], c)",
     "P*": "P*(a, [5 min], c)",
+    "during": "during(a, b, c)",
+    "collect": "collect(a, b, c)",
+    "ticks": "ticks(a, [5 min], c)",
+    "instant": "instant(a)",
+    "times": "times(n, b, a, c): the n-th b after a, if no c came by then",
+    "relative": "relative(a, b)",
+    "prior": "prior(a, b)",
+    "choose": "choose(n, a)",
+    "fa": "fa(a, b, c): the first b after a, if no c came by then",
+    "faAbs": "faAbs(a, b, c): the first b after a, if no c ended by then",
 }
 _ARROW = re.compile(r"[-=~]+>|>>+|→|⇒")
-_OPENED = re.compile(r"\b(any|all|every|not|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$")
+_OPENED = re.compile(
+    r"\b(any|all|every|not|during|collect|ticks|instant|times|relative|prior|choose|fa|faAbs"
+    r"|[AP]\s*\*?)\s*(?:\([^()]*\)\s*)?$"
+)
 _LENGTH = frozenset({"INT", "DEC", "SPAN"})
 
 
@@ -114,7 +129,7 @@ def joins(text: str, start: int, end: int) -> str:
 def form(before: str, bracket: int) -> str:
     """The form of the function whose bracket opens at `bracket`; "" where it is of none."""
     found = _OPENED.search(before[:bracket])
-    return _FORMS.get(re.sub(r"\s", "", found[1]), "") if found else ""
+    return FORMS.get(re.sub(r"\s", "", found[1]), "") if found else ""
 
 
 def length(found: Unexpected) -> Said:
@@ -157,7 +172,7 @@ def joined(found: Unexpected) -> Said:
     """A comma between events, and words that are operators elsewhere."""
     if found.kind == "COMMA":
         return "',' joins no events", joins(found.text, found.start, found.start + 1)
-    if found.kind == "NAME" and "_WITHIN" in found.accepted:
+    if found.kind in ("NAME", "_FOR") and "_WITHIN" in found.accepted:
         hint = _NOT_OPERATORS.get(found.word.lower())
         return (f"{found.word!r} is not an operator", hint) if hint else None
     if found.kind == "NAME" and found.before.rstrip().endswith("+") and "LSQB" in found.accepted:
@@ -183,7 +198,8 @@ def before_event(found: Unexpected) -> Said:
         hint = f"a label stands before what it names: {after}:({before})"
         return "'as' is not an operator", hint
     if before.lower() == "no":
-        return "'no' is not an operator", f"write not({word})[a, [5 min]], or a without {word}"
+        hint = f"write a then no {word} for 5 min, or a without {word}"
+        return "'no' is not an operator", hint
     if before.lower() in _INTRODUCTIONS:
         return f"{before!r} is not an operator", f"leave {before} out: on: names the event itself"
     if before.lower() in CHANGES:
@@ -248,8 +264,26 @@ def keyword(found: Unexpected) -> Said:
     return None
 
 
+def lasting(found: Unexpected) -> Said:
+    """`a then no b` without the time for which b must be absent."""
+    hint = _how_long(found)
+    return (f"{found.word!r} cannot stand here", hint) if hint else None
+
+
+def _how_long(found: Unexpected) -> str:
+    if "_FOR" not in found.accepted:
+        return ""
+    if found.kind in ("_OR", "_AND", "_WITHOUT"):
+        return "parenthesise what must be absent: a then no (b or c) for 5 min"
+    text = found.text if found.kind == "$END" else found.before
+    said = re.search(r"\bno\s*(?:\(.*\)|[A-Za-z_]\w*)\s*$", text, re.DOTALL)
+    return f"say for how long: then {said[0].strip() if said else 'no b'} for 5 min"
+
+
 def ends_early(found: Unexpected) -> str:
     """The hint for an expression that ends early; "" where none is known."""
+    if hint := _how_long(found):
+        return hint
     if found.accepted >= _LENGTH:
         return LENGTHS
     if found.accepted == {"LSQB"}:

@@ -65,7 +65,11 @@ _TABLE_EVENT = k.record(
     Key("time", COLUMN, "column with the event time; default the commit's instant"),
     Key("lateness", LENGTH, "how late a row may be, with time:"),
     Key("ahead", LENGTH, "how far ahead of its commit a row may be, with time:; default 1 h"),
-    Key("columns", k.listing(s.parsed("a column", texts.column), 1), "parameters: [a, b as c]"),
+    Key(
+        "columns",
+        k.listing(s.parsed("a column", texts.column), 1),
+        "parameters: [a, b as c], or [*, b as c]: all others, too",
+    ),
     words=synonyms.EVENT_WORDS,
 )
 _SOME_FIELDS = "{order_id: bigint}, or {} for none"

@@ -31,7 +31,7 @@ from tidegate.rules.form.value_forms import (
     ZONE,
     sql,
 )
-from tidegate.rules.model import Context, Coupling, Settings
+from tidegate.rules.model import LATEST, Context, Coupling, Settings, Severity
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report
@@ -169,6 +169,10 @@ _HYSTERESIS = k.record(
     Key("rearm", sql("max(level) < 70"), "what must have held before the next", required=True),
     like="{fire: max(level) > 80, rearm: max(level) < 70}",
 )
+_LABELS = k.mapping(
+    s.text("a label's value", like="fraud"), texts.NAME, "a label's name", like="{team: fraud}"
+)
+_SEVERITY = s.choice(*Severity, words=synonyms.SEVERITY_WORDS)
 _MODE = s.choice(*Coupling, words=synonyms.COUPLING_WORDS)
 _NAMES = k.one_or_many("a rule or a list of rules", NAME)
 RULE = k.record(
@@ -178,10 +182,16 @@ RULE = k.record(
     Key(
         "context",
         k.by_form(
-            "a context", one=s.choice(*Context, words=synonyms.CONTEXT_WORDS), named=_SELECTION
+            "a context",
+            one=s.choice(*Context, LATEST, words=synonyms.CONTEXT_WORDS),
+            named=_SELECTION,
         ),
-        "parameter context; default restricted for a composite expression, else unrestricted",
+        "parameter context; default restricted (latest) for a composite expression, else"
+        " unrestricted",
     ),
+    Key("description", s.text(), "what it is for; its firings carry it"),
+    Key("labels", _LABELS, "{team: fraud}; its firings carry them"),
+    Key("severity", _SEVERITY, "info | warning | error | critical; its firings carry it"),
     Key("if", _CONDITION, "the condition"),
     Key("do", ACTIONS, "the actions; none: the rule only detects"),
     Key(

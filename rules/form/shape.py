@@ -16,7 +16,10 @@ from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
+from tidegate.rules.form.texts import REST
 from tidegate.rules.model import (
+    LATEST,
+    About,
     Action,
     Change,
     ClockEvent,
@@ -44,6 +47,7 @@ from tidegate.rules.model import (
     Throttle,
     Webhook,
 )
+from tidegate.rules.sql.tokens import with_names
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
@@ -144,12 +148,22 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
     if change is None or table is None:
         return None
     columns: dict[str, str] = {}
-    for parameter, column in record.get("columns", ()):
+    listed = record.get("columns", ())
+    for parameter, column in listed:
         if parameter in columns:
             message = f"two columns are named {parameter!r}"
-            report.add("value", message, record.place("columns"), f"write {column} as other_name")
+            hint = "write it once" if column == REST else f"write {column} as other_name"
+            report.add("value", message, record.place("columns"), hint)
         columns[parameter] = column
+    rest = columns.pop(REST, None) is not None
     where, where_place = _where(record)
+    said = record.given("of", "time", lateness_micros="lateness", ahead_micros="ahead")
+    if rest:  # then a column's new name can mean no other column
+        where = where and with_names(where, columns)
+        if "of" in said:
+            said["of"] = tuple(columns.get(name, name) for name in said["of"])
+        if "time" in said:
+            said["time"] = columns.get(said["time"], said["time"])
     return TableEvent(
         name,
         place,
@@ -158,7 +172,8 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
         where=where,
         where_place=where_place,
         columns=columns,
-        **record.given("of", "time", lateness_micros="lateness", ahead_micros="ahead"),
+        rest=rest,
+        **said,
     )
 
 
@@ -178,7 +193,16 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
     return Rule(
         name,
         book.top.key_place("rules", name),
-        Pattern(node, text, context, selection, key_names, per, **record.given("ignore_own")),
+        Pattern(
+            node,
+            text,
+            context,
+            selection,
+            key_names,
+            per,
+            LATEST if record.get("context") == LATEST else "",
+            **record.given("ignore_own"),
+        ),
         condition=_condition(record),
         condition_coupling=condition_mode,
         damping=_damping(record),
@@ -192,8 +216,14 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
         ),
         precedence=Precedence(**record.given("priority", "precedes", "follows")),
         disabled_for=_disabled_for(record, key_names, report),
+        about=_about(record),
         **record.given("enabled"),
     )
+
+
+def _about(record: Record) -> About:
+    said = {name: record.get(name) for name in ("description", "severity") if record.get(name)}
+    return About.of({**said, "labels": record.readable("labels")})
 
 
 def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:

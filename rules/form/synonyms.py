@@ -81,6 +81,9 @@ RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     **dict.fromkeys(("active", "disabled"), "enabled"),
     **dict.fromkeys(("debounce", "silence", "mute", "suppress"), "cooldown"),
     **dict.fromkeys(("rate_limit", "ratelimit", "limit"), "throttle"),
+    **dict.fromkeys(("desc", "summary", "comment", "note", "doc"), "description"),
+    **dict.fromkeys(("tags", "annotations", "metadata"), "labels"),
+    **dict.fromkeys(("level", "urgency", "importance"), "severity"),
     **dict.fromkeys(("deduplicate", "distinct", "unique"), "dedupe"),
 }
 ACTION_WORDS = {
@@ -96,12 +99,18 @@ CHANGE_WORDS = {
     **dict.fromkeys(("alter", "optimize", "schema"), "commit"),
 }
 CONTEXT_WORDS = {
-    **dict.fromkeys(("latest", "last", "newest"), "recent"),
+    **dict.fromkeys(("last", "newest"), "latest"),
     **dict.fromkeys(("fifo", "oldest", "first", "chronological"), "chronicle"),
     **dict.fromkeys(("all", "any", "general"), "unrestricted"),
     **dict.fromkeys(("sliding", "each"), "continuous"),
     **dict.fromkeys(("batch", "together"), "cumulative"),
     **dict.fromkeys(("default", "regular"), "restricted"),
+}
+SEVERITY_WORDS = {
+    **dict.fromkeys(("low", "notice", "debug", "none"), "info"),
+    **dict.fromkeys(("warn", "medium", "minor", "moderate"), "warning"),
+    **dict.fromkeys(("high", "err", "major"), "error"),
+    **dict.fromkeys(("crit", "fatal", "page", "emergency", "alert", "severe"), "critical"),
 }
 COUPLING_WORDS = {
     **dict.fromkeys(("async", "asynchronous", "separate", "decoupled"), "detached"),

@@ -36,6 +36,7 @@ _ABBREVIATED = {  # abbreviations of an offset in one season, each with a place 
     **dict.fromkeys(("PST", "PDT"), "America/Los_Angeles"),
 }
 RATE_MAX = 100_000  # firings, of which the instants are kept for each key
+REST = "*"  # of `columns:`: the others
 NAME = "[A-Za-z_][A-Za-z0-9_]*"
 
 
@@ -100,7 +101,9 @@ def date(text: str) -> str:
 
 
 def column(text: str) -> tuple[str, str]:
-    """`b as c` -> (parameter c, column b)."""
+    """`b as c` -> (parameter c, column b); `*` -> (*, *)."""
+    if text.strip() == REST:
+        return REST, REST
     words = re.split(r"\s+as\s+", text.strip(), flags=re.IGNORECASE)
     if len(words) > 2 or not all(re.fullmatch(rf"{NAME}|`[^`]+`", word) for word in words):
         raise ValueError(f"{text!r} is not a column; write a, or b as c")

@@ -12,6 +12,7 @@ _KEY = re.compile(r"\s*(?:-\s+)*([\w.-]+|\"[^\"]*\"|'[^']*')\s*:(?:\s+(.*))?$")
 _IN_FLOW = re.compile(r"([\w.-]+):\s+")
 _CLOSES = {"(": ")", "[": "]", "{": "}"}
 _SAID = {
+    "alphabetic or numeric character": 'a text that begins with * or & is quoted: "*"',
     "invalid Unicode character escape code": "write the character itself",
     "unknown escape character": "in single quotes a backslash stands for itself",
     "expected ':'": "write name: value; a text over several lines is indented further than its key",

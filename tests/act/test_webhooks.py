@@ -99,6 +99,7 @@ class Bench:
             "fields": more.pop("fields", {}),
             "types": {},
             "group": ["firing_id", "account_id", "day", "cost"],
+            "about": more.pop("about", {}),
         }
         return make.entry(
             rule, order, kind="webhook", text=json.dumps(text), target=None, stage=None, **more
@@ -162,6 +163,21 @@ def test_g29_a_firing_is_one_request_that_says_which_it_is(
     for value in SECRETS.values():
         assert value.encode() not in kept
         assert value not in caplog.text
+
+
+def test_a_request_says_what_its_rule_said_of_itself_when_it_fired(
+    receiver: Receiver, bench_of: Any
+) -> None:
+    bench = bench_of(receiver)
+    about = {"severity": "critical", "labels": {"team": "fraud"}, "description": "two cities"}
+    bench.add(bench.hook(fields={"description": "'the body wins'"}, about=about))
+    bench.add(bench.hook())
+    bench.work()
+    first, second = receiver.received[:4], receiver.received[4:]
+    said = about | {"description": "the body wins"}
+    assert all(one.fields.items() >= said.items() for one in first)
+    assert len(second) == 4
+    assert not any(about.keys() & one.fields.keys() for one in second)
 
 
 def test_expressions_are_evaluated_as_a_signals_are(receiver: Receiver, bench_of: Any) -> None:

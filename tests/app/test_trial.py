@@ -120,6 +120,54 @@ def test_inserts_updates_and_deletes_are_events_and_one_step_is_one_commit(
     assert sorted(one["id"] for one in seen.tables["items"]) == [1, 2, 5]
 
 
+STAR = (
+    BANK.split("events:")[0]
+    + """\
+events:
+  new: {on: insert, table: items, columns: ["*", amount as total], where: total > 1}
+  odd: {on: insert, table: items, columns: ["*", note as said], where: said = 'ab'}
+  changed: {on: update, table: items, of: [said], columns: ["*", note as said],
+            where: new.said is not null and old.said <> 'ab'}
+  ordered: {signal: {total: "decimal(12,2)"}}
+rules:
+  a:
+    on: new
+    per: total
+    if: count(note) = 1 and sum(total) > 2
+    do: {signal: {ordered: {total: total}}}
+  b: {on: odd ; changed, per: {odd: said, changed: said}}
+  c: {on: new ; ordered, per: total}
+"""
+)
+
+
+def test_columns_under_other_names_are_there_beside_all_others(spark: SparkSession) -> None:
+    """In `where`, `of`, `per`, `if` and actions; with filters that Arrow runs and that Spark does.
+    What is renamed is not there under its own name."""
+
+    def story(told: Told) -> None:
+        told.insert(1, {"id": 4, "amount": "9.5", "note": "ab"}, {"id": 5, "amount": "1"})
+        told.change(2, updates=[("id = 4", {"note": "c"}), ("id = 5", {"note": "x"})])
+        told.change(3, updates=[("id = 4", {"note": "ab"})])
+        told.insert(4, {"id": 6, "amount": "9.5"})
+
+    seen = both(spark, file(STAR, log=LOG), story)
+    shown = {
+        name: [str(value) for one in fired for value in one["key"].values()]
+        for name, fired in seen.firings.items()
+    }
+    assert shown == {
+        "a": ["9.50", "9.50"],
+        "b": ["ab"],
+        "c": ["9.50"],
+    }
+    assert [one["condition"] for one in seen.firings["a"]] == ["held", "failed"]
+    asked = file(STAR.replace("said = 'ab'", "reverse(said) = 'ba'"), log=LOG)
+    with told(spark, asked) as slow:
+        story(slow)
+        assert [one["key"] for one in slow.seen.firings["b"]] == [{"said": "ab"}]
+
+
 def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     """All updates and deletes are statements."""
     real = CaseTables._written

@@ -11,11 +11,20 @@ import pytest
 from tests.support.analysts import ListedAnalyst
 from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, condition, event, rule, rulebook, sql
 from tidegate.engine.core.event_names import beginning, with_edges
-from tidegate.engine.core.statement import encode
+from tidegate.engine.core.statement import decode, encode
 from tidegate.engine.core.values import Reading
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.rules.errors import InputError, Problem
-from tidegate.rules.model import Damping, Dedupe, Hysteresis, Rule, SignalAction, Webhook
+from tidegate.rules.model import (
+    About,
+    Damping,
+    Dedupe,
+    Hysteresis,
+    Rule,
+    Severity,
+    SignalAction,
+    Webhook,
+)
 
 
 def prepared(*rules: Rule, events: Any = EVENTS) -> Prepared:
@@ -105,6 +114,14 @@ def test_g29_a_webhook_keeps_the_names_of_its_secrets_and_what_its_body_reads() 
         "group": ["account"],
     }
     assert (found.statements["r"][1].kind, found.statements["r"][1].action) == ("webhook", 1)
+    about = About("two cities", {"team": "fraud"}, Severity.CRITICAL)
+    [said] = prepared(rule("moved", actions=(hook,), about=about)).statements["r"]
+    assert decode("webhook", encode(said), 0) == said
+    assert json.loads(encode(said))["about"] == {
+        "description": "two cities",
+        "severity": "critical",
+        "labels": {"team": "fraud"},
+    }
     assert found.needs.ids["r", "moved"] == ("account", "kind")
 
 

@@ -108,6 +108,16 @@ def test_every_problem_is_told_at_once() -> None:
     assert "per: event type clash has no column nowhere" in str(refused.value)
 
 
+def test_a_star_takes_all_columns_but_those_that_have_another_name() -> None:
+    starred = event("starred", "moves", columns={"total": "amount", "kind": "kind"}, rest=True)
+    names = shape(rule("starred", per={"starred": ["total"]}), starred).schema.names
+    assert {"id", "account", "kind", "total"} <= {*names}
+    assert "amount" not in names
+    twice = event("twice", "moves", columns={"kind": "amount"}, rest=True)
+    with pytest.raises(InputError, match="the table moves has a column kind already"):
+        shape(rule("twice"), twice)
+
+
 def test_a_rule_used_as_an_event_gives_its_own_constituents() -> None:
     inner, outer = rule("moved", name="inner"), rule("inner ; noticed", name="outer")
     book = rulebook(inner, outer)

@@ -13,7 +13,9 @@ from typing import Any
 
 import pytest
 
+from tidegate import load
 from tidegate.engine.explain import FORMATS, explain
+from tidegate.engine.loop.compiled_rulebook import digests_of
 from tidegate.rules.errors import InputError
 
 SHOP = """\
@@ -109,6 +111,32 @@ def test_keyed_and_unkeyed_events_are_two_nodes(shop: Path) -> None:
     assert [n["keys"] for n in nodes] == [{"hb": ["customer"]}, {}]
 
 
+def test_plain_names_are_said_as_written_and_detect_the_same(tmp_path: Path) -> None:
+    pairs = {
+        "during(a, b, c)": "A(a, b, c)",
+        "collect(a, b, [5 min])": "A*(a, b, [5 min])",
+        "ticks(a, [5 s], c)": "P(a, [5 s], c)",
+        "a then no b for 1 h": "not(b)[a, [1 h]]",
+    }
+    rules = "".join(
+        f"  plain{n}: {{on: '{plain}', context: latest}}\n"
+        f"  snoop{n}: {{on: '{snoop}', context: restricted}}\n"
+        for n, (plain, snoop) in enumerate(pairs.items())
+    )
+    file = tmp_path / "plain.yaml"
+    events = "events: {a: {signal: {}}, b: {signal: {}}, c: {signal: {}}}\n"
+    file.write_text(f"rulebook: plain\n{events}rules:\n{rules}")
+    found, text = as_json(file), explain(file)
+    digests = digests_of(load(file))
+    for n, (plain, snoop) in enumerate(pairs.items()):
+        one, other = rule(found, f"plain{n}"), rule(found, f"snoop{n}")
+        assert (one["expression"], one["context"]) == (plain, "latest")
+        assert (other["expression"], other["context"]) == (snoop, "restricted")
+        assert (one["normalised"], one["root"]) == (other["normalised"], other["root"])
+        assert digests[f"plain{n}"] == digests[f"snoop{n}"]
+        assert f"rule plain{n} (context latest)\n  on          {plain}\n" in text
+
+
 def test_a_rule_used_as_event_leads_to_its_own_graph(shop: Path) -> None:
     found = as_json(shop, "loop")
     (asked,) = (n for n in found["nodes"] if n["operator"] == "rule")
@@ -188,6 +216,24 @@ def test_the_kind_of_a_statement_says_which_events_it_raises(
         f"    do:\n      - sql: |\n          {statement}\n"
     )
     assert [t["triggers"] for t in as_json(file, "writer")["triggers"]] == triggered
+
+
+def test_what_a_rule_says_of_itself_is_shown(tmp_path: Path) -> None:
+    file = tmp_path / "said.yaml"
+    file.write_text(
+        "rulebook: said\nevents: {a: {signal: {}}}\nrules:\n"
+        "  r:\n    description: |\n      an a,\n      at last\n"
+        "    severity: warning\n    labels: {team: fraud, on_call: '7'}\n    on: a\n"
+        "  s: {on: a}\n"
+    )
+    said, silent = (rule(as_json(file), name) for name in "rs")
+    assert said["description"] == "an a,\nat last\n"
+    assert (said["severity"], said["labels"]) == ("warning", {"team": "fraud", "on_call": "7"})
+    assert (silent["description"], silent["severity"], silent["labels"]) == ("", None, {})
+    assert (
+        "  description an a, at last\n  severity    warning\n"
+        "  labels      team=fraud, on_call=7\n  on          a\n"
+    ) in explain(file)
 
 
 def test_s10_edges_are_shown_as_they_are_written(tmp_path: Path) -> None:

@@ -58,6 +58,25 @@ def test_g09_editing_one_rule_leaves_the_others_where_they_were(store: SqlStore)
     assert len(before.keys() & after) == 2
 
 
+def test_g09_words_and_plain_names_change_nothing_that_is_half_matched(store: SqlStore) -> None:
+    """A rule's description, labels and severity, and the names it is written with, are in no
+    digest: what it has half matched goes on."""
+    engine = Edited(store, r="not(b)[a ; d, c]")
+    assert engine.happens("a", "d") == {}
+    before = engine.nodes()
+    said = "description: late, severity: error, labels: {team: x}, context: latest"
+    engine.edited = loaded("abcd", r=f"on: 'not(b)[a ; d, c]', per: k, {said}")
+    engine.restart()
+    assert engine.nodes() == before
+    assert engine.happens("c") == {"r": 1}
+    [fired] = engine.store.of("loop").firings.listed()
+    assert (fired["severity"], fired["labels"], fired["description"]) == (
+        "error",
+        {"team": "x"},
+        "late",
+    )
+
+
 def test_g09_an_edited_rule_finds_the_nodes_that_stay(store: SqlStore) -> None:
     """The conjunction is kept; the new sequence starts empty, so that it sees a and b together
     only when one of them comes again."""

@@ -7,6 +7,7 @@ Meaning is worked out anew whenever something has been used up.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from typing import Any
 
 from tests.reference.meaning import Meaning, World
 from tests.reference.values import (
@@ -78,11 +79,17 @@ def chronicle(choice: Choice, now: int) -> Iterator[Instance]:
 
 
 def initiator(instance: Instance) -> object:
-    """S2: of several occurrences at the start the lowest in rank; without one, the instant."""
-    at_start = [o for o in instance.occurrences() if o.start == instance.start]
-    if not at_start:
-        return instance.start
-    return min(at_start, key=lambda occurrence: (occurrence.rank(), occurrence.place()))
+    """S2: of several occurrences at the start the lowest in rank; without one, the instant. An
+    `instant(x)` is its own: there is one at an instant, or of a plain x each occurrence."""
+    found: list[tuple[Any, Any, object]] = [
+        (o.rank(), (1, o.place()), o) for _, o in instance.compared() if o.start == instance.start
+    ]
+    found += [
+        (point.rank, (0, repr(point.source)), point.of or (point.source, point.time))
+        for point in instance.points
+        if point.time == instance.start
+    ]
+    return min(found, key=lambda each: each[:2])[2] if found else instance.start
 
 
 def continuous(choice: Choice, now: int) -> Iterator[Instance]:

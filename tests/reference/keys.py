@@ -15,6 +15,7 @@ from tidegate.rules.expressions.nodes import (
     AperiodicStar,
     Every,
     Expression,
+    Instant,
     Labelled,
     Minus,
     Not,
@@ -55,7 +56,7 @@ def needs_keyed(expression: Expression, keyed: Iterable[str]) -> bool:
             return needs(e.opener)
         if isinstance(e, Plus):
             return needs(e.base)
-        if isinstance(e, Minus | Within | AnyRepeat | Every | Nth | Labelled):
+        if isinstance(e, Minus | Within | AnyRepeat | Every | Nth | Instant | Labelled):
             return needs(e.part)
         return False  # an own terminator
 

@@ -27,6 +27,7 @@ from tidegate.rules.expressions.nodes import (
     EndOf,
     Every,
     Expression,
+    Instant,
     Labelled,
     Minus,
     Name,
@@ -89,10 +90,12 @@ def leaf_type(expression: Expression) -> Any:
 
 def is_composite(expression: Expression) -> bool:
     """S9: anything but an event type's or a rule's name, a clock literal, `begin_of` or `end_of`,
-    or an `or` of plain ones, labels and parentheses aside."""
+    an `or` of plain ones, or `instant` of a plain one, labels and parentheses aside."""
     node = plain(expression)
     if isinstance(node, Or):
         return any(map(is_composite, node.parts))
+    if isinstance(node, Instant):
+        return is_composite(node.part)
     return leaf_type(node) is None
 
 
@@ -158,6 +161,7 @@ class Meaning:
             Plus: self._plus,
             Every: self._every,
             Nth: self._nth,
+            Instant: self._instant,
         }
         return rows[type(expression)](expression)
 
@@ -268,7 +272,8 @@ class Meaning:
             if close is not None:
                 end, c = close
                 used = a.parameters | a.used | (c.parameters | c.used if c else NOTHING)
-                yield a.end, Instance(a.start, end, used=used)
+                points = a.points | (c.points if c else NOTHING)
+                yield a.end, Instance(a.start, end, used=used, points=points)
 
     def _aperiodic_star(self, e: AperiodicStar) -> Iterator[Instance]:
         """One per closed window, with the b's in it; interval [s(a), close]."""
@@ -282,6 +287,7 @@ class Meaning:
                 parameters=frozenset().union(*(b.parameters for b in inside)),
                 used=frozenset().union(*(i.used for i in content)),
                 ticks=frozenset().union(*(b.ticks for b in inside)),
+                points=frozenset().union(*(i.points for i in content)),
             )
 
     def _tick_times(self, opened: int, period: Duration, last: int) -> Iterator[int]:
@@ -306,7 +312,7 @@ class Meaning:
         for opened, window in self._closed_windows(e):
             ticks = self._tick_times(opened, e.period, window.end)
             marks = frozenset(Tick(bare(e), tick) for tick in ticks)
-            yield Instance(window.start, window.end, used=window.used, ticks=marks)
+            yield replace(window, ticks=marks)
 
     def _plus(self, e: Plus) -> Iterator[Instance]:
         """A point at e(a) + d, with nothing of a; a is only looked at."""
@@ -321,6 +327,12 @@ class Meaning:
         each = self.all._each(e.part)
         for k in range(e.count, len(each) + 1, e.count):
             yield hull(each[k - e.count : k])
+
+    def _instant(self, e: Instant) -> Iterator[Instance]:
+        """x as a point at its end: of a plain x each occurrence, of a composite one the greatest of
+        each instant among those that are not consumed."""
+        for instance in self._each(e.part):
+            yield instance.point(bare(e), plain=not is_composite(e.part))
 
     def _nth(self, e: Nth) -> Iterator[Instance]:
         """The i-th occurrence since activation, used or not."""

@@ -96,6 +96,10 @@ class Planter:
     def repeated(self, node: Any, low: int) -> Extent:
         return hull(self.times(node.part, node.count, low))
 
+    def instant(self, node: x.Instant, low: int) -> Extent:
+        end = self.plant(node.part, low)[1]
+        return end, end
+
     def nth(self, node: x.Nth, low: int) -> Extent:
         return self.times(node.part, node.index, low)[-1]
 
@@ -193,6 +197,7 @@ _PLANT: dict[type[x.Expression], Callable[[Planter, Any, int], Extent]] = {
     x.AnyRepeat: Planter.repeated,
     x.Every: Planter.repeated,
     x.Nth: Planter.nth,
+    x.Instant: Planter.instant,
     x.Within: Planter.within,
     x.Seq: Planter.seq,
     x.Not: Planter.lacking,

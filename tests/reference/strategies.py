@@ -29,6 +29,7 @@ from tidegate.rules.expressions.nodes import (
     Duration,
     Every,
     Expression,
+    Instant,
     Labelled,
     Minus,
     Name,
@@ -94,6 +95,7 @@ _BUILD: Mapping[Operator, Callable[[Operands, Operands], Operands]] = {
     Aperiodic: lambda e, last: st.builds(Aperiodic, e, e, last),
     AperiodicStar: lambda e, last: st.builds(AperiodicStar, e, e, last),
     Nth: lambda e, _: st.builds(Nth, e, _COUNTS),
+    Instant: lambda e, _: st.builds(Instant, e),
     Every: lambda e, _: st.builds(Every, _COUNTS, e),
     Plus: lambda e, _: st.builds(Plus, e, durations()),
     Periodic: lambda e, last: st.builds(Periodic, e, durations(), last),
@@ -188,8 +190,8 @@ def compared_windows(names: tuple[str, ...]) -> Operands:
 
 
 def rooted() -> list[Operator]:
-    """What may be the `root` of an expression."""
-    return list(_BUILD)
+    """What may be the `root` of an expression that the engine detects."""
+    return [operator for operator in _BUILD if operator is not Instant]
 
 
 def written(expression: Expression) -> Expression:

@@ -17,7 +17,7 @@ from tests.reference.meaning import Meaning, World, is_composite
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, FIRST_SLICE, Operator
 from tests.reference.values import Instance, greatest
-from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.expressions.nodes import Expression, Instant
 from tidegate.rules.model import Context, Rulebook
 
 
@@ -41,7 +41,11 @@ def at_every_node(
     return [i for i in EveryNode(world).of(expression) if until is None or i.end <= until]
 
 
-@pytest.mark.parametrize("operators", [FIRST_SLICE, EVERYTHING], ids=["first slice", "everything"])
+@pytest.mark.parametrize(
+    "operators",
+    [FIRST_SLICE, EVERYTHING, (*FIRST_SLICE, Instant), (*EVERYTHING, Instant)],
+    ids=["first slice", "everything", "points", "everything and points"],
+)
 @detecting
 @given(data=st.data())
 @example_count(80)

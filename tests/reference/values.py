@@ -90,8 +90,23 @@ Filled = frozenset[tuple[Role, Occurrence]]
 
 
 @dataclass(frozen=True)
+class Point:
+    """What `instant(x)` makes of an instance of x: one occurrence at its end, where instances are
+    compared. `source` is that node, `rank` that of the lowest of the occurrences `held`, which it
+    stands for. Of a plain x it is the occurrence itself, `of`, as a point."""
+
+    role: Role
+    source: Any
+    time: int
+    rank: tuple[Any, ...]
+    held: Filled
+    of: Occurrence | None = None
+
+
+@dataclass(frozen=True)
 class Instance:
-    """An instance: its occurrences by role, its interval, its ticks.
+    """An instance: its occurrences by role, its interval, its ticks. `points`: what stands for some
+    of them where instances are compared.
 
     `parameters` are the constituents; `used` are the a and c of `A*` and `P*`, used up with it but
     no parameters. What is looked at only (existence-only roles) is not held.
@@ -102,12 +117,34 @@ class Instance:
     parameters: Filled = NOTHING
     used: Filled = NOTHING
     ticks: frozenset[Tick] = NOTHING
+    points: frozenset[Point] = NOTHING
 
     def under(self, operand: int) -> Instance:
         """The same as the instance of an operand, its roles seen from the operator."""
         parameters = frozenset(((operand, *role), o) for role, o in self.parameters)
         used = frozenset(((operand, *role), o) for role, o in self.used)
-        return replace(self, parameters=parameters, used=used)
+        points = frozenset(
+            replace(
+                point,
+                role=(operand, *point.role),
+                held=frozenset(((operand, *role), o) for role, o in point.held),
+            )
+            for point in self.points
+        )
+        return replace(self, parameters=parameters, used=used, points=points)
+
+    def point(self, source: Any, *, plain: bool) -> Instance:
+        """The same as a point at its end."""
+        held = self.parameters | self.used
+        ranks = self.ranks()
+        rank = ranks[0] if ranks else (self.end, self.end, "", (), ())
+        of = next(iter(o for _, o in held)) if plain else None
+        made = Point((), source, self.end, rank, held, of)
+        return replace(self, start=self.end, points=frozenset([made]))
+
+    def compared(self) -> Filled:
+        """The occurrences for which no point stands."""
+        return (self.parameters | self.used) - frozenset().union(*(p.held for p in self.points))
 
     def occurrences(self) -> frozenset[Occurrence]:
         return frozenset(o for _, o in self.parameters | self.used)
@@ -118,14 +155,17 @@ class Instance:
     def times(self) -> tuple[int, ...]:
         """The sorted instants; an occurrence counts once per role, an instance without
         occurrences its own instant (S1)."""
-        return tuple(sorted(o.end for _, o in self.parameters | self.used)) or (self.end,)
+        found = [*(o.end for _, o in self.compared()), *(point.time for point in self.points)]
+        return tuple(sorted(found)) or (self.end,)
 
     def starts(self) -> tuple[int, ...]:
         """Of its occurrences, sorted; another list than `times` only where rules are events."""
-        return tuple(sorted(o.start for _, o in self.parameters | self.used))
+        found = [*(o.start for _, o in self.compared()), *(point.time for point in self.points)]
+        return tuple(sorted(found))
 
     def ranks(self) -> tuple[Any, ...]:
-        return tuple(sorted(o.rank() for _, o in self.parameters | self.used))
+        found = [*(o.rank() for _, o in self.compared()), *(point.rank for point in self.points)]
+        return tuple(sorted(found))
 
     def places(self) -> tuple[Any, ...]:
         """Of its occurrences in order of rank (`Occurrence.place`)."""
@@ -149,6 +189,7 @@ def hull(instances: Iterable[Instance]) -> Instance:
         parameters=frozenset().union(*(i.parameters for i in parts)),
         used=frozenset().union(*(i.used for i in parts)),
         ticks=frozenset().union(*(i.ticks for i in parts)),
+        points=frozenset().union(*(i.points for i in parts)),
     )
 
 

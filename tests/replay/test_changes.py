@@ -105,6 +105,29 @@ def test_a_where_chooses_among_inserts(found: Any) -> None:
     ]
 
 
+STAR = "  starred: {on: update, of: [sum], table: accounts, columns: ['*', balance as sum], "
+
+
+def test_a_star_takes_the_columns_that_are_not_renamed(
+    found: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    where = "where: new.sum > 2 * old.sum and `sum` < 90 and name <> 'sum'}\n"
+    given = BOOK.replace("  committed:", STAR + where + "  committed:")
+    monkeypatch.setitem(globals(), "BOOK", given)
+    before, after = {"id": 7, "balance": 10, "name": "a"}, {"id": 7, "balance": 50, "name": "b"}
+    lines = [
+        change("accounts", "update", 1, after, before),
+        change("accounts", "update", 2, {**after, "balance": 120}, after),
+        {"event": "starred", "time": 3, "id": 8, "sum": 4},
+    ]
+    detections = found(lines, {"r": "on: starred, per: sum"})
+    assert rows(detections) == [
+        {"event": "starred", "time": 1, "id": 7, "sum": 50, "name": "b", "old": before},
+        {"event": "starred", "time": 3, "id": 8, "sum": 4},
+    ]
+    assert [each["key"] for each in detections] == [{"sum": 50}, {"sum": 4}]
+
+
 def test_an_update_is_an_occurrence_with_old(found: Any) -> None:
     before, after = {"id": 7, "balance": 10, "name": "a"}, {"id": 7, "balance": 50, "name": "a"}
     lines = [

@@ -315,7 +315,7 @@ def test_a_trace_that_is_not_there_is_refused(folder: Path) -> None:
 
 
 def test_wrong_options_are_refused(folder: Path) -> None:
-    assert "known: chronicle" in refused(folder, "", context="latest")
+    assert "known: chronicle" in refused(folder, "", context="xyz")
     said = refused(folder, "", until="tomorrow").splitlines()
     assert said[0] == "--until: 'tomorrow' is no instant"
     assert said[1].strip().startswith("write 2026-01-01T09:00:00Z, or the seconds since 1970")

@@ -17,6 +17,7 @@ from tidegate.engine.store import SqlStore
 from tidegate.engine.store import firings as listing
 from tidegate.engine.store.holder import this_user
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import About, Severity
 
 
 @pytest.fixture
@@ -208,6 +209,23 @@ def test_values_are_printed_as_the_language_says(store: SqlStore, epoch: int) ->
         "map": [["a", None], ["b", 2]],
         "list": ["2026-01-01", None],
     }
+
+
+def test_firings_say_what_their_rule_said_of_itself_when_they_fired(
+    store: SqlStore, epoch: int
+) -> None:
+    """Each bucket keeps its own; a rule that says nothing adds nothing."""
+    grave = About("first words", {"team": "fraud"}, Severity.CRITICAL)
+    for bucket, about in enumerate([grave, About(severity=Severity.INFO), About()], 1):
+        fired = replace(make.firings(count=1, bucket=bucket), about=about)
+        make.commit(store, epoch, make.plan(bucket), fired=[fired])
+    names = ("description", "severity", "labels")
+    shown = [{n: f[n] for n in names if n in f} for f in store.of("bank").firings.listed()]
+    assert shown == [
+        {"description": "first words", "severity": "critical", "labels": {"team": "fraud"}},
+        {"severity": "info"},
+        {},
+    ]
 
 
 def test_label_columns_are_not_parameters(store: SqlStore, epoch: int) -> None:

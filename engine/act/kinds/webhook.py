@@ -62,6 +62,7 @@ class Webhooks(Sealless):
                 "rule": entry.rule,
                 "detected_at": json_text.instant(ends[n]),
                 "key": keys[n],
+                **statement.about,
                 **by_firing[one],
             }
             own = {

@@ -13,7 +13,7 @@ from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.text.times import micros_text
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import length
-from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.model import Rulebook
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -102,7 +102,7 @@ def lasting(micros: int) -> str:
 
 def expression_text(node: x.Expression) -> str:
     """An expression as it is written: "`a ; b`"."""
-    return f"`{format_expression(written(node))}`"
+    return f"`{format_written(written(node))}`"
 
 
 def written(node: x.Expression) -> x.Expression:

@@ -31,6 +31,7 @@ events:
   placed: {on: insert, table: orders}
 rules:
   noticed: {on: "atm_empty ; rung"}
+  quiet: {on: moved, severity: warning}
 """
 SECRETS = {"TIDEGATE_SECRET_TILL": "t" * 20, "TIDEGATE_SECRET_BACK_OFFICE": "b" * 20}
 SECRETS |= {"TIDEGATE_SECRET_WATCH": "m" * 20}

@@ -126,6 +126,7 @@ def test_figures_are_those_of_the_status_and_of_the_inbox(
     assert found["tidegate_store_up", "shop"] == found["tidegate_running", "shop"] == 1
     assert found["tidegate_moved_commits_total", "shop"] == 2
     assert found["tidegate_firings_total", "noticed,shop"] == 1
+    assert found["tidegate_firings_total", "quiet,shop,warning"] == 0  # with its severity
     assert found["tidegate_firings_damped_total", "cooldown,noticed,shop"] == 2
     lately = ("fired,noticed,shop", 1), ("damped,noticed,shop", 2), ("dead,noticed,shop", 0)
     assert all(found["tidegate_firings_last_day", of] == number for of, number in lately)

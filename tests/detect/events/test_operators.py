@@ -28,6 +28,7 @@ from tidegate.engine.detect.events.graph.operators.aperiodic_until import (
 from tidegate.engine.detect.events.graph.operators.conjunction import Conjunction
 from tidegate.engine.detect.events.graph.operators.disjunction import Either
 from tidegate.engine.detect.events.graph.operators.every import Every
+from tidegate.engine.detect.events.graph.operators.instant import Instant
 from tidegate.engine.detect.events.graph.operators.minus import Minus
 from tidegate.engine.detect.events.graph.operators.negation import Not
 from tidegate.engine.detect.events.graph.operators.nth import Nth
@@ -52,6 +53,7 @@ EXPRESSIONS: Mapping[type, Callable[[Operands], Operands]] = {
     Conjunction: lambda e: st.builds(x.And, st.tuples(e, e)),
     Either: lambda e: st.builds(x.Or, st.tuples(e, e)),
     Every: lambda e: st.builds(x.Every, COUNTS, e),
+    Instant: lambda e: st.builds(x.Plus, st.builds(x.Instant, pairs(e)), durations()),
     Minus: lambda e: absent(e, lambda a, b: x.Seq(a, b)) | absent(e, lambda a, b: x.And((a, b))),
     Not: lambda e: st.builds(x.Not, e, e, e),
     Nth: lambda e: st.builds(x.Nth, e, COUNTS),
@@ -62,7 +64,7 @@ EXPRESSIONS: Mapping[type, Callable[[Operands], Operands]] = {
     Until: lambda e: st.builds(x.Seq, e, OWN) | st.builds(x.Not, e, e, OWN),
     Within: lambda e: st.builds(x.Within, pairs(e), durations(2)),
 }
-CARRY_NOTHING = (Either, Within)
+CARRY_NOTHING = (Either, Instant, Within)
 
 
 def pairs(e: Operands) -> Operands:

@@ -20,6 +20,7 @@ from tidegate.engine.detect.events.graph.operators import (
     disjunction,
     event,
     every,
+    instant,
     minus,
     negation,
     nth,
@@ -68,6 +69,7 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.AnyRepeat: any_repeat.node,
     x.Every: every.node,
     x.Nth: nth.node,
+    x.Instant: instant.node,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
     x.Seq: until.node,
