@@ -22,7 +22,7 @@ from tidegate.engine.store.blobs import ID_BYTES
 from tidegate.engine.store.id_runs import CAUSES, Ids
 
 OUTSIDE = 1  # the depth of a firing that comes of the outside world alone
-_RAISED = f"{ENGINE}/"
+_RAISED = rf"^{ENGINE}/[0-9a-f]{{{2 * ID_BYTES}}}-"
 _HEX = 2 * ID_BYTES
 
 
@@ -46,8 +46,9 @@ def _causes(fired: Firings) -> Ids:
         return nothing
     mine = pc.is_in(fired.relation["firing_id"], fired.hex_ids().filter(deep))
     sources = fired.sources.filter(mine)
-    raised = sources["signal"].filter(pc.starts_with(sources["signal"], _RAISED).fill_null(False))
-    first = len(_RAISED)
+    made = pc.match_substring_regex(sources["signal"], _RAISED).fill_null(False)
+    raised = sources["signal"].filter(made)
+    first = len(ENGINE) + 1
     signals = pc.unique(pc.utf8_slice_codeunits(raised, first, first + _HEX)).to_pylist()
     found = {bytes.fromhex(one) for one in signals}
     rows = pa.table(
