@@ -277,6 +277,11 @@ def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: boo
     _show(found, chain([title], firing_lines(found, screen_width())), as_json=as_json)
 
 
+def told(value: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """One answer: a JSON line, or lines for people."""
+    _show([value], lines, as_json=as_json)
+
+
 def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:
     """One item of `tidegate listen`: a firing, or a signal."""
     lines = heard_lines(value, screen_width())

@@ -272,7 +272,7 @@ def _entries(trace: Trace) -> Iterator[Entry]:
             row["begun_at"],
             row["settled_at"],
             row["next_attempt_at"] if waits else None,
-            same[at - 1] if at else None,
+            same[at - 1] if at and by_place[row["place"]][at - 1]["state"] == REDRIVEN else None,
             same[at + 1] if row["state"] == REDRIVEN and at + 1 < len(same) else None,
             tuple(
                 Asked(one["kind"], one["option"], one["asked_by"], one["asked_at"], one["answer"])
