@@ -110,6 +110,22 @@ class Traces(Bound):
         with self.database.read() as connection:
             return {version: bucket for version, bucket in connection.execute(query)}
 
+    def instant_of(self, table: str, version: int) -> int | None:
+        """The instant of the last commit of a version that a bucket took; None if it is not
+        known."""
+        c = t.commits.c
+        query = sa.select(c.instant).order_by(c.bucket.desc()).limit(1)
+        query = query.where(c.rulebook == self.rulebook, c.table_name == table)
+        with self.database.read() as connection:
+            return connection.execute(query.where(c.version == version)).scalar_one_or_none()
+
+    def schemas(self) -> dict[str, str]:
+        """By table, its columns where it was read last, as Delta's JSON."""
+        c = t.cursors.c
+        query = sa.select(c.table_name, c.schema).where(c.rulebook == self.rulebook)
+        with self.database.read() as connection:
+            return {table: schema for table, schema in connection.execute(query)}
+
     def known(self, firing_ids: Iterable[str]) -> dict[str, Place]:
         """Those of these firings that the store has."""
         with self.database.read() as connection:

@@ -4,7 +4,7 @@ stores is there for commands to read."""
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 
 import sqlalchemy as sa
@@ -85,9 +85,14 @@ class StoredWorld(MemoryWorld):
             for rule, at in state.activations.items()
             for digest in [state.activation_digests[rule]]
         ]
+        tables = [
+            {"rulebook": self.book.name, "table_name": values.pop("table"), **values}
+            for values in map(asdict, state.cursors.values())
+        ]
         with self.sql.database.write() as connection:
-            if rows:
-                connection.execute(sa.insert(t.activations), rows)
+            for table, some in ((t.activations, rows), (t.cursors, tables)):
+                if some:
+                    connection.execute(sa.insert(table), some)
         return loop
 
     def signal(self, event: str, fields: Row) -> None:
