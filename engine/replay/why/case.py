@@ -14,6 +14,8 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.core.evaluator.firings import compile_condition
+from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.text.times import micros_text
@@ -26,9 +28,12 @@ from tidegate.engine.replay.why.yaml_text import comment, flow, quoted, word
 from tidegate.engine.store import SqlStore
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Change, Rulebook, Rule, SignalEvent, TableEvent
 
 _MILLISECOND = 1_000
+_ONE_VALUE = ("firing_id", "started_at", "detected_at")  # of all rows of a firing
+_SILENT = (x.Aperiodic, x.AperiodicStar, x.Periodic, x.PeriodicStar)
 _LEAD = 1_000_000  # from the first step to the first occurrence
 Row = dict[str, Any]
 
@@ -76,24 +81,41 @@ def case_text(store: SqlStore, story: Story) -> str:
         table: arrow_schema(schema) for table, schema in ledger.traces.schemas().items()
     }
     made = _Case(book, book.rules[story.rule], stored, ledger.traces.instant_of)
-    _say_first(story, made)
-    seen = set()
+    relation = ledger.traces.trace(ledger.traces.place(story.firing_id)).one.relation
+    _say_first(story, made, relation)
+    seen: dict[Any, int] = {}
     for one in story.constituents:
-        identity = (one.event, one.table, one.version, one.signal, repr(sorted(one.row.items())))
-        whole = EventKey.of(one.event).event, *identity[1:]
-        if one.version is None or whole not in seen:
+        row = repr(sorted(one.row.items(), key=lambda item: item[0]))
+        whole = (EventKey.of(one.event).event, one.version, row)
+        apart = one.time - seen.setdefault(whole, one.time)
+        if one.version is None or not 0 < abs(apart) <= _MILLISECOND:  # its begin_of and end_of
             _add(one, made)
-        seen.add(whole)
-    return "\n".join([*_lines(story, made), ""])
+    return "\n".join([*_lines(story, made, unfit=_unfit(made.rule, relation)), ""])
 
 
-def _say_first(story: Story, made: _Case) -> None:
+def _unfit(rule: Rule, relation: pa.Table) -> bool:
+    """Whether the `fire` of a hysteresis does not hold of a firing: then it is damped anywhere."""
+    levels = None if rule.damping is None else rule.damping.hysteresis
+    if levels is None or levels.fire.query:
+        return False
+    names = (*rule.pattern.key_names, *_ONE_VALUE)
+    known = compile_condition(levels.fire.text, relation.schema, names)
+    try:
+        return known is not None and not known.held(relation)
+    except UndecidedError:
+        return False
+
+
+def _say_first(story: Story, made: _Case, relation: pa.Table) -> None:
     """What holds of the case as a whole."""
     if story.edited is not None:
         made.said["The rule was edited since: its text of now may not fire."] = None
     if story.condition.query:
         made.said["Its condition is a query: list the rows that it needs under `tables`."] = None
-    if story.damped not in (None, "hysteresis"):
+    if any(isinstance(node, _SILENT) for node in made.rule.pattern.on.walk()):
+        text = "Not all that a window of A, A*, P or P* begins with is a constituent: add what lacks."
+        made.said[text] = None
+    if story.damped is not None and not _unfit(made.rule, relation):
         text = f"It was dropped by its {story.damped}: nothing came before it here, so it fires."
         made.said[text] = None
 
@@ -156,7 +178,7 @@ def _change(event: TableEvent, one: Constituent, made: _Case) -> None:
     before = {**guessed.before, **before}
     if change is Change.INSERT:
         made.step(at).insert.setdefault(event.table, []).append(row)
-        made.present.setdefault(event.table, []).append(row)
+        made.present.setdefault(event.table, []).append(dict(row))
         return
     named = _named(event.table, row, made)
     if change is Change.DELETE:
@@ -173,7 +195,11 @@ def _change(event: TableEvent, one: Constituent, made: _Case) -> None:
         text = f"`{event.name}`: no other column of the row is kept, so that nothing changes."
         made.said[text] = None
     key = {name: row[name] for name in _key(event.table, made) if name in row}
-    _put(event.table, {**before, **key}, made)
+    state = _put(event.table, {**before, **key}, made)
+    if any(state.get(name) != value for name, value in before.items()):
+        made.step(at - _MILLISECOND).update.setdefault(event.table, []).append((named, before))
+        made.said["Rows are set back 1 ms before they are updated once more."] = None
+    state |= set_
     made.step(at).update.setdefault(event.table, []).append((named, set_))
 
 
@@ -210,14 +236,17 @@ def _named(table: str, row: Row, made: _Case) -> str:
     return " and ".join(f"{n} = {_sql(row[n], kinds.get(n))}" for n in names) or "true"
 
 
-def _put(table: str, row: Row, made: _Case) -> None:
-    """See that a row is there before the steps, unless it is there already."""
+def _put(table: str, row: Row, made: _Case) -> Row:
+    """See that a row is there before the steps, unless it is there already. Returns the row as it
+    is after the steps so far."""
     key = _key(table, made)
     same = [one for one in made.present.get(table, []) if all(one.get(n) == row.get(n) for n in key)]
     if key and same:
-        return
+        return same[-1]
     made.there.setdefault(table, []).append(row)
-    made.present.setdefault(table, []).append(row)
+    state = dict(row)
+    made.present.setdefault(table, []).append(state)
+    return state
 
 
 def _other(table: str, column: str, value: Any, made: _Case) -> Any:
@@ -260,7 +289,7 @@ def _instant(micros: int) -> str:
 # -- the text -----------------------------------------------------------------------------------
 
 
-def _lines(story: Story, made: _Case) -> Iterator[str]:
+def _lines(story: Story, made: _Case, *, unfit: bool) -> Iterator[str]:
     book, times = made.book, Times(story)
     yield f"# tidegate why {story.firing_id} --as-test"
     for text in made.said:
@@ -294,7 +323,7 @@ def _lines(story: Story, made: _Case) -> Iterator[str]:
     yield "  expect:"
     yield "    firings:"
     yield f"      {word(story.rule)}:"
-    yield f"      - {flow(_expected(story))}"
+    yield f"      - {flow(_expected(story, unfit=unfit))}"
 
 
 def _step(instant: int, step: _Step) -> Iterator[str]:
@@ -318,11 +347,11 @@ def _step(instant: int, step: _Step) -> Iterator[str]:
             yield from (f"      - {quoted(where)}" for where in predicates)
 
 
-def _expected(story: Story) -> Row:
+def _expected(story: Story, *, unfit: bool) -> Row:
     found: Row = {"key": dict(story.key)} if story.key else {}
     found |= {"at": _instant(story.end), "constituents": len(story.constituents)}
     if story.condition.text is not None and not story.condition.query:
         found["condition"] = story.condition.outcome
-    if story.damped == "hysteresis":
-        found["damped"] = story.damped
+    if unfit:
+        found["damped"] = "hysteresis"
     return found
