@@ -1,4 +1,4 @@
-"""`tidegate why`: why a firing is there, and what became of it; which firings are behind a commit."""
+"""`tidegate why`: why a firing is there, and what became of it; the firings behind a commit."""
 
 from __future__ import annotations
 
@@ -40,11 +40,11 @@ def why(
         raise click.UsageError("--commit excludes --spark and --format html")
     with open_store(at.url, create=False) as store:
         if commit is not None:
-            from tidegate.engine.replay.why import commit as of_commit
             from tidegate.engine.replay.why.ask import why_commit
+            from tidegate.engine.replay.why.commit import lines as commit_lines
 
             made = why_commit(store, at.name, commit)
-            output.told(made, of_commit.lines(made, screen_width()), as_json=form == "json")
+            output.told(made, commit_lines(made, screen_width()), as_json=form == "json")
             return
         from tidegate.engine.replay.why.ask import why as ask
 

@@ -31,9 +31,7 @@ def commit_id(event: str, version: int) -> bytes:
     return blake2b(f"{event}@{version}".encode(), digest_size=ID_BYTES).digest()
 
 
-def add(
-    connection: sa.Connection, rulebook: str, bucket: int, firings: Sequence[Firings]
-) -> None:
+def add(connection: sa.Connection, rulebook: str, bucket: int, firings: Sequence[Firings]) -> None:
     """Add the causes of a bucket's firings. `firings`: by the rule's ordinal."""
     id_runs.add_some(connection, rulebook, bucket, [_causes(fired) for fired in firings], CAUSES)
 

@@ -142,9 +142,7 @@ def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[st
     return sorted(one for one in found if find(connection, rulebook, one))[:2]
 
 
-def forget(
-    connection: sa.Connection, rulebook: str, rows_max: int, index: Index = FIRINGS
-) -> int:
+def forget(connection: sa.Connection, rulebook: str, rows_max: int, index: Index = FIRINGS) -> int:
     """Delete runs without firings, oldest first, about `rows_max` pieces at most. Returns how many
     pieces."""
     r, f = index.runs.c, t.firings.c
@@ -195,9 +193,7 @@ def _merge(connection: sa.Connection, rulebook: str, index: Index) -> bool:
     return True
 
 
-def _delete(
-    connection: sa.Connection, rulebook: str, first: int, last: int, index: Index
-) -> None:
+def _delete(connection: sa.Connection, rulebook: str, first: int, last: int, index: Index) -> None:
     for table in (index.pieces, index.runs):
         these = (table.c.rulebook == rulebook) & table.c.run.between(first, last)
         connection.execute(sa.delete(table).where(these))

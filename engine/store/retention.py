@@ -57,9 +57,7 @@ class Retention(Bound):
             if step.left > 0:
                 step.left -= id_runs.forget(connection, self.rulebook, step.left)
             if step.left > 0:
-                step.left -= id_runs.forget(
-                    connection, self.rulebook, step.left, id_runs.CAUSES
-                )
+                step.left -= id_runs.forget(connection, self.rulebook, step.left, id_runs.CAUSES)
             old = _last_before(step, history_before)
             step.delete(t.rejected, t.rejected.c.bucket <= old)
             step.delete(t.signals, t.signals.c.bucket <= old)

@@ -1,5 +1,5 @@
-"""The ways of a firing through the store: the bucket in which each constituent arrived, its entries,
-what it came of, and what came of it.
+"""The ways of a firing through the store: the bucket in which each constituent arrived, its
+entries, what it came of, and what came of it.
 
 Example: a firing of bucket 9 has an order that bucket 7 took. Its one entry made version 12 of
 `refunds`. The rows of that version came in bucket 10, and a firing of another rule has one of them.
@@ -43,8 +43,9 @@ class Trace:
     """A firing as it is stored. `one`: the firing alone, with its rows and their sources.
     `version`: of the rulebook's text that its bucket ran. `now`: when the bucket was planned.
     `pinned`: by table, the version that its conditions saw. `entries`: rows of the outbox.
-    `raised`: how many signals its actions raised, by entry. `asked`: by entry, who asked for what.
-    `settled`: whether all of its entries are there."""
+    `raised`: how many signals its actions raised, by entry.
+    `asked`: of its entries, who asked for what. `acted_on`: how many firings of its rule in the
+    bucket are acted on. `through`: whether it is one of these."""
 
     place: Place
     one: Firings
@@ -56,6 +57,7 @@ class Trace:
     raised: Mapping[int, int]
     asked: tuple[Mapping[str, Any], ...]
     through: bool
+    acted_on: int
 
 
 class Traces(Bound):
@@ -92,6 +94,7 @@ class Traces(Bound):
             raised,
             asked,
             through,
+            len(fired.acted_on),
         )
 
     def arrived(self, instants: Iterable[int]) -> dict[int, int]:
@@ -108,7 +111,7 @@ class Traces(Bound):
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
         query = query.where(c.version.in_(versions), c.bucket <= until)
         with self.database.read() as connection:
-            return {version: bucket for version, bucket in connection.execute(query)}
+            return dict(connection.execute(query))
 
     def instant_of(self, table: str, version: int) -> int | None:
         """The instant of the last commit of a version that a bucket took; None if it is not
@@ -124,7 +127,7 @@ class Traces(Bound):
         c = t.cursors.c
         query = sa.select(c.table_name, c.schema).where(c.rulebook == self.rulebook)
         with self.database.read() as connection:
-            return {table: schema for table, schema in connection.execute(query)}
+            return dict(connection.execute(query))
 
     def known(self, firing_ids: Iterable[str]) -> dict[str, Place]:
         """Those of these firings that the store has."""
@@ -196,11 +199,7 @@ class Traces(Bound):
     def _came(self, ids: Sequence[bytes], chosen: Any) -> Iterator[Place]:
         with self.database.read() as connection:
             of = (connection, self.rulebook)
-            found = {
-                place
-                for one in ids
-                for place in id_runs.places_of(*of, one, id_runs.CAUSES)
-            }
+            found = {place for one in ids for place in id_runs.places_of(*of, one, id_runs.CAUSES)}
             for bucket, rule in sorted(found)[:_CANDIDATES_MAX]:
                 for fired in stored_firings(*of, bucket, [rule]):
                     if fired.sources is None:
@@ -216,9 +215,7 @@ class Traces(Bound):
         query = sa.select(t.outbox).where(c.rulebook == self.rulebook)
         query = query.where(c.bucket == place.bucket, c.rule == place.rule).order_by(c.number)
         rows = connection.execute(query).all()
-        return tuple(
-            row._mapping for row in rows if is_for(row, place.firing_id, through=through)
-        )
+        return tuple(row._mapping for row in rows if is_for(row, place.firing_id, through=through))
 
     def _raised(
         self, connection: sa.Connection, firing_id: str, entries: Sequence[Mapping[str, Any]]
@@ -230,9 +227,7 @@ class Traces(Bound):
             return {}
         c = t.signals.c
         query = sa.select(c.entry, sa.func.count()).group_by(c.entry)
-        query = query.where(
-            c.rulebook == self.rulebook, c.namespace == ENGINE, c.id.in_(ids)
-        )
+        query = query.where(c.rulebook == self.rulebook, c.namespace == ENGINE, c.id.in_(ids))
         return {entry: count for entry, count in connection.execute(query) if entry is not None}
 
     def _asked(

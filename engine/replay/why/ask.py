@@ -17,9 +17,7 @@ from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 _ID = re.compile("[0-9a-f]{6,32}")
 
 
-def why(
-    store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | None = None
-) -> Story:
+def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | None = None) -> Story:
     """The story of a firing. `name`: its rulebook, None: any of the store. `firing`: the first
     digits of its id. Raises InputError for what is no id, EngineError `no-rulebook`,
     `firing-gone`, `firing-unclear`."""

@@ -20,7 +20,6 @@ from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.types.spark import arrow_schema, spark_type
-from tidegate.engine.replay.why.filling import filling
 from tidegate.engine.replay.why.model import Constituent, Story
 from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why.times import Times, key_words
@@ -29,7 +28,8 @@ from tidegate.engine.store import SqlStore
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Change, Rulebook, Rule, SignalEvent, TableEvent
+from tidegate.rules.model import Change, Rule, Rulebook, SignalEvent, TableEvent
+from tidegate.rules.sql.filling import filling
 
 _MILLISECOND = 1_000
 _ONE_VALUE = ("firing_id", "started_at", "detected_at")  # of all rows of a firing
@@ -77,9 +77,7 @@ def case_text(store: SqlStore, story: Story) -> str:
         message = "the rulebook's text of then cannot be read any more"
         raise InputError([Problem("text-gone", message, word_place("--as-test"))])
     ledger = store.of(story.rulebook)
-    stored = {
-        table: arrow_schema(schema) for table, schema in ledger.traces.schemas().items()
-    }
+    stored = {table: arrow_schema(schema) for table, schema in ledger.traces.schemas().items()}
     made = _Case(book, book.rules[story.rule], stored, ledger.traces.instant_of)
     relation = ledger.traces.trace(ledger.traces.place(story.firing_id)).one.relation
     _say_first(story, made, relation)
@@ -113,7 +111,9 @@ def _say_first(story: Story, made: _Case, relation: pa.Table) -> None:
     if story.condition.query:
         made.said["Its condition is a query: list the rows that it needs under `tables`."] = None
     if any(isinstance(node, _SILENT) for node in made.rule.pattern.on.walk()):
-        text = "Not all that a window of A, A*, P or P* begins with is a constituent: add what lacks."
+        text = (
+            "Not all that a window of A, A*, P or P* begins with is a constituent: add what lacks."
+        )
         made.said[text] = None
     if story.damped is not None and not _unfit(made.rule, relation):
         text = f"It was dropped by its {story.damped}: nothing came before it here, so it fires."
@@ -125,7 +125,9 @@ def _add(one: Constituent, made: _Case) -> None:
     key = EventKey.of(one.event)
     kind = made.book.events.get(key.event)
     if isinstance(kind, SignalEvent) and (one.version is None or kind.from_table is None):
-        fields = {n: value for n, value in _own(kind.name, one.row, made).items() if n in kind.fields}
+        fields = {
+            n: value for n, value in _own(kind.name, one.row, made).items() if n in kind.fields
+        }
         made.step(one.time).signal.setdefault(kind.name, []).append(fields)
         return
     if key.edge in (Edge.BEGIN_OF, Edge.END_OF, Edge.FAILED) and key.event in made.book.rules:
@@ -240,7 +242,9 @@ def _put(table: str, row: Row, made: _Case) -> Row:
     """See that a row is there before the steps, unless it is there already. Returns the row as it
     is after the steps so far."""
     key = _key(table, made)
-    same = [one for one in made.present.get(table, []) if all(one.get(n) == row.get(n) for n in key)]
+    same = [
+        one for one in made.present.get(table, []) if all(one.get(n) == row.get(n) for n in key)
+    ]
     if key and same:
         return same[-1]
     made.there.setdefault(table, []).append(row)
@@ -279,7 +283,9 @@ def _sql(value: Any, kind: pa.DataType | None) -> str:
         if kind is not None and pa.types.is_temporal(kind):
             typed = "date" if pa.types.is_date(kind) else "timestamp"
         return typed + "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'"
-    return "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    return (
+        "null" if value is None else str(value).lower() if isinstance(value, bool) else str(value)
+    )
 
 
 def _instant(micros: int) -> str:

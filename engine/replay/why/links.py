@@ -1,8 +1,8 @@
 """What a firing came of, and what came of it: through signals, through commits, and through rules
 that use others as events.
 
-Example: `paid` raises `noticed`, of which `noted` comes; `noted` writes `log`, whose rows are events
-of `logged`. The causes of `noted` are `paid`, its effects `logged`.
+Example: `paid` raises `noticed`, of which `noted` comes; `noted` writes `log`, whose rows are
+events of `logged`. The causes of `noted` are `paid`, its effects `logged`.
 """
 
 from __future__ import annotations
@@ -68,8 +68,8 @@ def causes(
                 via = f"{table} version {version}"
                 links.add(Link(one, entry["rule"], via) for one in ids)
                 if more:
-                    links.notes.append(f"Entry {entry['number']}, which made {via}, was for more"
-                                       f" than {LINKS_MAX:,} firings: the first are listed.")  # fmt: skip
+                    said = f"Entry {entry['number']}, which made {via}, was for more than"
+                    links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
                 elif not ids:
                     links.gone.append(f"causes.{entry['rule']}")
     if book is not None and trace.place.rule in book.rules:
@@ -163,9 +163,7 @@ def _rows(fired: Firings) -> list[tuple[_Identity, dict[str, Any]]]:
     return [*zip(origins, parameters, strict=True)]
 
 
-def _same(
-    part: tuple[_Identity, dict[str, Any]], other: tuple[_Identity, dict[str, Any]]
-) -> bool:
+def _same(part: tuple[_Identity, dict[str, Any]], other: tuple[_Identity, dict[str, Any]]) -> bool:
     """Whether two rows are one occurrence, as far as both know its parameters."""
     if part[0] != other[0]:
         return False

@@ -61,7 +61,7 @@ class Asked:
 @dataclass(frozen=True, slots=True)
 class Entry:
     """A statement that was run for the firing. `does`: what it is, without secrets. `firings`: for
-    how many firings it ran at once, None: for all of its rule in the bucket. `signals`: how many
+    how many firings it ran at once. `signals`: how many
     the firing raised by it. `in_place_of`: the entry that was redriven by this one; `replaced_by`:
     the one that this was redriven by. `next_attempt_at`: None unless it waits for one."""
 
@@ -76,7 +76,7 @@ class Entry:
     does: str = ""
     alternative: bool = False
     fate: str | None = None
-    firings: int | None = None
+    firings: int = 1
     signals: int = 0
     stored_at: int = 0
     begun_at: int | None = None

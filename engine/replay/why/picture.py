@@ -112,9 +112,7 @@ def _middle(lane: int) -> int:
     return _TOP + lane * _LANE + _LANE // 2
 
 
-def _dots(
-    story: Story, drawn: Sequence[Constituent], axis: _Axis, times: Times
-) -> Iterator[str]:
+def _dots(story: Story, drawn: Sequence[Constituent], axis: _Axis, times: Times) -> Iterator[str]:
     lanes = {event: number for number, event in enumerate(axis.lanes)}
     used = consumed(story)
     for one in drawn:

@@ -24,14 +24,13 @@ from tidegate.engine.store.outbox import PENDING, REDRIVEN
 from tidegate.engine.store.traces import Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
+from tidegate.rules.sql.tokens import sql_words
 
-AskAgain = Callable[[Trace, Rule, Rulebook], str]
-"""Asks a query again at the versions that it saw. Returns a sentence on what it says."""
+AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
+"""Asks a query again of the versions that it saw, by table. Returns a sentence on what it says."""
 
 
-def told(
-    store: SqlStore, rulebook: str, digits: str, ask_again: AskAgain | None = None
-) -> Story:
+def told(store: SqlStore, rulebook: str, digits: str, ask_again: AskAgain | None = None) -> Story:
     """The story of the firing whose id begins with `digits`. Raises EngineError `firing-gone`,
     `firing-unclear`."""
     traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
@@ -46,14 +45,15 @@ def told(
     books = {id(one): one for one in (book, now) if one is not None}.values()
     causes = linked.causes(traces, trace, book, constituents)
     effects = linked.effects(traces, trace, books, entries)
-    if not entries and rule is not None and trace.through:
-        if rule.reaction.actions and not rule.reaction.dry:
-            gone.append("entries")
+    acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
+    if acts and trace.through and not entries:
+        gone.append("entries")
     notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
     row = python_rows(trace.one.firings)[0]
-    condition = _condition(trace, rule, row["condition"])
+    seen = _seen(store, rulebook, trace, rule, book)
+    condition = _condition(trace, rule, row["condition"], seen)
     if ask_again is not None and condition.query and rule is not None and book is not None:
-        again = ask_again(trace, rule, book)
+        again = ask_again(trace, rule, book, condition.versions)
         condition = _with_answer(condition, again)
     kind = (row.get(DAMPED) or None) if DAMPED in row else None
     return Story(
@@ -79,7 +79,7 @@ def told(
         rulebook_version=trace.version,
         edited=_edited(rule, now, texts.running.version),
         notes=tuple(notes),
-        gone=tuple([*gone, *causes.gone, *effects.gone]),
+        gone=(*gone, *causes.gone, *effects.gone),
     )
 
 
@@ -89,7 +89,7 @@ def _micros(trace: Trace, name: str) -> int:
 
 
 def _edited(rule: Rule | None, now: Rulebook | None, version: int) -> Edited | None:
-    """What the rule says now, if it says something else."""
+    """What the rule says now, if it says something else. `now`, `version`: the running rulebook."""
     if rule is None or now is None:
         return None
     other = now.rules.get(rule.name)
@@ -167,7 +167,9 @@ def _kinds(
     if book is None:
         return {}, set(), {}
     of_tables = {event.name: event for event in table_events(book)}
-    late = {name for name, event in of_tables.items() if isinstance(event, TableEvent) and event.time}
+    late = {
+        name for name, event in of_tables.items() if isinstance(event, TableEvent) and event.time
+    }
     scripts = {n: e.script for n, e in book.events.items() if isinstance(e, ScriptEvent)}
     return {name: event.table for name, event in of_tables.items()}, late, scripts
 
@@ -211,15 +213,30 @@ def _deep(
 # -- condition ----------------------------------------------------------------------------------
 
 
-def _condition(trace: Trace, rule: Rule | None, outcome: str) -> Condition:
+def _seen(
+    store: SqlStore, rulebook: str, trace: Trace, rule: Rule | None, book: Rulebook | None
+) -> dict[str, int]:
+    """The versions that a query saw, by table; empty where they are not known."""
+    condition = rule.condition if rule is not None else None
+    if rule is None or book is None or condition is None or not condition.query:
+        return {}
+    words = {word.name.lower() for word in sql_words(condition.text)}
+    tables = [table for table in book.tables if table.lower() in words]
+    if rule.condition_coupling is Coupling.DEFERRED:
+        return {table: trace.pinned[table] for table in tables if table in trace.pinned}
+    if rule.condition_coupling is Coupling.DETACHED:
+        return {}
+    at, buckets = _micros(trace, "detected_at"), store.of(rulebook).buckets
+    found = {table: buckets.version_at(table, at) for table in tables}
+    return {table: version for table, version in found.items() if version is not None}
+
+
+def _condition(trace: Trace, rule: Rule | None, outcome: str, seen: Mapping[str, int]) -> Condition:
     condition = rule.condition if rule is not None else None
     if rule is None or condition is None:
         return Condition(None, outcome)
     values: dict[str, Any] = {}
-    versions: dict[str, int] = {}
-    if condition.query:
-        versions = dict(trace.pinned) if rule.condition_coupling is Coupling.DEFERRED else {}
-    else:
+    if not condition.query:
         found = condition_values(condition.text, trace.one.relation, trace.one.key_names)
         values = {
             name: json_text.value(value)
@@ -227,7 +244,7 @@ def _condition(trace: Trace, rule: Rule | None, outcome: str) -> Condition:
             if name not in ENGINE_COLUMNS or name == "detected_at"
         }
     coupling = str(rule.condition_coupling)
-    return Condition(condition.text, outcome, values, condition.query, coupling, versions)
+    return Condition(condition.text, outcome, values, condition.query, coupling, seen)
 
 
 def _with_answer(condition: Condition, again: str) -> Condition:
@@ -266,7 +283,7 @@ def _entries(trace: Trace) -> Iterator[Entry]:
             statement_words(statement),
             bool(row["alternative"]),
             row["fate"],
-            None if row["firing_ids"] is None else len(row["firing_ids"]),
+            trace.acted_on if row["firing_ids"] is None else len(row["firing_ids"]),
             trace.raised.get(row["number"], 0),
             row["stored_at"],
             row["begun_at"],

@@ -66,7 +66,9 @@ def edited(story: Story) -> str:
     then = f"That was version {story.rulebook_version} of the rulebook."
     if story.edited.sentence is None:
         return f"{then} Version {story.edited.version} has no such rule any more."
-    return f"{then} The rule was edited since. Version {story.edited.version}: {story.edited.sentence}"
+    return (
+        f"{then} The rule was edited since. Version {story.edited.version}: {story.edited.sentence}"
+    )
 
 
 def constituent(one: Constituent, times: Times) -> str:
@@ -138,9 +140,8 @@ def entry_sentences(entry: Entry, times: Times) -> Iterator[str]:
         made.append(f"Its commit is version {entry.version} of {entry.table}{rows}")
     if entry.signals:
         made.append(f"It raised {counted(entry.signals, 'signal')} for this firing")
-    if entry.firings is None or entry.firings > 1:
-        some = "all firings of its rule" if entry.firings is None else f"{entry.firings:,} firings"
-        made.append(f"It was for {some} in the bucket at once")
+    if entry.firings > 1:
+        made.append(f"It was for {entry.firings:,} firings of the bucket at once")
     if entry.in_place_of is not None:
         made.append(f"It took the place of #{entry.in_place_of}")
     if entry.replaced_by is not None:
@@ -166,8 +167,8 @@ def _span(entry: Entry, times: Times) -> str:
         waits = entry.next_attempt_at
         return f"; it is due at {times.at(waits)}" if waits else "; it has not begun"
     said = f"; begun at {times.at(entry.begun_at)}"
-    if entry.settled_at is not None:
-        said += f", settled {lasting(max(0, entry.settled_at - entry.begun_at))} later"
+    if entry.settled_at is not None and entry.settled_at > entry.begun_at:
+        said += f", settled {lasting(entry.settled_at - entry.begun_at)} later"
     if entry.next_attempt_at is not None:
         said += f", tried again at {times.at(entry.next_attempt_at)}"
     return said

@@ -37,7 +37,9 @@ class Texts:
 def read(kept: KeptRulebook) -> Rulebook | None:
     """A stored rulebook; None if this tidegate cannot read it."""
     try:
-        return _read(kept.text, kept.file, json.dumps(dict(kept.added)), json.dumps(dict(kept.files)))
+        return _read(
+            kept.text, kept.file, json.dumps(dict(kept.added)), json.dumps(dict(kept.files))
+        )
     except InputError:
         return None
 

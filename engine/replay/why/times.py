@@ -24,8 +24,10 @@ class Times:
         self.day = self.local(story.end).partition("T")[0]
 
     def at(self, micros: int) -> str:
-        """An instant for people."""
-        day, _, time = self.local(micros).partition("T")
+        """An instant for people. A watermark (.000998), and what begins just after one (.000999),
+        are shown as the millisecond that is meant."""
+        rest = micros % 1_000
+        day, _, time = self.local(micros + {998: -998, 999: 1}.get(rest, 0)).partition("T")
         time = time.rstrip("0").rstrip(".") if "." in time else time
         return time if day == self.day else f"{day} {time}"
 

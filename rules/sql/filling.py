@@ -26,9 +26,7 @@ class Filling:
     unknown: list[str] = field(default_factory=list)
 
 
-def filling(
-    where: str | None, now: Mapping[str, Any], before: Mapping[str, Any]
-) -> Filling:
+def filling(where: str | None, now: Mapping[str, Any], before: Mapping[str, Any]) -> Filling:
     """Values for a filter. `now`, `before`: what is known of the row and of its pre-image, by
     column; these are left as they are."""
     found = Filling()
