@@ -38,6 +38,22 @@ def brief() -> Iterator[None]:
             gc.enable()
 
 
+def leave_out_pandas() -> None:
+    """Hide pandas while Arrow makes its first array: Arrow would import it, which takes longer than
+    a small command. Later imports find it again."""
+    import pyarrow
+
+    class Absent:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Absent)
+    pyarrow.array([0])
+    sys.meta_path.remove(Absent)
+
+
 class Commands(click.Group):
     """The commands. Errors of tidegate become messages on stderr and exit codes."""
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from tidegate.engine.cli import output
-from tidegate.engine.cli.group import brief, main
+from tidegate.engine.cli.group import brief, leave_out_pandas, main
 from tidegate.engine.cli.options import At, of_store
 from tidegate.engine.core.text.layout import screen_width
 
@@ -38,6 +38,7 @@ def why(
         raise click.UsageError("--as-test excludes --commit, --spark and --format")
     if commit and (spark or form == "html"):
         raise click.UsageError("--commit excludes --spark and --format html")
+    leave_out_pandas()
     with open_store(at.url, create=False) as store:
         if commit is not None:
             from tidegate.engine.replay.why.ask import why_commit

@@ -107,11 +107,11 @@ class Traces(Bound):
     def took(self, table: str, versions: Collection[int], until: int) -> dict[int, int]:
         """By version of a table, the last bucket up to `until` that took its rows."""
         c = t.commits.c
-        query = sa.select(c.version, sa.func.max(c.bucket)).group_by(c.version)
+        query = sa.select(c.version, sa.func.max(c.bucket).label("taken")).group_by(c.version)
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
         query = query.where(c.version.in_(versions), c.bucket <= until)
         with self.database.read() as connection:
-            return dict(connection.execute(query))
+            return {row.version: row.taken for row in connection.execute(query)}
 
     def instant_of(self, table: str, version: int) -> int | None:
         """The instant of the last commit of a version that a bucket took; None if it is not
@@ -127,7 +127,7 @@ class Traces(Bound):
         c = t.cursors.c
         query = sa.select(c.table_name, c.schema).where(c.rulebook == self.rulebook)
         with self.database.read() as connection:
-            return dict(connection.execute(query))
+            return {row.table_name: row.schema for row in connection.execute(query)}
 
     def known(self, firing_ids: Iterable[str]) -> dict[str, Place]:
         """Those of these firings that the store has."""

@@ -25,7 +25,7 @@ from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why.times import Times, key_words
 from tidegate.engine.replay.why.yaml_text import comment, flow, quoted, word
 from tidegate.engine.store import SqlStore
-from tidegate.rules.analysis.graph import table_events
+from tidegate.rules.analysis.graph import lateness_micros, table_events
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Change, Rule, Rulebook, SignalEvent, TableEvent
@@ -324,8 +324,10 @@ def _lines(story: Story, made: _Case, *, unfit: bool) -> Iterator[str]:
     yield f"  - {{at: {_instant(begin - begin % _MILLISECOND)}}}"
     for instant, step in sorted(made.steps.items()):
         yield from _step(instant, step)
-    if story.end > max([first, *made.steps]):
-        yield f"  - {{until: {_instant(-(-story.end // _MILLISECOND) * _MILLISECOND)}}}"
+    behind = lateness_micros(book).get(story.rule, 0)
+    until = -(-story.end // _MILLISECOND) * _MILLISECOND + behind
+    if until > max([first, *made.steps]):
+        yield f"  - {{until: {_instant(until)}}}"
     yield "  expect:"
     yield "    firings:"
     yield f"      {word(story.rule)}:"
