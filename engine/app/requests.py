@@ -13,6 +13,8 @@ from tidegate.engine.control.rulebooks import Rules, ask_to_reload, key_texts
 from tidegate.engine.control.signals import given_once, make_signal
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.state import Parked
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Story
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
@@ -67,6 +69,14 @@ class Requests:
             message = "`purge` and `key` exclude each other"
             raise InputError([Problem("not-switched", message, word_place("key="))])
         self._switch("disable", rule, key, purge=purge)
+
+    def why(self, firing: str) -> Story:
+        """Why a firing is there, and what became of it (`tidegate why`). `firing`: its id, or the
+        first six or more of its digits. The story's JSON is that of
+        `engine.replay.why.model.as_json`. Raises InputError, and EngineError `firing-gone`,
+        `firing-unclear`."""
+        self._check_open("why")
+        return why(self._store, self.rulebook.name, firing)
 
     def _switch(
         self, kind: str, rule: str, key: Mapping[str, Any] | None, *, purge: bool = False

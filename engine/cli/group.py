@@ -16,7 +16,7 @@ from tidegate.engine.cli import output
 from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
-READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate")
+READING = ("explain", "firings", "listen", "rejected", "simulate", "status", "validate", "why")
 log = logging.getLogger(__name__)
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 OF_THE_CALLER = {
@@ -36,6 +36,22 @@ def brief() -> Iterator[None]:
     finally:
         if enabled:
             gc.enable()
+
+
+def leave_out_pandas() -> None:
+    """Hide pandas while Arrow makes its first array: Arrow would import it, which takes longer than
+    a small command. Later imports find it again."""
+    import pyarrow
+
+    class Absent:
+        @staticmethod
+        def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
+            if name == "pandas":
+                raise ModuleNotFoundError(name)
+
+    sys.meta_path.insert(0, Absent)
+    pyarrow.array([0])
+    sys.meta_path.remove(Absent)
 
 
 class Commands(click.Group):

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.engine.cli import cases, operator, output, serve  # noqa: F401, more commands
-from tidegate.engine.cli.group import brief, exit_code, main
+from tidegate.engine.cli import cases, operator, output, serve, why  # noqa: F401, more commands
+from tidegate.engine.cli.group import brief, exit_code, leave_out_pandas, main
 from tidegate.engine.cli.options import (
     FILE,
     as_json,
@@ -139,7 +139,7 @@ def simulate(
     as_json: bool,
 ) -> None:
     """Detect over a trace of occurrences, in simulated time, without Spark."""
-    _leave_out_pandas()
+    leave_out_pandas()
     if compare_contexts:
         if context or bucket:
             raise click.UsageError("--compare-contexts takes neither --context nor --bucket")
@@ -163,22 +163,6 @@ def simulate(
         out=output.stream(),
         tell=output.tell,
     )
-
-
-def _leave_out_pandas() -> None:
-    """Hide pandas while Arrow makes its first array: Arrow would import it, which takes longer than
-    a small simulation. Later imports find it again."""
-    import pyarrow
-
-    class Absent:
-        @staticmethod
-        def find_spec(name: str, path: object = None, target: object = None) -> None:  # noqa: ARG004
-            if name == "pandas":
-                raise ModuleNotFoundError(name)
-
-    sys.meta_path.insert(0, Absent)
-    pyarrow.array([0])
-    sys.meta_path.remove(Absent)
 
 
 @main.command()

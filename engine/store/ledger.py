@@ -20,6 +20,7 @@ from tidegate.engine.store.signals import Signals
 from tidegate.engine.store.status import Status
 from tidegate.engine.store.suspects import Suspects
 from tidegate.engine.store.timers import Timers
+from tidegate.engine.store.traces import Traces
 from tidegate.engine.store.versions import Versions
 
 
@@ -50,3 +51,4 @@ class Ledger:
         self.status = Status(*bound)
         self.hours = Hours(*bound)
         self.recorded = Recorded(*bound)
+        self.traces = Traces(*bound)

@@ -1,0 +1,209 @@
+"""A firing's story: where its rows came from, what its condition saw, what became of it, and what
+came of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from decimal import Decimal
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from tests.replay.why.books import SHOP, day, listed, story
+from tests.replay.why.stored import run_case
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Story, as_json
+from tidegate.engine.replay.why.text import lines
+from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import tables as t
+from tidegate.rules.errors import EngineError, InputError
+
+Listed = Mapping[str, list[Mapping[str, Any]]]
+
+
+@pytest.fixture(scope="module")
+def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqlStore, Listed]]:
+    """A store in which a day has happened, and its firings by rule."""
+    folder = tmp_path_factory.mktemp("shop")
+    with open_store(f"sqlite:///{folder / 'shop.db'}", create=True) as store:
+        yield store, day(folder, store)
+
+
+def text(told: Story, width: int = 200) -> str:
+    return "\n".join(lines(told, width))
+
+
+def test_a_story_has_what_programs_are_promised(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    told = as_json(story(store, found["settled"][0]))
+    first = [
+        "firing_id", "rulebook", "timezone", "rule", "key", "start", "end", "detected_at",
+        "bucket", "sentence", "constituents", "condition", "damped", "entries", "causes", "effects",
+    ]  # fmt: skip
+    assert [*told][: len(first)] == first
+    assert told["key"] == {"id": 7}
+    assert (told["start"], told["end"]) == ("2026-03-02T08:01:00Z", "2026-03-02T08:02:00Z")
+    assert told["detected_at"] == found["settled"][0]["fired_at"]
+    assert told["bucket"] == found["settled"][0]["bucket"]
+    assert told["gone"] == []
+    ordered, paid = told["constituents"]
+    assert ordered["row"].items() >= {"id": 7, "amount": Decimal(4)}.items()
+    assert {name: ordered[name] for name in ("event", "table", "version", "signal", "bucket")} == {
+        "event": "ordered",
+        "table": "orders",
+        "version": 1,
+        "signal": None,
+        "bucket": 1,
+    }
+    assert ordered["waited_seconds"] == 60
+    assert (paid["table"], paid["version"], paid["bucket"]) == (None, None, told["bucket"])
+    assert (paid["signal"], paid["namespace"]) == ("00000001", "client")
+    assert paid["waited_seconds"] == 0
+    condition = told["condition"]
+    assert (condition["text"], condition["outcome"]) == ("sum(amount) > 10", "held")
+    assert {name: str(value) for name, value in condition["values"].items()} == {
+        "sum(amount)": "12.00"
+    }
+    signal, webhook = told["entries"]
+    assert (signal["kind"], signal["state"], signal["attempts"]) == ("signal", "done", 1)
+    assert (signal["signals"], webhook["kind"], webhook["signals"]) == (1, "webhook", 0)
+
+
+def test_no_secret_is_in_a_story(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    told = story(store, found["settled"][0])
+    assert "ops.example.org" in text(told)
+    assert "s3cret" not in (text(told) + str(as_json(told))).lower()
+
+
+def test_what_a_signal_caused_is_followed_both_ways(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    cause = story(store, found["settled"][0])
+    noted = [story(store, one) for one in found["noted"]]
+    (mine,) = [one for one in noted if cause.firing_id in [link.firing_id for link in one.causes]]
+    assert mine.firing_id in [link.firing_id for link in cause.effects]
+    assert [link.via for link in mine.causes] == ["signal noticed"]
+    assert f"of firing {cause.firing_id[:8]}" in text(mine)
+    assert mine.depth == 2
+
+
+def test_a_rule_that_uses_others_came_of_them(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    (twice,) = found["twice"]
+    causes = {link.firing_id for link in story(store, twice).causes if link.rule == "settled"}
+    settled = [one["firing_id"] for one in found["settled"]]
+    assert causes == {*settled[:2]}
+    assert [twice["firing_id"] in [e.firing_id for e in story(store, one).effects]
+            for one in found["settled"]] == [True, True, False]  # fmt: skip
+
+
+def test_a_condition_that_failed_says_its_values(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    failed = story(store, found["settled"][1])
+    assert failed.condition.outcome == "failed"
+    assert "`sum(amount) > 10` did not hold: sum(amount) is 3.00." in text(failed)
+    assert "So none of its actions ran." in text(failed)
+    assert failed.entries == ()
+    assert failed.gone == ()
+
+
+def test_what_was_damped_says_by_what(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    first, second, _ = (story(store, one) for one in found["quiet"])
+    assert (first.damped, second.damped) == (None, "cooldown")
+    assert "dropped by its rule's cooldown" in text(second)
+    assert "damped by a cooldown of 1 h" in (second.sentence or "")
+
+
+def test_a_dry_rule_says_so(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    told = story(store, found["dry"][0])
+    assert told.dry
+    assert told.gone == ()
+    assert "Its rule is dry" in text(told)
+
+
+def test_a_row_with_a_time_of_its_own_arrived_with_its_commit(
+    shop: tuple[SqlStore, Listed],
+) -> None:
+    store, found = shop
+    (late,) = found["late"]
+    (row,) = story(store, late).constituents
+    arrived = {one.version: one for one in story(store, found["settled"][2]).constituents}
+    assert row.version == max(version or 0 for version in arrived) + 2
+    assert row.bucket is not None
+    last = max(one.bucket or 0 for one in arrived.values())
+    assert row.bucket > last  # its own time is before theirs
+    assert row.time < min(one.time for one in arrived.values())
+
+
+def test_a_firing_is_found_by_some_digits_in_any_rulebook(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    whole = found["settled"][0]["firing_id"]
+    assert why(store, "shop", whole[:8]).firing_id == whole
+    assert why(store, None, whole.upper()).firing_id == whole
+    with pytest.raises(EngineError, match="there is no firing ffffffffffff"):
+        why(store, None, "f" * 12)
+    with pytest.raises(InputError, match="is no firing's id"):
+        why(store, None, "settled")
+    with pytest.raises(EngineError, match="'other' is not in this store"):
+        why(store, "other", whole)
+
+
+def test_lines_fit_the_screen_and_times_are_of_the_rulebooks_zone(
+    shop: tuple[SqlStore, Listed],
+) -> None:
+    store, found = shop
+    told = story(store, found["settled"][0])
+    assert max(map(len, lines(told, 60))) <= 60
+    assert "ended at 09:02:00 (2026-03-02, Europe/Berlin)" in text(told)
+
+
+def test_a_rule_that_was_edited_shows_both_texts(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'shop.db'}", create=True) as store:
+        found = day(tmp_path, store)
+        (settled, *_), (lost,) = found["settled"], found["lost"]
+        edited = SHOP.replace("sum(amount) > 10", "sum(amount) > 99").replace("  lost:", "  mislaid:")
+        store.of("shop").versions.register(edited, str(tmp_path / "shop.yaml"))
+        told = story(store, settled)
+        assert "if `sum(amount) > 10`" in (told.sentence or "")
+        assert told.edited is not None
+        assert "if `sum(amount) > 99`" in (told.edited.sentence or "")
+        assert "The rule was edited since. Version 2:" in text(told)
+        assert "Version 2 has no such rule any more." in text(story(store, lost))
+        assert story(store, found["noted"][0]).edited is None
+
+
+def test_what_retention_has_taken_is_said(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'shop.db'}", create=True) as store:
+        found = day(tmp_path, store)
+        noted = next(one for one in found["noted"] if story(store, one).causes)
+        (cause,) = story(store, noted).causes
+        late = found["late"][0]
+        with store.database.write() as connection:
+            connection.execute(sa.delete(t.outbox).where(t.outbox.c.rule == "settled"))
+            connection.execute(sa.delete(t.commits))
+        told = story(store, found["settled"][0])
+        assert told.gone == ("entries",)
+        assert "What its actions did is not there any more" in text(told)
+        told = story(store, late)
+        assert told.constituents[0].bucket is None
+        assert told.gone == ("constituents.0.bucket",)
+        assert "is forgotten (history_retention_days)" in text(told)
+        with store.database.write() as connection:
+            connection.execute(sa.delete(t.firings).where(t.firings.c.rule == cause.rule))
+        told = story(store, noted)
+        assert as_json(told)["causes"] == [cause.firing_id]
+        assert told.gone == (f"causes.{cause.firing_id}",)
+        assert "Retention has taken 1 firing that it came of" in text(told)
+
+
+def test_an_emission_of_a_script_says_of_which(tmp_path: Path) -> None:
+    file = Path(__file__).parents[3] / "rules/examples/scripts/scripts.test.yaml"
+    with open_store(f"sqlite:///{tmp_path / 'scripts.db'}", create=True) as store:
+        run_case(file, "every third abnormal hour in a row", store)
+        (told, *_) = [story(store, one) for one in listed(store, "scripts")["tell"]]
+    assert told.constituents[0].script is not None
+    assert f"emitted by script {told.constituents[0].script}" in text(told)
