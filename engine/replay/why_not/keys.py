@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.text.json_text import key_text, value
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Batch
 
@@ -53,7 +53,7 @@ def _equal(values: pa.ChunkedArray, wanted: Any) -> npt.NDArray[np.bool_]:
 def same_key(row: Mapping[str, Any], columns: Sequence[str], key: Mapping[str, Any]) -> bool:
     """Whether a row has this key. Its values may have been through JSON."""
     return all(
-        column in row and key_text(row[column]) == key_text(wanted)
+        column in row and key_text(value(row[column])) == key_text(value(wanted))
         for column, wanted in zip(columns, key.values(), strict=True)
     )
 
