@@ -1,5 +1,5 @@
-"""What the store kept of past buckets: their plans, the commits and signals that they hold, and what
-switched rules meanwhile.
+"""What the store kept of past buckets: their plans, the commits and signals that they hold, and
+what switched rules meanwhile.
 
 Example: asked is what a rule saw up to 9:10. Bucket 7 has the watermark 9:10:02, and holds versions
 12 to 14 of a table; bucket 6 carried out `disable`.
@@ -205,7 +205,9 @@ class Past(Bound):
         with self.database.read() as connection:
             rows = connection.execute(query.order_by(c.instant, c.id)).all()
         return tuple(
-            Signal(r.id, r.event, json.loads(r.fields), r.received_at, r.depth, r.instant, r.namespace)
+            Signal(
+                r.id, r.event, json.loads(r.fields), r.received_at, r.depth, r.instant, r.namespace
+            )
             for r in rows
         )
 

@@ -82,8 +82,8 @@ def firings_of(asked: Asked, since: int | None) -> list[Firing]:
 
 class Fate:
     """What became of the firings that are asked for. Of several, the one that came furthest is
-    told, the last of these. Without any, the rule was `detected` at an instant, from what the sources
-    hold: for a key for which it is disabled, or the firing is not kept."""
+    told, the last of these. Without any, the rule was `detected` from what the sources hold, at an
+    instant: for a key for which it is disabled, or the firing is not kept."""
 
     def __init__(
         self, asked: Asked, firings: Sequence[Firing], detected: int | None = None

@@ -37,7 +37,7 @@ def ladder(
     `key`: its columns, empty for a rule without `per`. Raises InputError for a rule that is not
     there, or other columns.
     """
-    _check(evidence, rule, key)
+    check(evidence, rule, key)
     asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
     found: list[Rung] = []
     for rung in _rungs(asked, since):
@@ -60,7 +60,7 @@ def needs_sources(
 ) -> bool:
     """Whether only the sources can tell: the rule was active, the instant is seen, and no firing is
     kept. Arguments and errors are those of `ladder`."""
-    _check(evidence, rule, key)
+    check(evidence, rule, key)
     asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
     return not firings_of(asked, since) and _active(asked, False).ok and _seen(asked, False).ok
 
@@ -163,7 +163,8 @@ def _seen(asked: Asked, fired: bool) -> Rung:
     return Rung("seen", False, sentence, figures)
 
 
-def _check(evidence: Evidence, rule: str, key: Key) -> None:
+def check(evidence: Evidence, rule: str, key: Key) -> None:
+    """Raise InputError for a rule that is not there, or other columns than those of its key."""
     rules = evidence.book.rules
     if rule not in rules:
         hint = did_you_mean(rule, rules)
