@@ -1,6 +1,6 @@
 """An answer of `why-not`: the rungs of the ladder, as text and as JSON.
 
-quick, card 7, between 2026-03-01 09:10:00 and 09:10:00
+quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00
   ✓ active        Rule quick was active since 08:00:00.
   ..
   ✗ parts         `large ; large` took 5 min 12 s for card 7, ..
@@ -60,7 +60,8 @@ class WhyNot:
     def lines(self) -> Iterator[str]:
         """What `--format text` prints."""
         of = f", {key_phrase(self.key)}" if self.key else ""
-        yield f"{self.rule}{of}, {self.words.between(self.since, self.at)}"
+        when = f"{self.words.dated(self.since)} to {self.words.dated(self.at)}"
+        yield f"{self.rule}{of}, {when}"
         width = max(len(rung.name) for rung in self.rungs)
         for rung in self.rungs:
             yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"

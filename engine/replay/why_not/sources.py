@@ -15,7 +15,7 @@ from typing import Any
 import pyarrow as pa
 
 from tidegate.engine.capture.read import Capture
-from tidegate.engine.core.parameters import OLD, parameter_schema
+from tidegate.engine.core.parameters import OLD, SIGNAL_OF, VERSION_OF, parameter_schema
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Batch, Needs, Plan
@@ -100,7 +100,8 @@ class Looked:
         for plan in self._plans:
             bucket = capture.capture(plan, self._feed)
             for name, batch in bucket.batches.items():
-                rows = python_rows(batch.table.take(pa.array(batch.row)))
+                names = [n for n in batch.table.column_names if n not in (VERSION_OF, SIGNAL_OF)]
+                rows = python_rows(batch.table.select(names).take(pa.array(batch.row)))
                 found.setdefault(name, []).extend(zip(batch.time.tolist(), rows, strict=True))
         return found
 

@@ -38,6 +38,10 @@ class Words:
         day, time = self._local(micros + {998: -998, 999: 1}.get(rest, 0))
         return time if day == self._today else f"{day} {time}"
 
+    def dated(self, micros: int) -> str:
+        """An instant with its date."""
+        return " ".join(self._local(micros))
+
     def between(self, first: int, last: int) -> str:
         """A span: `between 09:00:00 and 09:10:00`, `at 09:10:00`."""
         if first == last:
