@@ -73,14 +73,12 @@ class PastRejected(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Standing:
-    """Where a rulebook stands. `watermark`: of its last bucket. `first`: the first bucket that is
-    kept. `activations`, `stops`: by rule. `cursors`: by table."""
+    """Where a rulebook stands. `seen`: up to there everything was taken: the watermark of its last
+    bucket, or later if nothing came since; None before the first bucket. `now`: of its last bucket.
+    `activations`, `stops`: by rule. `cursors`: by table."""
 
-    watermark: int | None = None
+    seen: int | None = None
     now: int = 0
-    version: int = 0
-    first: int = 0
-    first_watermark_before: int = 0
     activations: Mapping[str, int] = field(default_factory=dict)
     stops: Mapping[str, Stop] = field(default_factory=dict)
     cursors: Mapping[str, Cursor] = field(default_factory=dict)
@@ -92,25 +90,22 @@ class Past(Bound):
     def standing(self) -> Standing:
         """Where it stands."""
         b = t.buckets.c
-        first = sa.select(b.bucket, b.watermark_before).where(b.rulebook == self.rulebook)
+        looked = sa.select(t.leases.c.seen_until).filter_by(rulebook=self.rulebook)
         with self.database.read() as connection:
-            newest = t.of_last_bucket(self.rulebook, b.watermark, b.now, b.version)
+            newest = t.of_last_bucket(self.rulebook, b.watermark, b.now)
             last = connection.execute(newest).one_or_none()
-            begin = connection.execute(first.order_by(b.bucket).limit(1)).one_or_none()
+            seen_until = connection.execute(looked).scalar_one_or_none()
             active, parked, off, cursors = (
                 connection.execute(sa.select(table).filter_by(rulebook=self.rulebook)).all()
                 for table in (t.activations, t.parked, t.disabled, t.cursors)
             )
-        if last is None or begin is None:
+        if last is None:
             return Standing()
         stops = {row.rule: Stop(row.instant, "it was disabled") for row in off}
         stops |= {row.rule: Stop(row.instant, f"parked: {row.reason}") for row in parked}
         return Standing(
-            last.watermark,
+            max(last.watermark, seen_until or last.watermark),
             last.now,
-            last.version,
-            begin.bucket,
-            begin.watermark_before,
             {row.rule: row.instant for row in active},
             stops,
             {

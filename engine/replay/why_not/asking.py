@@ -52,6 +52,8 @@ from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
 
 DAY_MICROS = 86_400_000_000
+LATER_MICROS = 3_600_000_000
+"""So long after the instant is looked, too: what was missed may have come later."""
 WARM_UP = 10
 """So many times what a rule remembers is read before the time that is asked for: what a context has
 consumed depends on what came before."""
@@ -89,9 +91,11 @@ class _Asking:
         now = self._texts.now
         behind = lateness_micros(now).get(question.rule, 0)
         at = question.at
-        self._at = at if at is not None else (standing.watermark or 0) - behind
-        self._last = None if at is None else self._past.reaching(at + behind)
-        newest = next(iter(self._past.back_from(self._last)), None)
+        self._at = at if at is not None else (standing.seen or 0) - behind
+        until = self._at + behind
+        last = self._past.reaching(until)
+        newest = next(iter(self._past.back_from(last)), None)
+        self._last = None if last is None else self._past.reaching(until + LATER_MICROS)
         then = self._texts.of(newest.version) if newest else now
         if then is None or question.rule not in then.rules:
             then = now
@@ -137,6 +141,9 @@ class _Asking:
         found: list[PastBucket] = []
         begin = None
         for bucket in self._past.back_from(self._last):
+            if rows > most // 2 and bucket.watermark_before >= self._at:
+                rows, self._last = 0, bucket.number
+                found.clear()
             if lower is not None and bucket.watermark < lower - max(ahead, default=0):
                 begin = lower
                 break
@@ -149,7 +156,7 @@ class _Asking:
                 break
             found.append(bucket)
             rows += max(1, bucket.rows)
-            if self._rule in bucket.activations:
+            if bucket.activations.get(self._rule, self._at + 1) <= self._at:
                 break
         if not found:
             return [], None, None
@@ -169,7 +176,9 @@ class _Asking:
     def _after_edit(self, buckets: Sequence[PastBucket], begin: int | None) -> int | None:
         """From where on the rule detects what it detects at the instant."""
         for before, bucket in pairwise(buckets):
-            if before.version != bucket.version and self._detects_otherwise(before.version, bucket):
+            if bucket.watermark_before >= self._at or before.version == bucket.version:
+                continue
+            if self._detects_otherwise(before.version, bucket):
                 begin = bucket.watermark_before + 1 - self._behind
                 self._gone.append(
                     f"`on`, `per` or the context was edited at {self._words.at(begin)} (version"
@@ -199,15 +208,13 @@ class _Asking:
         fired = self._firings(first - damped_micros(book.rules[rule]))
         late = [n for n, one in fired.items() if _last_end(one) >= self._since]
         entries = [
-            replace(one, firing_ids=_ids(fired[one.bucket], one))
-            if one.firing_ids is None and one.bucket in fired
-            else one
+            replace(one, firing_ids=_ids(fired.get(one.bucket), one))
             for one in self._past.entries(rule, late)
         ]
         days = book.settings.firings_retention_days
         return Evidence(
             book,
-            standing.watermark,
+            standing.seen,
             {rule: spans} if spans else {},
             Nothing(),
             (),
@@ -220,7 +227,7 @@ class _Asking:
                 for id in entry.firing_ids or ()
             },
             begin=begin,
-            end=buckets[-1].watermark if buckets else None,
+            end=None if self._last is None else buckets[-1].watermark,
             known_from=known_from,
             firings_from=standing.now - days * DAY_MICROS,
         )
@@ -255,7 +262,7 @@ class _Asking:
         )
         spans = [span for span in evidence.active[self._rule] if span.begin <= self._at]
         begin = max(spans[-1].begin, evidence.begin or spans[-1].begin)
-        end = evidence.end if evidence.end is not None else self._at
+        end = evidence.end if evidence.end is not None else max(self._at, evidence.watermark or 0)
         unread, kept = "", evidence.kept
         try:
             with self._opened(book) as feed:
@@ -297,8 +304,10 @@ def _last_end(fired: Firings) -> int:
     return int(pc.max(fired.firings["detected_at"].cast(pa.int64())).as_py())
 
 
-def _ids(fired: Firings, entry: Entry) -> tuple[str, ...]:
-    """The firings that an entry without ids is for: all that are acted on; a condition is for
-    all."""
+def _ids(fired: Firings | None, entry: Entry) -> tuple[str, ...]:
+    """The firings that an entry is for. `fired`: of the key, in its bucket. One without ids is for
+    all that are acted on; a condition is for all."""
+    if entry.firing_ids is not None or fired is None:
+        return entry.firing_ids or ()
     some = fired if entry.kind == "condition" else fired.acted_on
     return tuple(some.hex_ids().to_pylist())

@@ -30,6 +30,8 @@ class _Line:
         return bool(self.spans) and self.spans[-1].end is None
 
     def begin(self, instant: int) -> None:
+        if self.open and self.spans[-1].begin >= instant:
+            self.spans.pop()
         self.end(instant - 1, "it began anew")
         self.spans.append(ActiveSpan(instant))
 
@@ -37,8 +39,8 @@ class _Line:
         if not self.open:
             return
         last = self.spans.pop()
-        if instant >= last.begin:
-            self.spans.append(replace(last, end=instant, ended_by=why))
+        end = max(instant, last.begin - 1)  # it saw nothing at all: the span is empty
+        self.spans.append(replace(last, end=end, ended_by=why))
 
 
 def active_spans(

@@ -92,6 +92,7 @@ class Stored:
             asked_later=LocalConditions(MemoryConditions()),
             quarantine=quarantine(ledger.suspects),
             now=Now(self.clock, state.now),
+            say=ledger.lease.say,
         )
         runner = Runner(
             book,

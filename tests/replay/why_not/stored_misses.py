@@ -145,7 +145,7 @@ def parked(store: SqlStore, name: str, draw: Random) -> Planted:
 def not_seen(store: SqlStore, name: str, draw: Random) -> Planted:
     run = opened(store, name, PAIR)
     last = draw.randint(10, 100)
-    pair(run, 1, last)
+    run.signal(last, "a", k=KEY, v=1).at(last + 1)
     return Planted(run, {"k": KEY}, last + draw.randint(10, 500), None, ("is later",))
 
 
@@ -184,7 +184,7 @@ def without_time(store: SqlStore, name: str, draw: Random) -> Planted:
 
 
 def ahead(store: SqlStore, name: str, draw: Random) -> Planted:
-    run = opened(store, name, "  r: {per: k, on: any(3, timed*)}")
+    run = opened(store, name, '  r: {per: k, on: "any(3, timed*)"}')
     for n in range(3):
         visit(run, 20 + 10 * n, 20 + 10 * n if n != 1 else 5_000 + draw.randint(1, 900))
     return Planted(run.at(9_000), {"k": KEY}, None, None, ("1 h after its commit",))
