@@ -113,9 +113,9 @@ def added_later(store: SqlStore, name: str, draw: Random) -> Planted:
     run = opened(store, name, "  other: {per: k, on: b ; a}")
     first = draw.randint(10, 60)
     pair(run, first, first + 10)
-    at = first + draw.randint(11, 30)
-    run.at(at + 10).again(text(name, PAIR)).at(at + 30)
-    pair(run, at + 40, at + 50)
+    at = first + 10 + draw.uniform(0.1, 0.4)
+    run.at(first + 40).again(text(name, PAIR)).at(first + 60)
+    pair(run, first + 70, first + 80)
     return Planted(run, {"k": KEY}, at, None, ("became active only at",))
 
 
