@@ -57,6 +57,9 @@ class WhyNot:
             "notes": [*self.notes],
         }
 
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
     def lines(self) -> Iterator[str]:
         """What `--format text` prints."""
         of = f", {key_phrase(self.key)}" if self.key else ""
