@@ -5,13 +5,16 @@ from __future__ import annotations
 import json
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import pytest
 from click.testing import CliRunner
 
 from tests.support.lake import Shop
+from tidegate.engine.app.why_not import why_not
 from tidegate.engine.cli.main import main
+from tidegate.engine.replay.why_not.answer import WhyNot
+from tidegate.engine.replay.why_not.asking import Question
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -50,14 +53,20 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     shop.sql("UPDATE {orders} SET amount = 51 WHERE id = 2")
     with shop.engine() as engine:
         for id in (1, 2):
-            engine.signal("closed", id=id)
+            engine.signal("closed", {"id": id})
         engine.run_once()
     return shop
 
 
-def asked(shop: Shop, rule: str, id: object) -> Any:
+def asked(shop: Shop, rule: str, id: object) -> WhyNot:
+    return why_not(shop.store, None, Question(rule, {"id": id}))
+
+
+def test_an_open_engine_answers(shop: Shop) -> None:
     with shop.engine() as engine:
-        return engine.why_not(rule, {"id": id})
+        assert engine.why_not("late", {"id": 1}).fired is not None
+        said = str(engine.why_not("late", {"id": 2}, since="2026-01-01"))
+    assert "(amount is 50)" in said
 
 
 @pytest.mark.parametrize(

@@ -273,10 +273,11 @@ class _Asking:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
                 raise
             unread = in_line(str(error))
-        self._gone += what.gone
+        unread = unread or what.lost
+        self._gone += [note for note in what.notes if note != unread]
         begin = max(begin, what.begin or begin)
         if begin > self._at and not unread:
-            unread = what.gone[-1]
+            unread = what.notes[-1]
         names = {name for n in self._used.events for name in (n, EventKey.of(n).shown)}
         rejected = past.rejected(names, first, last)
         refused = [refused_row(self._book, one, instants) for one in rejected]

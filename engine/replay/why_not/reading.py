@@ -51,17 +51,29 @@ Instants = Mapping[tuple[int, str], Mapping[int, int]]
 @dataclass(slots=True)
 class Held:
     """What past buckets held. `plans`: what is to be read. `begin`: what stands before cannot be
-    read; None: everything can. `gone`: why not, as sentences."""
+    read; None: everything can. `gone`: why not, by table."""
 
     plans: list[Plan] = field(default_factory=list)
     begin: int | None = None
-    gone: list[str] = field(default_factory=list)
+    gone: dict[str, list[str]] = field(default_factory=dict)
 
-    def lose(self, until: int, sentence: str) -> None:
-        """What stands at `until` or before cannot be read."""
+    def lose(self, table: str, until: int, sentence: str) -> None:
+        """What stands in a table at `until` or before cannot be read."""
         self.begin = max(self.begin or until + 1, until + 1)
-        if sentence not in self.gone:
-            self.gone.append(sentence)
+        said = self.gone.setdefault(table, [])
+        if sentence not in said:
+            said.append(sentence)
+
+    @property
+    def notes(self) -> list[str]:
+        """What cannot be read."""
+        return [sentence for said in self.gone.values() for sentence in said]
+
+    @property
+    def lost(self) -> str:
+        """Why nothing of some table can be read; empty if something of each can."""
+        left = {span.table for plan in self.plans for span in plan.ranges}
+        return next((said[-1] for table, said in self.gone.items() if table not in left), "")
 
 
 def held(
@@ -114,13 +126,13 @@ def _span(
     """The range of a bucket; None if it cannot be read or placed any more."""
     cursor = cursors.get(of.table)
     if cursor is None or cursor.table_id != of.table_id:
-        found.lose(bucket.watermark, f"table `{of.table}` was replaced since")
+        found.lose(of.table, bucket.watermark, f"table `{of.table}` was replaced since")
         return None
     if of.snapshot:
         known = {of.last: after_watermark(bucket.watermark_before)}
     if not all(version in known for version in range(of.first, of.last + 1)):
         said = f"`{of.table}`: the instants of its commits were forgotten when it was reset"
-        found.lose(bucket.watermark, said)
+        found.lose(of.table, bucket.watermark, said)
         return None
     return TableRange(
         of.table, of.first, of.last, known, cursor, of.depths, of.snapshot, of.skipped, bucket.rows
@@ -179,7 +191,7 @@ class Reader:
         except EngineError as error:
             _raise_lost(error)
             if error.code in REPLACED:
-                held.lose(max(spans[-1].instants.values()), error.message)
+                held.lose(table, max(spans[-1].instants.values()), error.message)
                 held.plans[:] = [
                     plan for plan in held.plans if all(span.table != table for span in plan.ranges)
                 ]
@@ -206,7 +218,7 @@ class Reader:
         versions = f"version {span.first}"
         if high - 1 > span.first:
             versions = f"versions {span.first} to {high - 1}"
-        held.lose(span.instants[high - 1], f"`{span.table}`, {versions}: {said}")
+        held.lose(span.table, span.instants[high - 1], f"`{span.table}`, {versions}: {said}")
         return found
 
     def _emitted(self, batches: Mapping[str, Batch], begin: int, end: int) -> Mapping[str, Batch]:
