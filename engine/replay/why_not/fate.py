@@ -98,7 +98,7 @@ class Fate:
             return FAILED
         if firing.damped is not None:
             return DROPPED
-        stuck = firing.condition == "dead" or self._stuck(firing) is not None
+        stuck = firing.condition == "dead" or self._stuck(firing) or self._unasked(firing)
         return STUCK if stuck else FIRED
 
     # -- if -----------------------------------------------------------------------------------
@@ -213,6 +213,9 @@ class Fate:
             why = self._asked.evidence.unasked.get(firing.id, "")
             sentence = f"{at}, but is dead: its condition could not be asked{why and f': {why}'}."
             return Rung("held", False, sentence, {"firing_id": firing.id, "error": why or None})
+        if self._unasked(firing):
+            sentence = f"{at}, but its condition was not asked yet: it waits for its turn."
+            return Rung("held", False, sentence, {"firing_id": firing.id, "error": None})
         entry, behind = self._stuck(firing) or (None, None)
         if entry is None:
             return Rung("held", True, "Nothing of it is held or dead.", {})
@@ -246,6 +249,11 @@ class Fate:
                     if other.queue == entry.queue and other.state == "held" and ahead:
                         return entry, other
         return None
+
+    def _unasked(self, firing: Firing) -> bool:
+        """Whether its condition, which is asked by itself, was not asked yet."""
+        pending = (e for e in self._entries(firing) if e.kind == "condition")
+        return any(entry.state == "pending" for entry in pending)
 
     def _entries(self, firing: Firing) -> Iterator[Entry]:
         for entry in self._asked.evidence.entries:

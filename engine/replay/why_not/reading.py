@@ -19,6 +19,7 @@ import pyarrow as pa
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.instants import after_watermark
+from tidegate.engine.core.parameters import input_columns
 from tidegate.engine.core.ports import LOST, Feed, OutageError
 from tidegate.engine.core.values import (
     FOREVER,
@@ -159,7 +160,13 @@ class Reader:
 
     def __init__(self, book: Rulebook, tables: Mapping[str, pa.Schema], feed: Feed) -> None:
         self._book, self._tables, self._feed = book, tables, feed
-        self._capture = Capture(book, every_parameter(book, tables))
+        read = {
+            (script.name, event): columns
+            for script in book.scripts.values()
+            for event, columns in input_columns(book, script, tables, []).items()
+        }
+        self._needs = replace(every_parameter(book, tables), ids=read)
+        self._capture = Capture(book, self._needs)
 
     def read(self, held: Held, begin: int, end: int) -> Looked:
         """What was held, with what scripts emit from `begin` on, up to `end`. What cannot be read
@@ -234,7 +241,7 @@ class Reader:
             event: batch.take(np.flatnonzero((batch.time >= begin) & (batch.time <= end)))
             for event, batch in {**batches, **clocks}.items()
         }
-        detector = BucketDetector(book, active, every_parameter(book, self._tables))
+        detector = BucketDetector(book, active, self._needs)
         return detector.step(Bucket(plan, given), Carried(), (), settings)[1].shown
 
 
