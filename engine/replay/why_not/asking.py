@@ -277,7 +277,7 @@ class _Asking:
         self._gone += [note for note in what.notes if note != unread]
         begin = max(begin, what.begin or begin)
         if begin > self._at and not unread:
-            unread = what.notes[-1]
+            unread = [*self._gone, "nothing of that time is kept"][0]
         names = {name for n in self._used.events for name in (n, EventKey.of(n).shown)}
         rejected = past.rejected(names, first, last)
         refused = [refused_row(self._book, one, instants) for one in rejected]

@@ -108,15 +108,19 @@ def test_history_that_is_forgotten_is_said(store: SqlStore) -> None:
     item(run, 10, 7)
     item(run.at(YEAR), YEAR + 5, 8)
     item(run, YEAR + 50, 9)
-    run.ledger.retention.purge(
-        run.clock.at - SECOND * 86_400, run.clock.at - SECOND * 86_400, 1_000
-    )
-    answer = run.why_not("r", {"id": 7}, 20)
-    assert told(answer)[0] == "active"
-    assert "is not kept any more (history_retention_days)" in told(answer)[1]
+    day_ago = run.clock.at - 86_400 * SECOND
+    run.ledger.retention.purge(day_ago, day_ago, 1_000)
+    answer = run.why_not("r", {"id": 7}, 10)
+    assert "cannot be told: what was before 09:00:10.501 is not kept any more" in told(answer)[1]
     answer = run.why_not("r", {"id": 7})
     assert any("is not kept any more" in note for note in answer.notes)
     assert "active since 2026-03-02 09:00:00" in answer.rungs[0].sentence
+    for kind in ("disable", "enable"):
+        run.ledger.controls.ask(kind, "r")
+        run.at((run.clock.at - BEGIN) // SECOND + 60)
+    answer = run.why_not("r", {"id": 7}, 10)
+    assert told(answer)[0] == "active"
+    assert "is not kept any more (history_retention_days)" in told(answer)[1]
 
 
 def test_an_edit_is_said(store: SqlStore) -> None:
