@@ -17,6 +17,8 @@ from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.state import Parked
 from tidegate.engine.replay.times import of_text
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Story
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.asking import Question
 from tidegate.engine.store import SqlStore
@@ -78,6 +80,14 @@ class Requests:
             message = "`purge` and `key` exclude each other"
             raise InputError([Problem("not-switched", message, word_place("key="))])
         self._switch("disable", rule, key, purge=purge)
+
+    def why(self, firing: str) -> Story:
+        """Why a firing is there, and what became of it (`tidegate why`). `firing`: its id, or the
+        first six or more of its digits. The story's JSON is that of
+        `engine.replay.why.model.as_json`. Raises InputError, and EngineError `firing-gone`,
+        `firing-unclear`."""
+        self._check_open("why")
+        return why(self._store, self.rulebook.name, firing)
 
     def _switch(
         self, kind: str, rule: str, key: Mapping[str, Any] | None, *, purge: bool = False

@@ -274,7 +274,14 @@ def _plainly(value: Any) -> Any:
 
 def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
     """`tidegate firings`: a JSON line each, or a title and a few lines each."""
-    _show(found, chain([title], firing_lines(found, screen_width())), as_json=as_json)
+    lines = firing_lines(found, screen_width())
+    pointer = ["`tidegate why ID` tells why one is there, and what became of it"] * bool(title)
+    _show(found, chain([title], lines, pointer), as_json=as_json)
+
+
+def told(value: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:
+    """One answer: a JSON line, or lines for people."""
+    _show([value], lines, as_json=as_json)
 
 
 def heard(value: Mapping[str, Any], position: str, *, as_json: bool) -> None:

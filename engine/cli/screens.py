@@ -73,6 +73,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
         yield from _part(_entry(entry), width)
     for name, title in _LISTS.items():
         yield from _listed(title, map(_told, status[name]), width)
+    if any(row["last_fired"] for row in status["rules"]):
+        yield from _part("`tidegate firings` lists what fired; `tidegate why ID` tells why", width)
 
 
 def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:

@@ -63,7 +63,4 @@ def why_not(
     answer = asked(
         at.url, at.name, question, spark_conf=pairs(spark_conf, "--spark-conf"), policy=policy
     )
-    if at.as_json or format_ == "json":
-        output.json_line(answer.as_json())
-    else:
-        output.say("\n".join(answer.lines()))
+    output.told(answer.as_json(), answer.lines(), as_json=at.as_json or format_ == "json")

@@ -227,15 +227,21 @@ class StoredFirings(Bound):
 
     def _cut(self, digits: str) -> _Cut:
         with self.database.read() as connection:
-            known = id_runs.begin_with(connection, self.rulebook, digits)
-            place = id_runs.find(connection, self.rulebook, known[0]) if known else None
-        if place is None:
-            hint = "they are kept for firings_retention_days after their entries are finished"
-            raise EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
-        if len(known) > 1:
-            hint = f"give more digits: {known[0]}, {known[1]}"
-            raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
-        return _Cut(*place, known[0])
+            return _Cut(*of_digits(connection, self.rulebook, digits))
+
+
+def of_digits(connection: sa.Connection, rulebook: str, digits: str) -> tuple[int, str, str]:
+    """The (bucket, rule, id) of the firing whose id begins with these digits. Raises EngineError
+    `firing-gone`, `firing-unclear`."""
+    known = id_runs.begin_with(connection, rulebook, digits)
+    place = id_runs.find(connection, rulebook, known[0]) if known else None
+    if place is None:
+        hint = "they are kept for firings_retention_days after their entries are finished"
+        raise EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
+    if len(known) > 1:
+        hint = f"give more digits: {known[0]}, {known[1]}"
+        raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
+    return *place, known[0]
 
 
 def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> tuple[str, ...] | None:
@@ -300,7 +306,7 @@ def _chunks(
     for first in range(skipped, len(fired), _CHUNK_ROWS):
         chunk = fired.firings.slice(first, _CHUNK_ROWS)
         bounds = ends[first : first + len(chunk) + 1]
-        rows = _constituents(fired.relation.slice(bounds[0], bounds[-1] - bounds[0]))
+        rows = constituents_of(fired.relation.slice(bounds[0], bounds[-1] - bounds[0]))
         yield (
             chunk,
             [
@@ -310,7 +316,7 @@ def _chunks(
         )
 
 
-def _constituents(relation: pa.Table) -> list[dict[str, Any]]:
+def constituents_of(relation: pa.Table) -> list[dict[str, Any]]:
     """The rows of a relation as constituents. Null parameters, as those of other event types, are
     left out."""
     labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]

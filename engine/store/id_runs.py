@@ -1,4 +1,6 @@
-"""An index of firings by id: sorted runs of ids, merged like a log-structured merge tree.
+"""An index of firings by id: sorted runs of ids, merged like a log-structured merge tree. There are
+two: by the id of the firing itself, and by the id of what an action did (`CAUSES`), which several
+firings may have come of.
 
 A bucket adds one run of level 0. The last `FAN_OUT` runs of a level are merged into one run of the
 next level. So few runs have to be searched, and an id is written once a level. Runs with more than
@@ -10,8 +12,8 @@ Example: after 17 buckets there are two runs of level 1 (8 buckets each) and one
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Iterator, Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -31,18 +33,39 @@ Ids = npt.NDArray[np.bytes_]
 Places = npt.NDArray[Any]
 
 
+class Index(NamedTuple):
+    """The tables of an index."""
+
+    runs: sa.Table
+    pieces: sa.Table
+
+
+FIRINGS = Index(t.firing_runs, t.firing_ids)
+CAUSES = Index(t.cause_runs, t.cause_ids)
+
+
 def add(
     connection: sa.Connection, rulebook: str, bucket: int, ids: Sequence[pa.ChunkedArray]
 ) -> None:
     """Add the ids of a bucket's firings. `ids`: a fixed_size_binary[16] column for each rule, by
     the rule's ordinal."""
-    found = [_values(column) for column in ids]
-    if count := sum(map(len, found)):
+    add_some(connection, rulebook, bucket, [_values(column) for column in ids])
+
+
+def add_some(
+    connection: sa.Connection,
+    rulebook: str,
+    bucket: int,
+    ids: Sequence[Ids],
+    index: Index = FIRINGS,
+) -> None:
+    """Add the ids that a bucket's firings have in an index, by the rule's ordinal."""
+    if count := sum(map(len, ids)):
         places = np.empty(count, PLACE)
         places["bucket"] = bucket
-        places["ordinal"] = np.repeat(np.arange(len(found)), list(map(len, found)))
-        write(connection, rulebook, (bucket, bucket), 0, np.concatenate(found), places)
-        while _merge(connection, rulebook):
+        places["ordinal"] = np.repeat(np.arange(len(ids)), list(map(len, ids)))
+        write(connection, rulebook, (bucket, bucket), 0, np.concatenate(ids), places, index)
+        while _merge(connection, rulebook, index):
             pass
 
 
@@ -53,36 +76,53 @@ def write(
     level: int,
     ids: Ids,
     places: Places,
+    index: Index = FIRINGS,
 ) -> None:
-    """Write a run. `buckets`: the first and the last bucket of its firings."""
+    """Write a run. `buckets`: the first and the last bucket of its firings. Equal ids are in one
+    piece."""
     first, last = buckets
-    order = np.argsort(ids)
+    order = np.argsort(ids, kind="stable")
     ids, places = ids[order], places[order]
     run = {"rulebook": rulebook, "run": last}
     connection.execute(
-        sa.insert(t.firing_runs).values(**run, first_bucket=first, level=level, id_count=len(ids))
+        sa.insert(index.runs).values(**run, first_bucket=first, level=level, id_count=len(ids))
     )
     pieces = []
-    for at in range(0, len(ids), PIECE_IDS):
-        data = ids[at : at + PIECE_IDS].tobytes()
-        packed = pa.compress(places[at : at + PIECE_IDS].tobytes(), _CODEC, asbytes=True)
+    for at, end in _cuts(ids):
+        data = ids[at:end].tobytes()
+        packed = pa.compress(places[at:end].tobytes(), _CODEC, asbytes=True)
         pieces.append({**run, "first_id": data[:ID_BYTES], "ids": data, "places": packed})
-    connection.execute(sa.insert(t.firing_ids), pieces)
+    connection.execute(sa.insert(index.pieces), pieces)
+
+
+def _cuts(ids: Ids) -> Iterator[tuple[int, int]]:
+    """Where pieces of sorted ids begin and end."""
+    at = 0
+    while at < len(ids):
+        end = min(at + PIECE_IDS, len(ids))
+        end = int(np.searchsorted(ids, ids[end - 1], side="right"))
+        yield at, end
+        at = end
 
 
 def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
     """The (bucket, rule) of a firing; None if the store does not have it."""
-    wanted = bytes.fromhex(firing_id)
-    c = t.firing_ids.c
-    for run, first_id in _pieces(connection, rulebook, wanted):
+    return next(places_of(connection, rulebook, bytes.fromhex(firing_id)), None)
+
+
+def places_of(
+    connection: sa.Connection, rulebook: str, wanted: bytes, index: Index = FIRINGS
+) -> Iterator[tuple[int, str]]:
+    """The (bucket, rule) of all that an index has under an id, and that the store still has."""
+    c = index.pieces.c
+    for run, first_id in _pieces(connection, rulebook, wanted, index):
         query = sa.select(c.ids, c.places).filter_by(rulebook=rulebook, run=run, first_id=first_id)
         piece = connection.execute(query).one()
         ids = np.frombuffer(piece.ids, f"V{ID_BYTES}")
         for number in np.flatnonzero(ids == np.void(wanted)):  # none: it lies across two ids
             place = _places(piece.places, len(ids))[number]
             if rule := _rule(connection, rulebook, int(place["bucket"]), int(place["ordinal"])):
-                return int(place["bucket"]), rule
-    return None
+                yield int(place["bucket"]), rule
 
 
 def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[str]:
@@ -102,10 +142,10 @@ def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[st
     return sorted(one for one in found if find(connection, rulebook, one))[:2]
 
 
-def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
+def forget(connection: sa.Connection, rulebook: str, rows_max: int, index: Index = FIRINGS) -> int:
     """Delete runs without firings, oldest first, about `rows_max` pieces at most. Returns how many
     pieces."""
-    r, f = t.firing_runs.c, t.firings.c
+    r, f = index.runs.c, t.firings.c
     kept = sa.exists().where(f.rulebook == rulebook, f.bucket.between(r.first_bucket, r.run))
     query = sa.select(r.run, r.id_count).where(r.rulebook == rulebook, ~kept).order_by(r.run)
     pieces = 0
@@ -113,14 +153,16 @@ def forget(connection: sa.Connection, rulebook: str, rows_max: int) -> int:
         if pieces >= rows_max:
             break
         pieces += -(-row.id_count // PIECE_IDS)
-        _delete(connection, rulebook, row.run, row.run)
+        _delete(connection, rulebook, row.run, row.run, index)
     return pieces
 
 
-def _pieces(connection: sa.Connection, rulebook: str, wanted: bytes) -> list[tuple[int, bytes]]:
+def _pieces(
+    connection: sa.Connection, rulebook: str, wanted: bytes, index: Index
+) -> list[tuple[int, bytes]]:
     """The (run, first id) of the pieces that hold these bytes. Of each run only the one piece is
     read that may hold them."""
-    r, c = t.firing_runs.c, t.firing_ids.c
+    r, c = index.runs.c, index.pieces.c
     sqlite = connection.dialect.name == "sqlite"
     at = sa.func.instr(c.ids, wanted) if sqlite else sa.func.pg_catalog.position(c.ids, wanted)
     piece = sa.select(sa.case((at > 0, c.first_id))).where(
@@ -131,10 +173,10 @@ def _pieces(connection: sa.Connection, rulebook: str, wanted: bytes) -> list[tup
     return [(run, first_id) for run, first_id in connection.execute(query) if first_id is not None]
 
 
-def _merge(connection: sa.Connection, rulebook: str) -> bool:
+def _merge(connection: sa.Connection, rulebook: str, index: Index) -> bool:
     """Merge the last `FAN_OUT` runs if they have the same level. Returns whether it did."""
-    r, c = t.firing_runs.c, t.firing_ids.c
-    query = sa.select(t.firing_runs).where(r.rulebook == rulebook).order_by(r.run.desc())
+    r, c = index.runs.c, index.pieces.c
+    query = sa.select(index.runs).where(r.rulebook == rulebook).order_by(r.run.desc())
     runs = connection.execute(query.limit(FAN_OUT)).all()
     level = runs[0].level
     full = len(runs) == FAN_OUT and all(run.level == level for run in runs)
@@ -145,14 +187,14 @@ def _merge(connection: sa.Connection, rulebook: str) -> bool:
     pieces = connection.execute(sa.select(c.ids, c.places).where(these)).all()
     ids = np.frombuffer(b"".join(piece.ids for piece in pieces), f"S{ID_BYTES}")
     places = [_places(piece.places, len(piece.ids) // ID_BYTES) for piece in pieces]
-    _delete(connection, rulebook, first, last)
+    _delete(connection, rulebook, first, last, index)
     buckets = (runs[-1].first_bucket, last)
-    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places))
+    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places), index)
     return True
 
 
-def _delete(connection: sa.Connection, rulebook: str, first: int, last: int) -> None:
-    for table in (t.firing_ids, t.firing_runs):
+def _delete(connection: sa.Connection, rulebook: str, first: int, last: int, index: Index) -> None:
+    for table in (index.pieces, index.runs):
         these = (table.c.rulebook == rulebook) & table.c.run.between(first, last)
         connection.execute(sa.delete(table).where(these))
 

@@ -21,6 +21,7 @@ from tidegate.engine.store.signals import Signals
 from tidegate.engine.store.status import Status
 from tidegate.engine.store.suspects import Suspects
 from tidegate.engine.store.timers import Timers
+from tidegate.engine.store.traces import Traces
 from tidegate.engine.store.versions import Versions
 
 
@@ -52,3 +53,4 @@ class Ledger:
         self.hours = Hours(*bound)
         self.recorded = Recorded(*bound)
         self.past = Past(*bound)
+        self.traces = Traces(*bound)

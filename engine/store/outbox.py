@@ -14,7 +14,16 @@ from tidegate.engine.core.entries import Entry, Outcome, Progress, Turn
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.statement import SqlStatement, decode, encode
 from tidegate.engine.core.values import Firings, Plan, Signal
-from tidegate.engine.store import controls, damping, hours, id_runs, signals, totals, versions
+from tidegate.engine.store import (
+    causes,
+    controls,
+    damping,
+    hours,
+    id_runs,
+    signals,
+    totals,
+    versions,
+)
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, firings_to_columns, outcomes_to_bytes
 from tidegate.engine.store.bound import Bound
@@ -224,6 +233,7 @@ def insert_firings(
     hours.add(connection, plan.rulebook, plan.now, counts)
     ids = [fired.firings.column("firing_id") for fired in some]
     id_runs.add(connection, plan.rulebook, plan.bucket, ids)
+    causes.add(connection, plan.rulebook, plan.bucket, some)
 
 
 def stored_firings(

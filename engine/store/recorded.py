@@ -55,7 +55,7 @@ class Recorded(Bound):
             "rule": rule,
             "bucket": bucket,
             "constituents": _constituents(one),
-            "entries": [_entry(row) for row in rows if _is_for(row, firing_id, through=through)],
+            "entries": [_entry(row) for row in rows if is_for(row, firing_id, through=through)],
         }
 
     def carried_by_node(self) -> dict[str, int]:
@@ -102,7 +102,7 @@ def _entry(row: sa.Row[Any]) -> dict[str, Any]:
     }
 
 
-def _is_for(row: sa.Row[Any], firing_id: str, *, through: bool) -> bool:
+def is_for(row: sa.Row[Any], firing_id: str, *, through: bool) -> bool:
     """Whether an entry is for a firing. One without ids is for all that are acted on; a condition
     is for all."""
     if row.firing_ids is None:

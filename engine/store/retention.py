@@ -56,6 +56,8 @@ class Retention(Bound):
             failpoint("purge.middle")
             if step.left > 0:
                 step.left -= id_runs.forget(connection, self.rulebook, step.left)
+            if step.left > 0:
+                step.left -= id_runs.forget(connection, self.rulebook, step.left, id_runs.CAUSES)
             old = _last_before(step, history_before)
             step.delete(t.rejected, t.rejected.c.bucket <= old)
             step.delete(t.signals, t.signals.c.bucket <= old)

@@ -215,6 +215,7 @@ commits = _of_rulebook(
     Column("bucket", BigInteger, nullable=False),
     Column("logged", BigInteger),
     Index("commits_by_bucket", "rulebook", "bucket"),
+    Index("commits_by_version", "rulebook", "table_name", "version", "bucket"),
     _partial(
         "commits_moved", "rulebook", "bucket", "instant", "table_name", where="logged IS NOT NULL"
     ),
@@ -310,23 +311,35 @@ damped_totals = _of_rulebook(
     Column("firing_count", BigInteger, nullable=False),
 )
 
-# Firing ids in sorted runs (`engine.store.id_runs`): those of the buckets `first_bucket` to `run`.
-firing_runs = _of_rulebook(
-    "firing_runs",
-    Column("run", BigInteger, primary_key=True),
-    Column("first_bucket", BigInteger, nullable=False),
-    Column("level", Integer, nullable=False),
-    Column("id_count", BigInteger, nullable=False),
-)
 
-# A run in pieces: ids, 16 bytes each, from `first_id` on; `places` says where each firing is.
-firing_ids = _of_rulebook(
-    "firing_ids",
-    Column("run", BigInteger, primary_key=True),
-    Column("first_id", LargeBinary, primary_key=True),
-    Column("ids", LargeBinary, nullable=False),
-    Column("places", LargeBinary, nullable=False),
-)
+def _runs(name: str) -> Table:
+    """Ids in sorted runs (`engine.store.id_runs`): those of the buckets `first_bucket` to `run`."""
+    return _of_rulebook(
+        name,
+        Column("run", BigInteger, primary_key=True),
+        Column("first_bucket", BigInteger, nullable=False),
+        Column("level", Integer, nullable=False),
+        Column("id_count", BigInteger, nullable=False),
+    )
+
+
+def _pieces(name: str) -> Table:
+    """A run in pieces: ids, 16 bytes each, from `first_id` on; `places` says where each firing
+    is."""
+    return _of_rulebook(
+        name,
+        Column("run", BigInteger, primary_key=True),
+        Column("first_id", LargeBinary, primary_key=True),
+        Column("ids", LargeBinary, nullable=False),
+        Column("places", LargeBinary, nullable=False),
+    )
+
+
+# The ids of firings, and where each firing is.
+firing_runs, firing_ids = _runs("firing_runs"), _pieces("firing_ids")
+
+# The ids of what actions did (`engine.store.causes`), and where the firings are that came of it.
+cause_runs, cause_ids = _runs("cause_runs"), _pieces("cause_ids")
 
 UNFINISHED = text("state NOT IN ('done', 'skipped', 'redriven')")
 
@@ -376,6 +389,13 @@ outbox = Table(
     _of_bucket(),
     Index("outbox_by_bucket", "rulebook", "bucket", "rule"),
     _partial("outbox_unfinished", "rulebook", "state", "number", where=UNFINISHED),
+    _partial(
+        "outbox_by_effect",
+        "rulebook",
+        "target",
+        "effect_version",
+        where="effect_version IS NOT NULL",
+    ),
 )
 
 # What Spark runs of a rulebook's texts now: JSON of `engine.core.suspect.Suspect`s. It is empty

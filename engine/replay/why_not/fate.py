@@ -112,7 +112,11 @@ class Fate:
         if firing is None or self._reach != FAILED:
             said = f"{text[0].upper()}{text[1:]} held." if firing else "It was not asked."
             return Rung("if", True, said, {"text": condition.text})
-        values = {} if condition.query else _values(condition.text, firing)
+        values = (
+            {}
+            if condition.query
+            else condition_values(condition.text, firing.relation, firing.among.key_names)
+        )
         shown = ", ".join(f"`{name}` is {quoted(each)}" for name, each in values.items())
         sentence = (
             f"It was detected{self._words.of_key} at {self._words.at(firing.end)}, but {text}"
@@ -297,12 +301,12 @@ def _fields(firing: Firing, names: Sequence[str]) -> list[list[Any]]:
     return [python_values(rows[name]) for name in names if name in rows.column_names]
 
 
-def _values(text: str, firing: Firing) -> dict[str, Any]:
+def condition_values(text: str, rows: pa.Table, key_names: Sequence[str]) -> dict[str, Any]:
     """The aggregates of a condition by their values, and the columns that stand outside them.
+    `rows`: those of one firing.
     Where only Spark can tell: the columns that it names, with their values in each row."""
-    rows = firing.relation
     kinds = {field.name: field.type for field in rows.schema}
-    outside = {*rows.column_names} if len(rows) == 1 else {*firing.among.key_names, *_ONE_VALUE}
+    outside = {*rows.column_names} if len(rows) == 1 else {*key_names, *_ONE_VALUE}
     try:
         reader = FiringReader(kinds, outside & kinds.keys())
         reader.node(read_tree(text))

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0016"
+revision = "0017"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -180,6 +180,7 @@ def _buckets() -> None:
         sa.PrimaryKeyConstraint("rulebook", "table_name", "instant", "version"),
     )
     _index("commits_by_bucket", "commits", "rulebook", "bucket")
+    _index("commits_by_version", "commits", "rulebook", "table_name", "version", "bucket")
     _index(
         "commits_moved",
         "commits",
@@ -275,6 +276,24 @@ def _firings() -> None:
         _column("places", BLOB),
         sa.PrimaryKeyConstraint("rulebook", "run", "first_id"),
     )
+    op.create_table(
+        "cause_runs",
+        _column("rulebook", TEXT),
+        _column("run", BIG),
+        _column("first_bucket", BIG),
+        _column("level", SMALL),
+        _column("id_count", BIG),
+        sa.PrimaryKeyConstraint("rulebook", "run"),
+    )
+    op.create_table(
+        "cause_ids",
+        _column("rulebook", TEXT),
+        _column("run", BIG),
+        _column("first_id", BLOB),
+        _column("ids", BLOB),
+        _column("places", BLOB),
+        sa.PrimaryKeyConstraint("rulebook", "run", "first_id"),
+    )
 
 
 def _damping() -> None:
@@ -347,6 +366,14 @@ def _outbox() -> None:
         "state",
         "number",
         where="state NOT IN ('done', 'skipped', 'redriven')",
+    )
+    _index(
+        "outbox_by_effect",
+        "outbox",
+        "rulebook",
+        "target",
+        "effect_version",
+        where="effect_version IS NOT NULL",
     )
     op.create_table(
         "begun",

@@ -1,0 +1,1 @@
+"""`backtest`: what a rulebook would have done in the past of its tables."""
