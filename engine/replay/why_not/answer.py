@@ -70,6 +70,9 @@ class WhyNot:
             yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"
         if self.fired is not None:
             yield f"    tidegate why {self.fired}"
+            ended = self.rungs[-1].evidence["instant"]
+            if ended < self.at:
+                yield f"    and not again after that: --since {instant(ended + 1)}"
         yield from (f"  note: {note}" for note in self.notes)
 
 

@@ -274,10 +274,11 @@ class _Asking:
                 raise
             unread = in_line(str(error))
         unread = unread or what.lost
-        self._gone += [note for note in what.notes if note != unread]
+        self._gone += what.notes
         begin = max(begin, what.begin or begin)
         if begin > self._at and not unread:
             unread = [*self._gone, "nothing of that time is kept"][0]
+        self._gone = [note for note in self._gone if note != unread]
         names = {name for n in self._used.events for name in (n, EventKey.of(n).shown)}
         rejected = past.rejected(names, first, last)
         refused = [refused_row(self._book, one, instants) for one in rejected]
