@@ -5,19 +5,28 @@ from __future__ import annotations
 
 import os
 from collections.abc import Container, Mapping
-from typing import Any
+from datetime import datetime
+from typing import TYPE_CHECKING, Any
 
 from tidegate.engine.act.redrive import way_past
+from tidegate.engine.app.why_not import ask
 from tidegate.engine.control.requests import ask_for_rule
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, key_texts
 from tidegate.engine.control.signals import given_once, make_signal
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.state import Parked
+from tidegate.engine.replay.times import of_text
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story
+from tidegate.engine.replay.why_not.answer import WhyNot
+from tidegate.engine.replay.why_not.asking import Question
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
 
 
 class Requests:
@@ -26,6 +35,8 @@ class Requests:
 
     rulebook: Rulebook
     _store: SqlStore
+    _spark: SparkSession
+    _policy: Policy
     _open: bool
     _closed: bool = False
 
@@ -114,6 +125,25 @@ class Requests:
             sentence(o, rules) for o in found if not isinstance(o, Parked) or o.rule in rules
         )
 
+    def why_not(
+        self,
+        rule: str,
+        key: Mapping[str, Any] | None = None,
+        at: datetime | str | None = None,
+        *,
+        since: datetime | str | None = None,
+    ) -> WhyNot:
+        """Why a rule did not fire for a key in [`since`, `at`]; by default as far as everything is
+        seen, and so long before that as the rule remembers, a day at least. `key`: a value for each
+        `per` column. Times may be ISO 8601 texts. The tables are read again where the store alone
+        cannot tell. Raises InputError.
+
+        print(engine.why_not("quick", {"card": 7}))
+        """
+        self._check_open("why_not")
+        question = Question(rule, key or {}, _micros(at), _micros(since))
+        return ask(self._store, self.rulebook.name, question, lambda: self._spark, self._policy)
+
     def _check_open(self, method: str) -> None:
         if self._open:
             return
@@ -123,6 +153,11 @@ class Requests:
             message = f"`{method}`: the engine is closed"
             hint = "its `with` has ended: call it inside, or enter the engine again"
         raise EngineError("engine-not-open", message, hint)
+
+
+def _micros(at: datetime | str | None) -> int | None:
+    """An instant; without an offset it is in UTC."""
+    return None if at is None else of_text(at if isinstance(at, str) else at.isoformat())
 
 
 def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:

@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from tidegate.engine.cli import cases, operator, output, serve, why  # noqa: F401, more commands
+from tidegate.engine.cli import (  # noqa: F401, more commands
+    cases,
+    operator,
+    output,
+    serve,
+    why,
+    why_not,
+)
 from tidegate.engine.cli.group import brief, exit_code, leave_out_pandas, main
 from tidegate.engine.cli.options import (
     FILE,

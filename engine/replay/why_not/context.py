@@ -42,7 +42,7 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
         {
             "event": asked.written(one.part.event),
             "instant": one.part.instant,
-            "by": one.instant,
+            "by_instant": one.instant,
             "firing_id": _firing(asked, one.instant),
         }
         for one in used

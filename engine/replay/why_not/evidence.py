@@ -83,6 +83,10 @@ class Evidence:
     `refused`: rows and signals that were rejected. `firings`: by rule, in order of detection,
     decided. `entries`: of the outbox. `unasked`: by id of a firing (hex), why its condition could
     not be asked.
+
+    Where only a part of the past is looked at: `begin`, `end` bound the occurrences. `unread`: why
+    the sources cannot be read. `known_from`: what was active before is not known; `firings_from`:
+    firings that ended before may be forgotten. None: from the beginning on.
     """
 
     book: Rulebook
@@ -93,6 +97,11 @@ class Evidence:
     firings: Mapping[str, Sequence[Firings]] = field(default_factory=dict)
     entries: Sequence[Entry] = ()
     unasked: Mapping[str, str] = field(default_factory=dict)
+    begin: int | None = None
+    end: int | None = None
+    unread: str = ""
+    known_from: int | None = None
+    firings_from: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,8 +124,8 @@ class Answer(NamedTuple):
 class Asked:
     """The question: why did `rule` not fire for `key` in [`since`, `until`]?
 
-    `book` is the rulebook with edges as event types, `rule` the rule in it. `begin`: the rule sees
-    occurrences from there on. `since` None: from the activation on.
+    `book` is the rulebook with edges as event types, `rule` the rule in it. `begin`: occurrences
+    are looked at from there on. `since` None: from the activation on.
     """
 
     def __init__(
@@ -131,8 +140,18 @@ class Asked:
         spans = [s for s in evidence.active.get(rule, ()) if s.begin <= until]
         self.span = spans[-1] if spans else None
         self.begin = self.span.begin if self.span else until
+        if evidence.begin is not None:
+            self.begin = max(self.begin, evidence.begin)
         self.since = self.begin if since is None else since
         self.words = Words(book, key, until)
+
+    @property
+    def last(self) -> int:
+        """Up to where occurrences are looked at."""
+        watermark, span = self.evidence.watermark, self.span
+        last = self.until if watermark is None else max(watermark, self.until)
+        bounds = (self.evidence.end, span.end if span else None)
+        return min([last, *(bound for bound in bounds if bound is not None)])
 
     @property
     def exact(self) -> bool:
@@ -144,11 +163,8 @@ class Asked:
         found = self.evidence.kept.occurrences(event)
         if found is None:
             return None
-        last = self.evidence.watermark if self.evidence.watermark is not None else self.until
-        if self.span and self.span.end is not None:
-            last = min(last, self.span.end)
         first = int(np.searchsorted(found.time, self.begin))
-        end = int(np.searchsorted(found.time, last, side="right"))
+        end = int(np.searchsorted(found.time, self.last, side="right"))
         return found.take(np.arange(first, end))
 
     def per(self, event: str) -> tuple[str, ...] | None:

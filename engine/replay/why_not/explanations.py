@@ -5,8 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-import numpy as np
-
 from tidegate.engine.detect.events.graph.calendar import add
 from tidegate.engine.replay.why_not.evidence import Answer, Asked
 from tidegate.engine.replay.why_not.probe import Instances, Probe
@@ -82,7 +80,8 @@ class Explanations:
             int(e) - add(int(s), node.duration, zone)
             for s, e in zip(found.start, found.end, strict=True)
         ]
-        at = int(np.argmin(np.array(over, np.int64))) if over else -1
+        long = [n for n, beyond in enumerate(over) if beyond > 0]
+        at = min(long, key=over.__getitem__, default=-1)
         if at < 0:
             begun, ended, beyond = start, end, end - add(start, node.duration, zone)
         else:

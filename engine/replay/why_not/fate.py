@@ -46,6 +46,13 @@ class Firing:
         rows = self.among.relation
         return rows.filter(pc.equal(rows["firing_id"], self.id))
 
+    @property
+    def events(self) -> list[str]:
+        """The event types of its constituents."""
+        rows = self.relation
+        known = rows["event_type"].to_pylist() if "event_type" in rows.column_names else []
+        return [event for event in known if event is not None]
+
 
 def firings_of(asked: Asked, since: int | None) -> list[Firing]:
     """The firings of the rule for the key that were detected in [`since`, until]."""
@@ -75,11 +82,13 @@ def firings_of(asked: Asked, since: int | None) -> list[Firing]:
 
 class Fate:
     """What became of the firings that are asked for. Of several, the one that came furthest is
-    told, the last of these. Without any, the rule was detected for a key for which it is
-    disabled."""
+    told, the last of these. Without any, the rule was `detected` from what the sources hold, at an
+    instant: for a key for which it is disabled, or the firing is not kept."""
 
-    def __init__(self, asked: Asked, firings: Sequence[Firing]) -> None:
-        self._asked, self._words = asked, asked.words
+    def __init__(
+        self, asked: Asked, firings: Sequence[Firing], detected: int | None = None
+    ) -> None:
+        self._asked, self._words, self._detected = asked, asked.words, detected
         ranked = [(self._reached(one), one.end, n) for n, one in enumerate(firings)]
         self._firing = firings[max(ranked)[2]] if ranked else None
         self._reach = max(ranked)[0] if ranked else FIRED
@@ -89,7 +98,7 @@ class Fate:
             return FAILED
         if firing.damped is not None:
             return DROPPED
-        stuck = firing.condition == "dead" or self._stuck(firing) is not None
+        stuck = firing.condition == "dead" or self._stuck(firing) or self._unasked(firing)
         return STUCK if stuck else FIRED
 
     # -- if -----------------------------------------------------------------------------------
@@ -208,6 +217,9 @@ class Fate:
             why = self._asked.evidence.unasked.get(firing.id, "")
             sentence = f"{at}, but is dead: its condition could not be asked{why and f': {why}'}."
             return Rung("held", False, sentence, {"firing_id": firing.id, "error": why or None})
+        if self._unasked(firing):
+            sentence = f"{at}, but its condition was not asked yet: it waits for its turn."
+            return Rung("held", False, sentence, {"firing_id": firing.id, "error": None})
         entry, behind = self._stuck(firing) or (None, None)
         if entry is None:
             return Rung("held", True, "Nothing of it is held or dead.", {})
@@ -242,6 +254,11 @@ class Fate:
                         return entry, other
         return None
 
+    def _unasked(self, firing: Firing) -> bool:
+        """Whether its condition, which is asked by itself, was not asked yet."""
+        pending = (e for e in self._entries(firing) if e.kind == "condition")
+        return any(entry.state == "pending" for entry in pending)
+
     def _entries(self, firing: Firing) -> Iterator[Entry]:
         for entry in self._asked.evidence.entries:
             mine = entry.rule == self._asked.rule.name and not entry.alternative
@@ -252,10 +269,27 @@ class Fate:
         """It fired; or no firing of its detection is kept."""
         firing, words = self._firing, self._words
         if firing is None:
-            sentence = f"It was detected{words.of_key}, but no firing of that is kept."
-            return Rung("fired", False, sentence, {"firing_id": None})
+            return self._no_firing()
         sentence = f"It fired{words.of_key} at {words.at(firing.end)} (firing {firing.id[:8]})."
         return Rung("fired", True, sentence, {"firing_id": firing.id, "instant": firing.end})
+
+    def _no_firing(self) -> Rung:
+        """What the sources hold would have been detected, and the store has no firing."""
+        words, at = self._words, self._detected
+        when = "" if at is None else f" at {words.at(at)}"
+        sentence = f"From what the sources hold now it would be detected{words.of_key}{when}, but"
+        forgotten = self._asked.evidence.firings_from
+        if at is not None and forgotten is not None and at < forgotten:
+            sentence += (
+                f" firings before {words.at(forgotten)} may be forgotten"
+                " (firings_retention_days): whether it fired cannot be told."
+            )
+        else:
+            sentence += (
+                " no such firing is stored: it did not fire. The sources do not hold what they"
+                " held then, or what came before the time that is looked at makes the difference."
+            )
+        return Rung("fired", False, sentence, {"firing_id": None, "instant": at})
 
 
 def _after(firing: Firing | None, micros: int) -> int | None:

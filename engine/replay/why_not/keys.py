@@ -6,6 +6,7 @@ Example: asked is account "7", a text, and `account_id` is a bigint. No occurren
 
 from __future__ import annotations
 
+import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from decimal import Decimal
@@ -17,9 +18,12 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.text.json_text import key_text, value
 from tidegate.engine.core.text.times import python_values
+from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Batch
+from tidegate.engine.replay.times import of_argument
+from tidegate.rules.errors import InputError, Problem, word_place
 
 _COMPARED_MAX = 10_000
 _NEAR_MAX = 3
@@ -50,10 +54,47 @@ def _equal(values: pa.ChunkedArray, wanted: Any) -> npt.NDArray[np.bool_]:
     return np.asarray(equal.fill_null(False).to_numpy(), np.bool_)
 
 
+def typed_key(key: Mapping[str, Any], types: pa.Schema, zone: str) -> dict[str, Any]:
+    """A key in the types of its columns. Texts are read as commands take them: `7`, `2.50`, `true`,
+    `2026-03-02`, a time without an offset in `zone`, `null` for other columns than strings. Columns
+    without a type stay as they are. Raises InputError.
+
+    Example: `{"card": "7"}` is `{"card": 7}` where `card` is a bigint."""
+    found = dict(key)
+    for field in types:
+        if field.name in key:
+            try:
+                found[field.name] = _typed(key[field.name], field.type, zone)
+            except (pa.ArrowException, ValueError, TypeError, OverflowError):
+                text = f"{field.name}={key_text(key[field.name])}"
+                message = f"{text}: the values of {field.name} are {spark_type(field.type)}"
+                hint = "write 2026-03-02T09:00:00Z" if pa.types.is_timestamp(field.type) else ""
+                problem = Problem("key-type", message, word_place("--key"), hint)
+                raise InputError([problem]) from None
+    return found
+
+
+def _typed(given: Any, kind: pa.DataType, zone: str) -> Any:
+    if given is None:
+        return None
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind):
+        return key_text(given)
+    if not isinstance(given, str):
+        return pa.scalar(given).cast(kind).as_py()
+    if given == "null":
+        return None
+    if pa.types.is_timestamp(kind):
+        instant = of_argument(given, zone if kind.tz else "UTC")
+        return pa.scalar(instant, pa.timestamp("us", kind.tz)).cast(kind).as_py()
+    if pa.types.is_binary(kind) or pa.types.is_large_binary(kind):
+        return base64.b64decode(given, validate=True)
+    return pa.scalar(given).cast(kind).as_py()
+
+
 def same_key(row: Mapping[str, Any], columns: Sequence[str], key: Mapping[str, Any]) -> bool:
     """Whether a row has this key. Its values may have been through JSON."""
     return all(
-        column in row and key_text(row[column]) == key_text(wanted)
+        column in row and key_text(value(row[column])) == key_text(value(wanted))
         for column, wanted in zip(columns, key.values(), strict=True)
     )
 

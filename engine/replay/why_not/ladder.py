@@ -7,15 +7,17 @@ was rejected or dropped; but the two lie 5 min 12 s apart: the rung `parts` says
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.arrivals import Arrivals
 from tidegate.engine.replay.why_not.context import chosen
 from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
-from tidegate.engine.replay.why_not.fate import Fate, firings_of
+from tidegate.engine.replay.why_not.fate import Fate, Firing, firings_of
 from tidegate.engine.replay.why_not.parts import Parts
 from tidegate.engine.replay.why_not.probe import Probe
+from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions.durations import length
@@ -35,9 +37,8 @@ def ladder(
     `key`: its columns, empty for a rule without `per`. Raises InputError for a rule that is not
     there, or other columns.
     """
-    _check(evidence, rule, key)
-    names = evidence.book.rules[rule].pattern.key_names
-    asked = Asked(evidence, rule, {name: key[name] for name in names}, instant, since)
+    check(evidence, rule, key)
+    asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
     found: list[Rung] = []
     for rung in _rungs(asked, since):
         found.append(rung)
@@ -54,20 +55,62 @@ def why_not(
     return None if last.ok else last.sentence
 
 
+def needs_sources(
+    evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
+) -> bool:
+    """Whether only the sources can tell: the rule was active, the instant is seen, and no firing is
+    kept. Arguments and errors are those of `ladder`."""
+    check(evidence, rule, key)
+    asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
+    return not firings_of(asked, since) and _active(asked, False).ok and _seen(asked, False).ok
+
+
+def _in_order(evidence: Evidence, rule: str, key: Key) -> Key:
+    return {name: key[name] for name in evidence.book.rules[rule].pattern.key_names}
+
+
 def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
     firings = firings_of(asked, since)
     yield _active(asked, bool(firings))
     yield _seen(asked, bool(firings))
-    probe = Probe(asked)
-    again = bool(firings) or len(probe.detected.span(asked.since, asked.until)) > 0
-    arrivals = Arrivals(asked, probe, detected=again)
+    detected = None
+    if firings:
+        yield from _kept(asked, firings[-1])
+    elif asked.evidence.unread:
+        what = f"What came{asked.words.of_key} cannot be told: {asked.evidence.unread}"
+        yield Rung("occurrences", False, f"{what}.", {"unread": asked.evidence.unread})
+    else:
+        probe = Probe(asked)
+        again = probe.detected.span(asked.since, asked.until).last()
+        detected = None if again is None else again[1]
+        yield from _looked_up(asked, probe, detected=again is not None)
+    fate = Fate(asked, firings, detected)
+    yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
+
+
+def _kept(asked: Asked, firing: Firing) -> Iterator[Rung]:
+    """The rungs up to `context` where a firing is kept: the sources need not be read."""
+    counts = Counter(firing.events)
+    words, said = asked.words, [counted(n, f"`{e}`", f"`{e}`") for e, n in counts.items()]
+    it = f"It was detected{words.of_key} at {words.at(firing.end)}"
+    yield Rung(
+        "occurrences", True, f"{it}{f', of {listed(said)}' if said else ''}.",
+        {"firing_id": firing.id, "constituents": dict(counts)},
+    )  # fmt: skip
+    for name in ("rejected", "where", "parts"):
+        yield Rung(name, True, f"{it}.", {})
+    context = "select" if asked.rule.pattern.selection else str(asked.rule.pattern.context)
+    yield Rung("context", True, f"The context `{context}` chose it.", {"context": context})
+
+
+def _looked_up(asked: Asked, probe: Probe, *, detected: bool) -> Iterator[Rung]:
+    """The rungs up to `context`, from the sources. `detected`: the rule was, once more."""
+    arrivals = Arrivals(asked, probe, detected=detected)
     yield arrivals.occurrences()
     yield arrivals.rejected()
     yield arrivals.where()
-    yield Parts(asked, probe).rung(detected=again)
-    yield chosen(asked, probe, detected=again)
-    fate = Fate(asked, firings)
-    yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
+    yield Parts(asked, probe).rung(detected=detected)
+    yield chosen(asked, probe, detected=detected)
 
 
 def _active(asked: Asked, fired: bool) -> Rung:
@@ -76,9 +119,18 @@ def _active(asked: Asked, fired: bool) -> Rung:
     spans = asked.evidence.active.get(name, ())
     figures = [{"begin": s.begin, "end": s.end, "ended_by": s.ended_by} for s in spans]
     over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.since
+    known_from = asked.evidence.known_from
     if fired or (asked.span is not None and not over):
-        when = f" since {words.at(asked.begin)}" if asked.span else ""
+        begin = asked.span.begin if asked.span else asked.until
+        since = "at least since" if begin == known_from else "since"
+        when = f" {since} {words.at(begin)}" if asked.span else ""
         return Rung("active", True, f"Rule {name} was active{when}.", {"active": figures})
+    if known_from is not None and asked.until < known_from:
+        sentence = (
+            f"Whether rule {name} was active cannot be told: what was before"
+            f" {words.at(known_from)} is not kept any more (history_retention_days)."
+        )
+        return Rung("active", False, sentence, {"active": figures, "known_from": known_from})
     if not asked.rule.enabled and not spans:
         sentence = f"Rule {name} is switched off in the rulebook (`enabled: false`)."
     elif not spans:
@@ -111,7 +163,8 @@ def _seen(asked: Asked, fired: bool) -> Rung:
     return Rung("seen", False, sentence, figures)
 
 
-def _check(evidence: Evidence, rule: str, key: Key) -> None:
+def check(evidence: Evidence, rule: str, key: Key) -> None:
+    """Raise InputError for a rule that is not there, or other columns than those of its key."""
     rules = evidence.book.rules
     if rule not in rules:
         hint = did_you_mean(rule, rules)

@@ -120,14 +120,7 @@ class Probe:
             if batch is not None and len(batch):
                 columns = self.asked.per(event) if self.alone else None
                 found[event] = rows_of(batch, columns, self.asked.key) if columns else batch
-        return self._clocks(self.asked.begin, self._last) | found
-
-    @property
-    def _last(self) -> int:
-        watermark = self.asked.evidence.watermark
-        last = self.asked.until if watermark is None else max(watermark, self.asked.until)
-        end = self.asked.span.end if self.asked.span else None
-        return last if end is None else min(last, end)
+        return self._clocks(self.asked.begin, self.asked.last) | found
 
     def _clocks(self, first: int, last: int) -> dict[str, Batch]:
         rules = {rule.name: replace(rule, enabled=True) for rule in self._used.values()}
@@ -151,7 +144,7 @@ class Probe:
         """The rule itself, in its own context, up to the watermark."""
         pattern = self.asked.rule.pattern
         try:
-            return self._run({"": pattern}, self.batches, self._last)[""]
+            return self._run({"": pattern}, self.batches, self.asked.last)[""]
         except RuleLimitError:
             return _NONE
 
@@ -171,7 +164,7 @@ class Probe:
         (semantics 3). One that no probe can detect has none."""
         patterns = {str(n): self._pattern(e) for n, e in enumerate(expressions)}
         given = self.batches if batches is None else batches
-        end = self._last if watermark is None else watermark
+        end = self.asked.last if watermark is None else watermark
         try:
             found = self._run(patterns, given, end)
         except RuleLimitError:

@@ -19,6 +19,7 @@ from tidegate.rules.model import Rulebook
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SHOWN_MAX = 60
+_WORDS = frozenset({"null", "true", "false"})
 _UNITS = (("day", 86_400_000_000), ("h", 3_600_000_000), ("min", 60_000_000), ("s", 1_000_000))
 
 
@@ -34,9 +35,12 @@ class Words:
     def at(self, micros: int) -> str:
         """An instant. A watermark (.000998) and what begins just after one (.000999) are shown as
         the millisecond that is meant."""
-        rest = micros % 1_000
-        day, time = self._local(micros + {998: -998, 999: 1}.get(rest, 0))
+        day, time = self._local(micros)
         return time if day == self._today else f"{day} {time}"
+
+    def dated(self, micros: int) -> str:
+        """An instant with its date."""
+        return " ".join(self._local(micros))
 
     def between(self, first: int, last: int) -> str:
         """A span: `between 09:00:00 and 09:10:00`, `at 09:10:00`."""
@@ -53,6 +57,7 @@ class Words:
         return f"at {listed([self.at(each) for each in instants])}"
 
     def _local(self, micros: int) -> tuple[str, str]:
+        micros += {998: -998, 999: 1}.get(micros % 1_000, 0)
         try:
             found = (_EPOCH + micros * _MICROSECOND).astimezone(self._zone).replace(tzinfo=None)
             text = found.isoformat()
@@ -73,10 +78,10 @@ def key_phrase(key: Mapping[str, Any]) -> str:
 
 
 def quoted(found: Any) -> str:
-    """A value of a key: texts that look like a number are quoted."""
+    """A value of a key: texts that look like something else are quoted."""
     said = shortened(shown(value(found)), _SHOWN_MAX)
     if isinstance(found, str):
-        return f"'{said}'" if not said.isidentifier() else said
+        return said if said.isidentifier() and said not in _WORDS else f"'{said}'"
     return said
 
 

@@ -6,33 +6,28 @@ with its occurrences; which rows `where` dropped is found by reading its tables 
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from datetime import date
-from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
 
-from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.entries import Entry
-from tidegate.engine.core.parameters import OLD, key_schema, parameter_schema
+from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.ports import Feed
-from tidegate.engine.core.text.times import python_rows
-from tidegate.engine.core.values import Batch, Firings, Needs, Plan, Rejected
-from tidegate.engine.detect.events.occurrences.concatenation import both
+from tidegate.engine.core.values import Firings, Plan, Rejected
 from tidegate.engine.replay.memory.opening import Buckets
 from tidegate.engine.replay.memory.store import MemoryStore
 from tidegate.engine.replay.why_not.evidence import (
     ActiveSpan,
-    DroppedRow,
     Evidence,
     Key,
     RefusedRow,
 )
+from tidegate.engine.replay.why_not.sources import Looked
 from tidegate.rules.analysis.graph import lateness_micros
-from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
+from tidegate.rules.model import Rulebook, TableEvent
 
 
 def evidence_of(
@@ -124,8 +119,8 @@ def _active(
     return found
 
 
-class Sources:
-    """Occurrences of a world, and the rows that became none. Implements `evidence.Kept`."""
+class Sources(Looked):
+    """Occurrences of a world, and the rows that became none."""
 
     def __init__(
         self,
@@ -134,76 +129,6 @@ class Sources:
         feed: Feed,
         buckets: Buckets,
     ) -> None:
-        self._book, self._feed = book, feed
-        self._heard = [heard for _, heard in sorted(buckets.items())]
-        self._needs = Needs(
-            {name: tuple(parameter_schema(book, name, tables).names) for name in book.events}
-        )
-
-    def occurrences(self, event: str) -> Batch | None:
-        """See `Kept`."""
-        found: Batch | None = None
-        for heard in self._heard:
-            for batches in (heard.bucket.batches, heard.emitted):
-                batch = batches.get(event)
-                if batch is not None and len(batch):
-                    found = batch if found is None else both(found, batch)
-        return found
-
-    def dropped(self, event: str) -> Sequence[DroppedRow]:
-        """See `Kept`."""
-        return [row for row in self._dropped if row.event == event]
-
-    @cached_property
-    def _dropped(self) -> Sequence[DroppedRow]:
-        """The tables are read again: without `of`, and without `where`."""
-        filtered = {
-            name: event
-            for name, event in self._book.events.items()
-            if isinstance(event, TableEvent | SignalEvent) and (event.where or _of(event))
-        }
-        if not filtered:
-            return ()
-        whole = self._read({})
-        every = {n: replace(e, of=()) for n, e in filtered.items() if isinstance(e, TableEvent)}
-        wider = self._read(every) if any(map(_of, filtered.values())) else whole
-        widest = self._read({n: replace(every.get(n, e), where=None) for n, e in filtered.items()})
-        found: list[DroppedRow] = []
-        for name, event in filtered.items():
-            of = ", ".join(_of(event))
-            found += _beyond(name, "of", of, whole.get(name, []), wider.get(name, []))
-            found += _beyond(
-                name, "where", event.where or "", wider.get(name, []), widest.get(name, [])
-            )
-        return found
-
-    def _read(self, events: Mapping[str, Any]) -> dict[str, list[tuple[int, dict[str, Any]]]]:
-        """By event type, instants and rows of what the buckets hold under other event types."""
-        capture = Capture(replace(self._book, events={**self._book.events, **events}), self._needs)
-        found: dict[str, list[tuple[int, dict[str, Any]]]] = {}
-        for heard in self._heard:
-            bucket = capture.capture(heard.bucket.plan, self._feed)
-            for name, batch in bucket.batches.items():
-                rows = python_rows(batch.table.take(pa.array(batch.row)))
-                found.setdefault(name, []).extend(zip(batch.time.tolist(), rows, strict=True))
-        return found
-
-
-def _of(event: TableEvent | SignalEvent) -> tuple[str, ...]:
-    return event.of if isinstance(event, TableEvent) else ()
-
-
-def _beyond(
-    event: str,
-    by: str,
-    text: str,
-    fewer: Sequence[tuple[int, Mapping[str, Any]]],
-    more: Sequence[tuple[int, Mapping[str, Any]]],
-) -> Iterator[DroppedRow]:
-    """The rows of `more` that are not among `fewer`; equal rows are several."""
-    known = Counter((instant, repr(row)) for instant, row in fewer)
-    for instant, row in more:
-        if known[instant, repr(row)]:
-            known[instant, repr(row)] -= 1
-        else:
-            yield DroppedRow(event, instant, by, text, row, row.get(OLD) or {})
+        heard = [one for _, one in sorted(buckets.items())]
+        batches = [batches for one in heard for batches in (one.bucket.batches, one.emitted)]
+        super().__init__(book, tables, feed, [one.bucket.plan for one in heard], batches)

@@ -1,0 +1,98 @@
+"""An answer of `why-not`: the rungs of the ladder, as text and as JSON.
+
+quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00
+  ✓ active        Rule quick was active since 08:00:00.
+  ..
+  ✗ parts         `large ; large` took 5 min 12 s for card 7, ..
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tidegate.engine.core.text.json_text import instant, value
+from tidegate.engine.replay.why_not.evidence import Key, Rung
+from tidegate.engine.replay.why_not.words import Words, key_phrase
+
+_INSTANTS = frozenset(
+    {
+        "begin", "end", "start", "instant", "until", "watermark", "known_from", "last", "from",
+        "to", "due", "opened", "closed", "came", "first", "then", "stood", "by_instant",
+    }
+)  # fmt: skip
+_OF_TABLES = frozenset({"row", "old", "values", "key", "disabled_for", "counts", "constituents"})
+"""The names of evidence whose mappings have names of columns and event types."""
+
+
+@dataclass(frozen=True, slots=True)
+class WhyNot:
+    """Why `rule` did not fire for `key` in [`since`, `at`], microseconds: the rungs up to the first
+    that is not ok. `notes`: what is not known, and what has changed since."""
+
+    rule: str
+    key: Key
+    at: int
+    since: int
+    rungs: Sequence[Rung]
+    notes: Sequence[str]
+    words: Words
+
+    @property
+    def fired(self) -> str | None:
+        """The firing, if it fired."""
+        last = self.rungs[-1]
+        return str(last.evidence["firing_id"]) if last.ok else None
+
+    def as_json(self) -> dict[str, Any]:
+        """What `--format json` prints."""
+        return {
+            "rule": self.rule,
+            "key": value(self.key),
+            "at": instant(self.at),
+            "since": instant(self.since),
+            "fired": self.fired,
+            "rungs": [*map(_rung, self.rungs)],
+            "notes": [*self.notes],
+        }
+
+    def __str__(self) -> str:
+        return "\n".join(self.lines())
+
+    def lines(self) -> Iterator[str]:
+        """What `--format text` prints."""
+        of = f", {key_phrase(self.key)}" if self.key else ""
+        when = f"{self.words.dated(self.since)} to {self.words.dated(self.at)}"
+        yield f"{self.rule}{of}, {when}"
+        width = max(len(rung.name) for rung in self.rungs)
+        for rung in self.rungs:
+            yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"
+        if self.fired is not None:
+            yield f"    tidegate why {self.fired}"
+            ended = self.rungs[-1].evidence["instant"]
+            if ended < self.at:
+                yield f"    and not again after that: --since {instant(ended + 1)}"
+        yield from (f"  note: {note}" for note in self.notes)
+
+
+def _rung(rung: Rung) -> dict[str, Any]:
+    evidence = {"said": rung.sentence, **_shown(rung.evidence)}
+    return {"rung": rung.name, "ok": rung.ok, "evidence": evidence}
+
+
+def _shown(evidence: Mapping[str, Any]) -> dict[str, Any]:
+    """Evidence as JSON; instants are ISO 8601."""
+    return {name: _value(name, found) for name, found in evidence.items()}
+
+
+def _value(name: str, found: Any) -> Any:
+    if name in _OF_TABLES:
+        return value(found)
+    if isinstance(found, Mapping):
+        return _shown(found)
+    if isinstance(found, list | tuple):
+        return [_value(name, each) for each in found]
+    if name in _INSTANTS and isinstance(found, int) and not isinstance(found, bool):
+        return instant(found)
+    return value(found)

@@ -1,0 +1,92 @@
+"""Why-not over a store: what is planted through the loop is named, and its answer is that of
+`firings`."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import pytest
+
+from tests.replay.why_not import misses, stored_misses
+from tests.replay.why_not.runs import NINE, Line
+from tests.replay.why_not.stored import Stored
+from tests.support.make import BEGIN, SECOND
+from tidegate.engine.replay.why_not.ladder import RUNGS
+from tidegate.engine.store import SqlStore, open_store
+
+PLANTED = 20
+OF_MEMORY = {
+    misses.text_for_number,
+    misses.number_for_text,
+    misses.not_yet_active,
+    misses.parked,
+    misses.switched_off,
+    misses.nothing_stored,
+    misses.not_seen,
+    misses.dropped_by_of,
+}
+"""Makers of evidence that no store has: keys of other types, which are typed there; or that others
+plant through the loop."""
+
+
+@pytest.fixture
+def store(empty_store: Path, tmp_path: Path) -> Iterator[SqlStore]:
+    file = shutil.copy(empty_store, tmp_path / "why.db")
+    with open_store(f"sqlite:///{file}", create=False) as opened:
+        yield opened
+
+
+class Replaced:
+    """Stands for the evidence of a miss: the loop runs over the same lines, in a few buckets."""
+
+    def __init__(self, store: SqlStore, name: str, draw: Random) -> None:
+        self.store, self.name, self.draw = store, name, draw
+
+    def __call__(self, text: str, lines: Any, until: float, **_: Any) -> Stored:
+        run = Stored(self.store, text.replace("rulebook: planted", f"rulebook: {self.name}"))
+        each: list[Line] = sorted(lines, key=lambda line: line[1])
+        cuts = sorted(self.draw.uniform(0, until) for _ in range(2))
+        for first, last in zip([-1, *cuts], [*cuts, until], strict=True):
+            for event, seconds, fields in each:
+                if first < seconds <= last:
+                    run.signal(seconds + 1, event, **fields)
+            run.at(last + 1)
+        return run
+
+
+def planted(store: SqlStore, rung: str, number: int, patch: pytest.MonkeyPatch) -> Any:
+    """A miss, its answer, and what its last rung is to say."""
+    draw = Random(f"{rung} {number}")
+    makers: list[Any] = [make for make in misses.MAKERS.get(rung, ()) if make not in OF_MEMORY]
+    if rung in stored_misses.MAKERS and rung != "where":
+        makers = []
+    makers += stored_misses.MAKERS.get(rung, ())
+    make = makers[number % len(makers)]
+    name = f"{rung}_{number}"
+    if make in stored_misses.MAKERS.get(rung, ()):
+        miss = make(store, name, draw)
+        return miss.run.why_not("r", miss.key, miss.at, miss.since), miss.says, {}
+    patch.setattr(misses, "run", Replaced(store, name, draw))
+    miss = make(draw)
+    later = BEGIN - NINE + SECOND  # what is at nine there is a second later here
+    since = None if miss.since is None else miss.since + later
+    answer = miss.evidence.asked("r", miss.key, miss.instant + later, since)
+    return answer, [s for s in miss.says if ":" not in s], {}
+
+
+@pytest.mark.parametrize("rung", RUNGS[:-1])
+def test_planted_misses_are_named_by_the_store(
+    rung: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for number in range(PLANTED):
+        answer, says, _ = planted(store, rung, number, monkeypatch)
+        last = answer.rungs[-1]
+        assert (last.name, last.ok) == (rung, False), (number, last)
+        assert [one.name for one in answer.rungs] == [*RUNGS[: len(answer.rungs)]]
+        assert all(words in last.sentence for words in says), (number, last.sentence, says)
+        assert answer.fired is None
+        assert answer.as_json()["rungs"][-1]["rung"] == rung
