@@ -1,9 +1,9 @@
 """The difference between two backtests over one span: what fired only in one, only in the other,
 and what fired in both of other constituents.
 
-Firings are matched by (rule, key, end). Equal ones are matched one by one, so that duplicates count:
-if a rule fired three times for a key at one instant in one, and twice in the other, one fired only
-in the first. Null keys are equal.
+Firings are matched by (rule, key, end), null keys being equal, and duplicates one by one: if a rule
+fired three times for a key at one instant in one, and twice in the other, one of them is only in
+the first.
 
 Example: the limit in `if:` goes from 100 to 200. A firing over 150 is only in the first; in the
 other its condition failed, which `otherwise` says.
