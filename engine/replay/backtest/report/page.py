@@ -44,20 +44,21 @@ DIFFERENCES_MAX = 500
 
 _STYLE = """
 figure { margin: 0; padding: .6rem 0 .2rem; }
-figcaption { position: sticky; left: 0; width: max-content; max-width: 100%; }
+figcaption { position: sticky; left: 0; width: fit-content; max-width: 85vw;
+  overflow-wrap: anywhere; }
 .scroll { overflow-x: auto; } .bars rect { fill: currentColor; }
 .lane { stroke: var(--line); } .when { stroke: var(--line); stroke-dasharray: 1 4; }
 .arc path { fill: none; stroke: currentColor; stroke-width: 2; }
 .arc .span { stroke-width: 3; stroke-opacity: .6; } .arc .mark { fill: var(--paper); }
 .arc .f0 { fill: currentColor; } .arc .f4 { stroke-dasharray: 2 2; }
 .arc:hover path { stroke-width: 4; }
-td, th { overflow-wrap: anywhere; } th { overflow-wrap: normal; }
-td.number, th.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
-td.when { white-space: nowrap; } svg.when { display: inline; }
+td { overflow-wrap: anywhere; min-width: 7rem; }
+td.number { text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }
+td.number, td.drawn { min-width: 0; }
 button, input, select { font: inherit; color: inherit; background: var(--wash); max-width: 100%;
   border: 1px solid var(--soft); border-radius: 4px; padding: .2rem .6rem; }
 :focus-visible { outline: 3px solid var(--c0); outline-offset: 2px; }
-label { display: inline-block; margin-right: 1rem; } summary { cursor: pointer; }
+button { white-space: nowrap; } label { display: inline-block; margin-right: 1rem; } summary { cursor: pointer; }
 [hidden] { display: none; }
 @media (max-width: 40rem) { body { padding: 0 .8rem; margin: 1rem auto; } }
 """
@@ -144,10 +145,10 @@ def _keys(found: Backtest, label: str, lines: Timelines) -> Iterator[str]:
     rows = []
     for one in some:
         cells = _cells([one.rule, shortened(key_label(one.key), LABEL_MAX), one.count])
-        cells.append(f"<td>{share(one.count, some[0].count, place[one.rule])}</td>")
+        cells.append(f'<td class="drawn">{share(one.count, some[0].count, place[one.rule])}</td>')
         at = lines.place.get(one.key)
         button = f'<button type="button" data-key="{at}" hidden>timeline</button>'
-        cells.append(f"<td>{button if at is not None else ''}</td>")
+        cells.append(f"<td class='drawn'>{button if at is not None else ''}</td>")
         rows.append(cells)
     yield from _table(["rule", "key", "count", "", ""], rows)
 
