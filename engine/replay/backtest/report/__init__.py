@@ -9,3 +9,10 @@ What the command calls:
 
 With `difference`, `found` is its `one`. `made_at`: the time of the run, microseconds.
 """
+
+from tidegate.engine.replay.backtest.report.difference_json import json_lines
+from tidegate.engine.replay.backtest.report.folder import filed
+from tidegate.engine.replay.backtest.report.page import page
+from tidegate.engine.replay.backtest.report.terminal import show
+
+__all__ = ["filed", "json_lines", "page", "show"]

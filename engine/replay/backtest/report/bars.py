@@ -6,12 +6,13 @@ rule: none is told by its colour alone.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Container, Iterator, Sequence
 
 import numpy as np
 
 from tidegate.engine.core.text.page import COLOURS, inert
 from tidegate.engine.core.values import Int64
+from tidegate.engine.replay.backtest.counts import Periods
 
 _WIDE, _STEP_MIN, _STEP_MAX = 960.0, 4.0, 26.0  # pixels: the picture, from bar to bar
 _HIGH, _BELOW, _BESIDE = 64, 20, 8
@@ -20,14 +21,17 @@ _LEAST = 2.0  # the height of a bar that is not 0
 
 
 def figures(
-    counts: dict[str, Int64], periods: Sequence[str], unit: str, label: str
+    periods: Periods, rules: Container[str], names: Sequence[str], label: str
 ) -> Iterator[str]:
-    """A picture for each rule. `label`: what is counted, such as `fired`."""
-    for number, (rule, own) in enumerate(counts.items()):
+    """A picture for each of these rules. `names`: of the periods. `label`: what is counted, such as
+    `fired`."""
+    for number, (rule, own) in enumerate(periods.counts.items()):
+        if rule not in rules:
+            continue
         most = int(own.max(initial=0))
-        when = f" ({periods[int(np.argmax(own))]})" if most else ""
-        said = f"{int(own.sum()):,} {label}; most in a {unit}: {most:,}{when}"
-        picture = _picture(rule, own, periods, number, said)
+        when = f" ({names[int(np.argmax(own))]})" if most else ""
+        said = f"{int(own.sum()):,} {label}; most in a {periods.unit}: {most:,}{when}"
+        picture = _picture(rule, own, names, number, said)
         caption = f"<strong>{inert(rule)}</strong> <span>{inert(said)}</span>"
         yield f"<figure><figcaption>{caption}</figcaption>{picture}</figure>"
 

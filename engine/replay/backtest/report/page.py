@@ -58,7 +58,8 @@ td.number, td.drawn { min-width: 0; }
 button, input, select { font: inherit; color: inherit; background: var(--wash); max-width: 100%;
   border: 1px solid var(--soft); border-radius: 4px; padding: .2rem .6rem; }
 :focus-visible { outline: 3px solid var(--c0); outline-offset: 2px; }
-button { white-space: nowrap; } label { display: inline-block; margin-right: 1rem; } summary { cursor: pointer; }
+button { white-space: nowrap; } button:disabled { opacity: .5; } summary { cursor: pointer; }
+label { display: inline-block; margin-right: 1rem; }
 [hidden] { display: none; }
 @media (max-width: 40rem) { body { padding: 0 .8rem; margin: 1rem auto; } }
 """
@@ -124,7 +125,7 @@ def _periods(found: Backtest, label: str) -> Iterator[str]:
         yield "<p>None fired.</p>"
         return
     yield '<div class="scroll" tabindex="0" role="region" aria-label="Bars by rule">'
-    yield from figures(counts, names, periods.unit, label)
+    yield from figures(periods, counts, names, label)
     yield "</div><details><summary>The same as a table</summary>"
     rows = (
         [name, *numbers]

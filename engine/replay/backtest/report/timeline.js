@@ -54,7 +54,7 @@
     for (const n of rows) {
       const lane = lanes.indexOf(all.rule[n]), y = TOP + lane * LANE + 26;
       const [from, to] = [x.get(all.start[n]), x.get(all.end[n])];
-      const group = make("g", { class: `arc c${lane % COLOURS}` });
+      const group = make("g", { class: `arc c${all.rule[n] % COLOURS}` });
       group.append(make("title", {}, sentence(n)));
       group.append(make("path", { class: "span", d: `M${from} ${y - 4} V${y + 4} M${from} ${y} H${to}` }));
       group.append(mark(to, y, all.fate[n]));

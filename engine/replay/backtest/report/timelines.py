@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import in_line, shortened
-from tidegate.engine.replay.backtest.counts import FATES, fates, fired
+from tidegate.engine.replay.backtest.counts import FATES, by_rule, fates, fired
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.engine.replay.backtest.report.labels import WORDS, instant_labels, key_label
 
@@ -70,7 +70,7 @@ def timelines(found: Backtest) -> Timelines:
 def _data(
     found: Backtest, firings: pa.Table, keys: list[str | None], counts: list[int]
 ) -> dict[str, Any]:
-    rules = pc.unique(firings["rule"])
+    rules = pa.array([*by_rule(found)], pa.string())
     start, end = (firings[name].cast(pa.int64()).to_numpy() for name in ("start", "end"))
     zone, begin = found.span.zone, found.span.begin
     return {
