@@ -1,0 +1,24 @@
+"""A backtest as JSON lines: one a firing, as `firings --json` prints it. There are no entries, and
+no bucket: how the past is cut says nothing."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterator
+from typing import Any
+
+from tidegate.engine.replay.backtest.model import Backtest
+from tidegate.engine.store.firings import rule_firings
+
+
+def lines(found: Backtest) -> Iterator[dict[str, Any]]:
+    """The firings that are asked for, in order of (end, rule)."""
+    shown = {rule.name for rule in found.rules if rule.shown}
+    streams = (
+        rule_firings({}, fired, (), None, None)
+        for rule, fired in sorted(found.whole.items())
+        if rule in shown
+    )
+    for _, firing in heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"])):
+        del firing["entries"]
+        yield firing
