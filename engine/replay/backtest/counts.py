@@ -95,7 +95,7 @@ def by_period(found: Backtest, periods_max: int) -> Periods:
 def busiest(found: Backtest, keys_max: int) -> list[KeyCount]:
     """The keys for which most fired, with their rules; those of rules without a key are none."""
     firings = found.firings.filter(fired(found.firings))
-    keyed = firings.filter(pc.not_equal(firings["key"], "{}"))
+    keyed = firings.filter(pc.invert(pc.is_in(firings["key"], pa.array(["{}"]))))
     table = keyed.group_by(["rule", "key"]).aggregate([([], "count_all")])
     order = [("count_all", "descending"), ("rule", "ascending"), ("key", "ascending")]
     rows = table.sort_by(order).slice(0, keys_max).to_pylist()
