@@ -140,7 +140,7 @@ def test_differences_are_told_by_rule_and_one_by_one() -> None:
     assert "rules that only 1 has: gone" in said
     assert "rules that only 2 has: new" in said
     assert "pay 24 0 5 1" in said
-    assert f"account_id=0 1 constituent; in 2: condition failed {''}" in said
+    assert "pay account_id=0 1 constituent; in 2: condition failed" in said
     assert f".. and {24 - ROWS_MAX} more" in said
     assert "1: 1 constituent from 2026-03-01 00:00:22; 2: 3 constituents from" in said
 
