@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from html import escape
 
+from tidegate.engine.core.text.page import document
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
 from tidegate.engine.replay.compare.lanes import ARCS_MAX, axis, strip
 from tidegate.engine.replay.compare.model import Column, ComparedDetection, Comparison
@@ -15,39 +16,20 @@ OCCURRENCES_MAX = 200
 """Occurrences of a key that are drawn: the first."""
 
 _STYLE = """
-:root { color-scheme: light dark; --ink: #1c2430; --soft: #5d6876; --line: #d5dae1;
-  --paper: #ffffff; --wash: #f4f6f9; --c0: #0072b2; --c1: #c25100; --c2: #007f5f; --c3: #a3477f;
-  --c4: #7a6a00; --c5: #4b50c8; }
-@media (prefers-color-scheme: dark) { :root { --ink: #e8ebf0; --soft: #9aa5b4; --line: #3a424e;
-  --paper: #14181d; --wash: #1d232a; --c0: #58b4ea; --c1: #ff9b57; --c2: #3fcf9f; --c3: #e48cc4;
-  --c4: #d9c84a; --c5: #9da2ff; } }
-body { font: 15px/1.5 system-ui, sans-serif; color: var(--ink); background: var(--paper);
-  margin: 2rem auto; max-width: 72rem; padding: 0 1.5rem; }
-code { background: var(--wash); padding: .1rem .35rem; border-radius: 4px; }
-h1 { font-size: 1.5rem; margin-bottom: .3rem; } h2 { font-size: 1.15rem; margin: 2.5rem 0 .5rem; }
-.note, .legend, figcaption span { color: var(--soft); }
-.warning { border-left: 4px solid var(--c1); padding: .2rem .8rem; background: var(--wash); }
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; }
 figure { margin: 0; padding: .7rem 0 .2rem; border-top: 1px solid var(--line);
   width: max-content; min-width: 100%; }
 figure:first-child { border-top: 0; }
 figcaption { position: sticky; left: 1rem; width: max-content; margin-left: 1rem; }
-svg { display: block; font: 12px system-ui, sans-serif; }
-svg text { fill: var(--ink); } svg .small { fill: var(--soft); font-size: 11px; }
 .lane { stroke: var(--line); } .when { stroke: var(--line); stroke-dasharray: 1 4; }
 .left circle { fill: var(--ink); stroke: var(--paper); }
 .used circle { fill: var(--paper); stroke: var(--ink); stroke-width: 1.5; }
 .used path { stroke: var(--ink); stroke-width: 1.5; }
-.arc { color: var(--c0); outline: none; } .c1 { color: var(--c1); } .c2 { color: var(--c2); }
-.c3 { color: var(--c3); } .c4 { color: var(--c4); } .c5 { color: var(--c5); }
+.arc { outline: none; }
 .arc path { fill: none; stroke: currentColor; stroke-width: 2; stroke-opacity: .8; }
 .arc .span { stroke-width: 3; } .arc .end, .arc circle { fill: currentColor; }
 .arc .drop { stroke-width: 1; stroke-opacity: .6; }
 .arc:hover path, .arc:focus path { stroke-width: 4; stroke-opacity: 1; }
-table { border-collapse: collapse; width: 100%; } .wide { overflow-x: auto; }
-th, td { border: 1px solid var(--line); padding: .35rem .6rem; text-align: left;
-  vertical-align: top; }
-th { background: var(--wash); } td div + div { margin-top: .4rem; }
 """
 
 _LEGEND = """<p class="legend">
@@ -92,12 +74,7 @@ def page(compared: Comparison) -> tuple[str, list[str]]:
         *_table(compared, labels),
     ]  # fmt: skip
     title = f"{rule.name}: parameter contexts"
-    head = (
-        '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
-        '<meta name="viewport" content="width=device-width">'
-        f"<title>{escape(title)}</title><style>{_STYLE}</style></head><body>"
-    )
-    return "\n".join([head, *body, "</body></html>\n"]), left_out
+    return document(title, body, style=_STYLE), left_out
 
 
 def _keys(compared: Comparison) -> list[str]:

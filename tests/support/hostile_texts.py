@@ -1,0 +1,36 @@
+"""Thirty values that a table may hold to take over a page or a terminal that shows them."""
+
+from __future__ import annotations
+
+HOSTILE = (
+    "</script><script>alert(1)</script>",
+    "</SCRIPT ><img src=x onerror=alert(1)>",
+    "<!--<script>",
+    "-->",
+    "]]><svg onload=alert(1)>",
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "<svg/onload=alert(1)>",
+    "<iframe srcdoc='<script>alert(1)</script>'>",
+    "<style>@import 'https://evil.example/x.css';</style>",
+    "</style><script>alert(1)</script>",
+    "</title><script>alert(1)</script>",
+    "</td></table><h1>owned</h1>",
+    "</details></body></html><p>after",
+    '" onmouseover="alert(1)',
+    "' onfocus='alert(1)' autofocus='",
+    '"><script>alert(1)</script>',
+    "'><b>",
+    "` onclick=alert(1)",
+    "javascript:alert(1)",
+    "&lt;script&gt;alert(1)&lt;/script&gt;",
+    "&#60;img src=x onerror=alert(1)&#62;",
+    "${alert(1)} {{7*7}} <%= 7 %>",
+    '\\u003cscript>\\"};alert(1)//',
+    "\u2028alert(1)\u2029//",
+    "\x1b[2J\x1b]0;owned\x07\x1b[31mred",
+    "line one\r\nline two\ttab",
+    "\u202egnirts desrever\u202c \u200bunseen\ufeff",
+    "\x00null\x08\x7f\x9b31m",
+    "[red]markup[/red] [link=https://evil.example]x[/link]" + "w" * 3_000,
+)
