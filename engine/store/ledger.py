@@ -12,6 +12,7 @@ from tidegate.engine.store.histories import Histories
 from tidegate.engine.store.hours import Hours
 from tidegate.engine.store.lease import Lease
 from tidegate.engine.store.outbox import Outbox
+from tidegate.engine.store.past import StoredPast
 from tidegate.engine.store.recorded import Recorded
 from tidegate.engine.store.rejections import Rejections
 from tidegate.engine.store.retention import Retention
@@ -50,3 +51,4 @@ class Ledger:
         self.status = Status(*bound)
         self.hours = Hours(*bound)
         self.recorded = Recorded(*bound)
+        self.past = StoredPast(*bound)
