@@ -7,8 +7,10 @@ import pytest
 
 from tests.replay.backtest.made import APRIL, DAY, MARCH, SECOND, backtest, firing
 from tidegate.engine.core.text.times import day_text
+from tidegate.engine.replay.backtest.against import compared
 from tidegate.engine.replay.backtest.counts import busiest, by_period, by_rule
 from tidegate.engine.replay.backtest.model import Backtest, RuleFound, Span
+from tidegate.engine.replay.backtest.report.timelines import timelines
 
 HOUR = 3_600 * SECOND
 OUTCOMES = [("none", None), ("held", None), ("failed", None), ("dead", None), ("skipped", None),
@@ -29,8 +31,7 @@ def test_a_detection_counts_once_under_what_became_of_it() -> None:
         firing("pay", "{}", MARCH + n, condition=condition, damped=damped)
         for n, (condition, damped) in enumerate(OUTCOMES)
     ]
-    quiet, unasked = RuleFound("quiet"), RuleFound("beside", shown=False)
-    counts = by_rule(backtest(rows, quiet, RuleFound("pay"), unasked))
+    counts = by_rule(backtest(rows, "quiet", "pay"))
     assert list(counts) == ["quiet", "pay"]
     assert set(counts["quiet"].values()) == {0}
     assert counts["pay"] == {
@@ -93,3 +94,13 @@ def test_the_busiest_keys_are_those_of_most_firings() -> None:
     assert found == [
         ("tell", None, 4), ("pay", '{"a":0}', 3), ("pay", '{"a":1}', 3), ("pay", '{"a":2}', 2)
     ]  # fmt: skip
+
+
+def test_rules_that_are_not_asked_for_count_nowhere() -> None:
+    rows = [firing(rule, '{"a":1}', MARCH) for rule in ("pay", "tell", "tell")]
+    found = backtest(rows, "pay", RuleFound("tell", shown=False))
+    assert list(by_rule(found)) == ["pay"]
+    assert of_days(found)["2026-03-01"] == {"pay": 1}
+    assert [(one.rule, one.count) for one in busiest(found, 5)] == [("pay", 1)]
+    assert timelines(found).data["rule"] == [0]
+    assert len(compared(found, backtest([], "pay")).only_one) == 1
