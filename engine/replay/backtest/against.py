@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.values import Int64
-from tidegate.engine.replay.backtest.counts import fates, fired
+from tidegate.engine.replay.backtest.counts import asked_for, fates, fired
 from tidegate.engine.replay.backtest.model import Backtest
 
 MATCHED_BY = ("rule", "key", "end")
@@ -67,7 +67,7 @@ def compared(one: Backtest, other: Backtest) -> Difference:
     """The difference. Raises `ValueError` if the spans are not the same."""
     if (one.span.begin, one.span.end) != (other.span.begin, other.span.end):
         raise ValueError(f"backtests over {one.span} and {other.span} cannot be compared")
-    a, b = _sides(one.firings, other.firings)
+    a, b = _sides(asked_for(one), asked_for(other))
     same = _pairs(a.equal, a.fired, b.equal, b.fired)
     left_a, left_b = _without(a.fired, same[0]), _without(b.fired, same[1])
     differing = _pairs(a.group, left_a, b.group, left_b)
@@ -77,12 +77,12 @@ def compared(one: Backtest, other: Backtest) -> Difference:
         other,
         _with_otherwise(a, only_a, b),
         _with_otherwise(b, only_b, a),
-        one.firings.take(differing[0]),
-        other.firings.take(differing[1]),
+        a.firings.take(differing[0]),
+        b.firings.take(differing[1]),
         len(same[0]),
         (),
     )
-    return replace(found, rules=tuple(_rules(found, one.firings.take(same[0]))))
+    return replace(found, rules=tuple(_rules(found, a.firings.take(same[0]))))
 
 
 @dataclass(frozen=True, slots=True)

@@ -50,6 +50,12 @@ class KeyCount:
     count: int
 
 
+def asked_for(found: Backtest) -> pa.Table:
+    """The detections of the rules that are asked for (`RuleFound.shown`)."""
+    names = pa.array([rule.name for rule in found.rules if rule.shown], pa.string())
+    return found.firings.filter(pc.is_in(found.firings["rule"], names))
+
+
 def fates(firings: pa.Table) -> pa.ChunkedArray:
     """What became of each detection: a word of `FATES`."""
     at = pc.index_in(firings["condition"], _OF_CONDITION["condition"].combine_chunks())
@@ -67,16 +73,18 @@ def fired(firings: pa.Table) -> pa.ChunkedArray:
 def by_rule(found: Backtest) -> dict[str, dict[str, int]]:
     """By rule that was asked for, in the rulebook's order: a count for each of `FATES`."""
     counts = {rule.name: dict.fromkeys(FATES, 0) for rule in found.rules if rule.shown}
-    table = pa.table({"rule": found.firings["rule"], "fate": fates(found.firings)})
+    firings = asked_for(found)
+    table = pa.table({"rule": firings["rule"], "fate": fates(firings)})
     for row in table.group_by(["rule", "fate"]).aggregate([([], "count_all")]).to_pylist():
-        counts.setdefault(row["rule"], dict.fromkeys(FATES, 0))[row["fate"]] = row["count_all"]
+        counts[row["rule"]][row["fate"]] = row["count_all"]
     return counts
 
 
 def by_period(found: Backtest, periods_max: int) -> Periods:
     """How many fired in each period of the span, by the end of the firings. The unit is the
     shortest with at most `periods_max` periods."""
-    firings = found.firings.filter(fired(found.firings))
+    firings = asked_for(found)
+    firings = firings.filter(fired(firings))
     days = local_days(firings["end"].cast(pa.int64()).to_numpy(), found.span.zone)
     first, last = _days(found.span, days)
     every = np.arange(first, last + 1)
@@ -94,8 +102,9 @@ def by_period(found: Backtest, periods_max: int) -> Periods:
 
 def busiest(found: Backtest, keys_max: int) -> list[KeyCount]:
     """The keys for which most fired, with their rules; those of rules without a key are none."""
-    firings = found.firings.filter(fired(found.firings))
-    keyed = firings.filter(pc.not_equal(firings["key"], "{}"))
+    firings = asked_for(found)
+    firings = firings.filter(fired(firings))
+    keyed = firings.filter(pc.invert(pc.is_in(firings["key"], pa.array(["{}"]))))
     table = keyed.group_by(["rule", "key"]).aggregate([([], "count_all")])
     order = [("count_all", "descending"), ("rule", "ascending"), ("key", "ascending")]
     rows = table.sort_by(order).slice(0, keys_max).to_pylist()

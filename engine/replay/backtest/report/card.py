@@ -12,7 +12,7 @@ from __future__ import annotations
 import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import orjson
 
@@ -91,7 +91,7 @@ def card_in(file: Path) -> Card | None:
     return Card(**values) if _is_card(values) else None
 
 
-def _is_card(values: Any) -> bool:
+def _is_card(values: Any) -> TypeGuard[dict[str, Any]]:
     if not isinstance(values, dict) or values.keys() != {field.name for field in fields(Card)}:
         return False
     kinds = ((values[field.name], _KINDS[str(field.type)]) for field in fields(Card))

@@ -11,8 +11,10 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+from rich.cells import cell_len
 
 from tidegate.engine.core.text.layout import columns, counted, cut, wrapped
+from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import Difference
 from tidegate.engine.replay.backtest.report.labels import (
     WORDS,
@@ -27,7 +29,6 @@ ROWS = ("end", "rule", "key", "firing")
 """Columns of the rows of a kind."""
 ROWS_MAX = 20
 """Rows of a kind that a terminal shows: the first."""
-_KEY_MAX = 100  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,8 +94,12 @@ def difference_lines(found: Difference, width: int) -> Iterator[str]:
         yield ""
         yield from wrapped(kind.title, width)
         for end, rule, key, said in kind.rows:
-            words = [end, rule, *([cut(key, _KEY_MAX)] if key else []), said]
-            yield from wrapped("  ".join(words), width, "  ")
+            where = f"  {end}  {rule}" + (f"  {key}" if key else "")
+            if cell_len(in_line(where)) + len(said) + 2 <= width:
+                yield in_line(f"{where}  {said}")
+            else:
+                yield cut(where, width)
+                yield from wrapped(said, width, "    ")
         if len(kind.rows) < kind.count:
             yield f"  .. and {kind.count - len(kind.rows):,} more"
 

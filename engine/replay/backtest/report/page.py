@@ -103,9 +103,9 @@ def _head(found: Backtest, counts: dict[str, dict[str, int]], made_at: int) -> I
 
 def _rules(counts: dict[str, dict[str, int]]) -> Iterator[str]:
     shown = fates_shown(sums(counts))
-    rows = ([rule, *(of_rule[fate] for fate in shown)] for rule, of_rule in counts.items())
     yield "<h2>By rule</h2>"
-    yield from _table(["rule", *(WORDS[fate] for fate in shown)], map(_cells, rows))
+    rows = (_cells([rule, *(own[fate] for fate in shown)]) for rule, own in counts.items())
+    yield from _table(["rule", *(WORDS[fate] for fate in shown)], rows)
 
 
 def _periods(found: Backtest, label: str) -> Iterator[str]:

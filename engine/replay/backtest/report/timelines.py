@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import in_line, shortened
-from tidegate.engine.replay.backtest.counts import FATES, by_rule, fates, fired
+from tidegate.engine.replay.backtest.counts import FATES, asked_for, by_rule, fates, fired
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.engine.replay.backtest.report.labels import WORDS, instant_labels, key_label
 
@@ -47,7 +47,7 @@ def timelines(found: Backtest) -> Timelines:
     detections end; and of each detection `rule`, `fate` (numbers of these), `constituents`, `start`
     and `end` (microseconds from the span's begin) and their labels `from` and `at`.
     """
-    firings = found.firings
+    firings = asked_for(found)
     keys = firings["key"].combine_chunks().dictionary_encode(null_encoding="encode")
     codes = keys.indices.to_numpy().astype(np.int64)
     count = np.bincount(codes, minlength=len(keys.dictionary))
