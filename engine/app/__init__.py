@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from tidegate.connectors.delta.schemas import logged_schema
-    from tidegate.engine.app.past import backtest
     from tidegate.engine.app.engine import Engine
     from tidegate.engine.app.engines import Engines, stop_on_signals
+    from tidegate.engine.app.past import backtest
     from tidegate.engine.app.trial import spark_worlds
 
 __all__ = ["Engine", "Engines", "backtest", "logged_schema", "spark_worlds", "stop_on_signals"]

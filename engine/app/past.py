@@ -120,7 +120,7 @@ def _loaded(
     """A rulebook, and what a report calls it."""
     book = given if isinstance(given, Rulebook) else rules.load(given, settings=settings or {})
     check_machines(book)
-    label = book.file or "<text>"
+    label = "<text>" if book.file is None else os.path.relpath(book.file)
     label += "" if context is None else f" in {context}"
     return label, replace(chosen(book, rule, context), python=allowed.python)
 

@@ -131,12 +131,16 @@ def _print(found: Backtest, difference: Difference | None, *, as_json: bool) -> 
     from tidegate.engine.replay.backtest.lines import lines
     from tidegate.engine.replay.backtest.report import json_lines, show
 
-    if as_json:
-        for line in lines(found) if difference is None else json_lines(difference):
+    if not as_json:
+        for text in show(found, difference, width=screen_width()):
+            output.say(text)
+    elif difference is None:
+        for line in lines(found):
             output.json_line(line)
-        return
-    for text in show(found, difference, width=screen_width()):
-        output.say(text)
+    else:
+        out = output.stream()
+        for said in json_lines(difference):
+            out.write(said)
 
 
 def _write(

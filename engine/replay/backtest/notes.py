@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
 from tidegate.engine.replay.backtest.run import Run
-from tidegate.rules.model import Coupling, Rulebook, SignalEvent
+from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
 
 
 def notes(
@@ -45,9 +45,8 @@ def _notes(
             f"What {names} would remember from before the warm-up ({age_text(warm_up / 1e6)}) is "
             "not known: there is no bound to it. --warm-up lets it begin earlier."
         )
-    later = [r.name for r in book.rules.values() if _asks_later(r.condition_coupling) and r.asks]
-    if later and any(r.condition and r.condition.query for r in book.rules.values()):
-        yield "All conditions are asked as of the instant of detection, also those not immediate."
+    if any(_asks_later(rule) for rule in book.rules.values()):
+        yield "All queries of conditions are asked as of the instant of detection."
     if ledger.rejected:
         yield f"{counted(ledger.rejected, 'row')} could not become events and are left out."
     yield from _dead(run)
@@ -56,8 +55,10 @@ def _notes(
             yield f"What stood in {table.name} before is no event here (start: snapshot)."
 
 
-def _asks_later(coupling: Coupling) -> bool:
-    return coupling is not Coupling.IMMEDIATE
+def _asks_later(rule: Rule) -> bool:
+    """Whether live its query sees what the end of a bucket decides."""
+    query = rule.condition is not None and rule.condition.query
+    return query and rule.condition_coupling is not Coupling.IMMEDIATE
 
 
 def _dead(run: Run) -> Iterator[str]:
