@@ -12,13 +12,9 @@ from tidegate.engine.store.firings import rule_firings
 
 
 def lines(found: Backtest) -> Iterator[dict[str, Any]]:
-    """The firings that are asked for, in order of (end, rule)."""
-    shown = {rule.name for rule in found.rules if rule.shown}
-    streams = (
-        rule_firings({}, fired, (), None, None)
-        for rule, fired in sorted(found.whole.items())
-        if rule in shown
-    )
+    """The firings in order of (end, rule)."""
+    whole = sorted(found.whole.items())
+    streams = (rule_firings({}, fired, (), None, None) for _, fired in whole)
     for _, firing in heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"])):
         del firing["entries"]
         yield firing

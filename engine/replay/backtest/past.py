@@ -75,9 +75,9 @@ def table_past(feed: Feed, table: Table, before: int, end: int, stored: Stored) 
 
     Raises HistoryError, and EngineError where the feed cannot go on within the span.
     """
-    start = _cursor_before(feed, table, _first_after(feed, table, before, stored), stored)
+    start = cursor_before(feed, table, _first_after(feed, table, before, stored), stored)
     commits: list[Commit] = []
-    for commit in _listed(feed, table, start):
+    for commit in listed(feed, table, start):
         last = commits[-1] if commits else start
         placed = _placed(commit, last.instant, stored)
         if placed.instant > end:
@@ -98,7 +98,7 @@ def _first_after(feed: Feed, table: Table, before: int, stored: Stored) -> int:
     return passed + 1 if passed + 1 in stored else max(first, passed + 1)
 
 
-def _cursor_before(feed: Feed, table: Table, first: int, stored: Stored) -> Cursor:
+def cursor_before(feed: Feed, table: Table, first: int, stored: Stored) -> Cursor:
     """The cursor just before a version. Raises HistoryError."""
     try:
         cursor = feed.head(replace(table, start=Start("version", first)), None).cursor
@@ -109,12 +109,12 @@ def _cursor_before(feed: Feed, table: Table, first: int, stored: Stored) -> Curs
         earliest = found.commits[0]
         at = stored.get(earliest.version, earliest.instant)
         raise HistoryError(table.name, earliest.version, at) from error
-    for commit in takewhile(lambda each: each.version < first, _listed(feed, table, cursor)):
+    for commit in takewhile(lambda each: each.version < first, listed(feed, table, cursor)):
         cursor = _after(cursor, commit)
     return replace(cursor, instant=stored.get(cursor.version, cursor.instant))
 
 
-def _listed(feed: Feed, table: Table, cursor: Cursor) -> Iterator[Commit]:
+def listed(feed: Feed, table: Table, cursor: Cursor) -> Iterator[Commit]:
     """The commits after a cursor. One that a feed cannot go on with is given, too; what is wrong
     with it is raised behind it."""
     while True:

@@ -42,6 +42,15 @@ class Past:
     signals: Sequence[Signal] = ()
     known: Collection[Key] = ()
 
+    @property
+    def commits(self) -> int:
+        """How many there are."""
+        return sum(len(table.commits) for table in self.tables.values())
+
+    def until(self, instant: int) -> int:
+        """How many of them stand at or before an instant."""
+        return sum(table.until(instant) for table in self.tables.values())
+
 
 class StandingClock(VirtualClock):
     """A clock that actions do not move."""

@@ -6,8 +6,6 @@ Example: `a ; b within 1 h` with a cooldown of a day remembers 25 hours. `a ; b`
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
-
 from tidegate.rules.algebra.bound import Bounds
 from tidegate.rules.analysis.graph import lateness_micros, uses_of
 from tidegate.rules.model import Damping, Rulebook
@@ -63,11 +61,10 @@ def _damped(damping: Damping | None) -> int | None:
     return max(spans)
 
 
-def warm_up(book: Rulebook, rules: Collection[str]) -> tuple[int, tuple[str, ...]]:
-    """How long these rules remember, and those of them that remember without a bound."""
+def memory(book: Rulebook) -> tuple[int, tuple[str, ...]]:
+    """How long the rules of a rulebook remember, microseconds, and those of them that remember
+    without a bound."""
     memories = Memories(book)
-    spans: Mapping[str, int | None] = {
-        name: memories.of(name) for name in book.rules if name in rules
-    }
+    spans = {rule.name: memories.of(rule.name) for rule in book.rules.values() if rule.enabled}
     known = [span for span in spans.values() if span is not None]
     return max(known, default=0), tuple(name for name, span in spans.items() if span is None)

@@ -6,11 +6,10 @@ again."""
 from __future__ import annotations
 
 import zlib
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -18,27 +17,24 @@ from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.commit_instants import Instants
-from tidegate.engine.capture.sources import sources
-from tidegate.engine.core.instants import ceil_watermark, floor_watermark
 from tidegate.engine.core.ledger import Ledger
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.types.spark import schema_json
-from tidegate.engine.core.values import Answers, Firings, Question, Signal
+from tidegate.engine.core.values import Answers, Question, Signal
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.conditions import LocalConditions
 from tidegate.engine.evaluate.requirements import Prepared, prepare
-from tidegate.engine.loop.compiled_rulebook import digests_of, first_compiled
+from tidegate.engine.loop.compiled_rulebook import Prepare, digests_of, first_compiled
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.planner import Planner
 from tidegate.engine.loop.ports import Ports
-from tidegate.engine.replay.backtest.found import by_rule
-from tidegate.engine.replay.backtest.ledger import PastLedger
-from tidegate.engine.replay.backtest.past import table_past
-from tidegate.engine.replay.backtest.run import Past, Run
+from tidegate.engine.replay.backtest.model import Backtest
+from tidegate.engine.replay.backtest.trial import Asked, Tables, tried
 from tidegate.engine.replay.memory.analyst import MemoryAnalyst
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.executors import Actions, Alone, Unprepared
 from tidegate.engine.replay.memory.feed import MemoryFeed
+from tidegate.engine.replay.memory.observation import moment
 from tidegate.engine.replay.memory.opening import quarantine
 from tidegate.engine.replay.memory.sink import MemorySink
 from tidegate.engine.replay.memory.tables import MemoryTable
@@ -48,7 +44,7 @@ ROW = pa.schema({"id": pa.int64(), "k": pa.int64(), "v": pa.int64()})
 NO_ROWS = ROW.empty_table()
 
 
-class Asked:
+class Halves:
     """Queries that hold for half of the firings, by id and by the versions that they see."""
 
     def hold(self, questions: Sequence[Question]) -> Answers:
@@ -86,13 +82,11 @@ class Live:
         ledger = self.store.of(book.name, self.store.of(book.name).lease.acquire("one", 10**6))
         prepared = prepare(book, schemas, MemoryAnalyst(book.tables))
 
-        def preparing(schemas: object, proven: object) -> Prepared:
-            return prepared
-
         texts = {name: schema_json(schema) for name, schema in schemas.items()}
-        compiled = first_compiled(book, digests_of(book), texts, {}, preparing)
+        prepare_again: Prepare = lambda *_: prepared  # noqa: E731
+        compiled = first_compiled(book, digests_of(book), texts, {}, prepare_again)
         ports = ports_of(self.feed, ledger, self.clock, self.store.id)
-        ports.prepare = preparing
+        ports.prepare = prepare_again
         sink = MemorySink()
         self.loop = Loop(
             compiled,
@@ -148,48 +142,48 @@ class Live:
 def ports_of(feed: Feed, ledger: Ledger, clock: VirtualClock, store_id: str = "x") -> Ports:
     """The ports of a loop over memory."""
 
-    def preparing(schemas: object, proven: Collection[str]) -> Prepared:
+    def unprepared(*_: object) -> Prepared:
         raise AssertionError
 
     return Ports(
         ledger=ledger,
         store_id=store_id,
         check_lease=lambda: None,
-        prepare=preparing,
+        prepare=unprepared,
         feed=feed,
-        conditions=LocalConditions(Asked()),
-        asked_later=LocalConditions(Asked()),
+        conditions=LocalConditions(Halves()),
+        asked_later=LocalConditions(Halves()),
         quarantine=quarantine(ledger.suspects),
         now=clock,
     )
 
 
-def tried_again(live: Live, begin: int, end: int, *, stored: bool = True) -> dict[str, Firings]:
-    """The firings of a backtest from the instant `begin` to `end`. `stored`: the store says where
-    commits and signals stood."""
-    book = rules.load(live.text)
-    before, last = floor_watermark(begin - 1), ceil_watermark(end)
-    kept = live.store.of(book.name).past
-    tables = {
-        name: table_past(
-            live.feed, book.tables[name], before, last, kept.instants(name) if stored else {}
-        )
-        for name in sources(book).tables
-    }
-    signals = kept.signals(before, last) if stored else []
-    past = Past(before, last, tables, signals, kept.signal_keys(last))
-    run = Run(book, dict.fromkeys(book.tables, ROW), MemoryAnalyst(book.tables), past)
-    run.take(live.feed, MemorySink(), ports_of, lambda _: None)
-    return by_rule(run.ledger.store.stored, begin, last)
+def tables_of(text: str, feed: Feed, store: SqlStore | None, label: str = "live") -> Tables:
+    """A rulebook over tables with the columns of `ROW`."""
+    book = rules.load(text)
+    return Tables(
+        label,
+        book,
+        dict.fromkeys(book.tables, ROW),
+        MemoryAnalyst(book.tables),
+        feed,
+        lambda _: MemorySink(),
+        ports_of,
+        None if store is None else store.of(book.name).past,
+    )
 
 
-def outcomes(found: Mapping[str, Firings]) -> dict[str, dict[str, str]]:
+def tried_again(live: Live, begin: int, end: int, *others: str, **asked: Any) -> Backtest:
+    """A backtest of what ran live, from the instant `begin` to `end`. `others`: the text of the
+    rulebook that it is compared with."""
+    tables = [tables_of(text, live.feed, live.store) for text in (live.text, *others)]
+    wanted = Asked(moment(begin), moment(end), **{"warm_up": 0, **asked})
+    return tried(tables, wanted, live.clock.at + 10**9, lambda *_: None)
+
+
+def outcomes(found: Backtest) -> dict[str, dict[str, str]]:
     """By rule and id, the condition of each firing."""
-    return {
-        rule: dict(
-            zip(fired.hex_ids().to_pylist(), fired.firings["condition"].to_pylist(), strict=True)
-        )
-        for rule, fired in found.items()
-    }
-
-
+    outcome: dict[str, dict[str, str]] = {}
+    for row in found.firings.to_pylist():
+        outcome.setdefault(row["rule"], {})[row["firing_id"]] = row["condition"]
+    return outcome
