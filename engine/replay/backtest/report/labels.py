@@ -77,15 +77,25 @@ def fired_label(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def parked_labels(found: Backtest) -> list[str]:
-    """A sentence for each rule that a limit would have parked."""
-    return [_parked(rule, found.span.zone) for rule in found.rules if rule.parked_at is not None]
+    """A sentence for each rule that a limit would have parked. Some limits stop it here, too; of
+    one that fires too often, what fired after that is counted."""
+    return [
+        _parked(found, rule, rule.parked_at) for rule in found.rules if rule.parked_at is not None
+    ]
 
 
-def _parked(rule: RuleFound, zone: str) -> str:
-    said = f"rule {rule.name} would be parked at {instant_label(rule.parked_at or 0, zone)}"
+def _parked(found: Backtest, rule: RuleFound, at: int) -> str:
+    said = f"rule {rule.name} would be parked at {instant_label(at, found.span.zone)}"
     why = f": {rule.parked_why}" if rule.parked_why else ""
     hint = f"; {rule.hint}" if rule.hint else ""
-    return f"{said}{why}{hint}. What it would have done after that is not counted"
+    firings = found.firings.filter(pc.equal(found.firings["rule"], rule.name))
+    later = int(pc.sum(pc.greater(firings["end"].cast(pa.int64()), at)).as_py() or 0)
+    then = (
+        f"{counted(later, 'detection')} after that are counted here"
+        if later
+        else ("nothing after that is counted")
+    )
+    return f"{said}{why}{hint}. Live nothing of it would follow; {then}"
 
 
 def sums(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:
