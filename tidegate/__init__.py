@@ -1,7 +1,8 @@
 """tidegate: event-condition-action rules on Delta tables.
 
-Public: `Engine` (one rulebook on its tables), `Engines` (several), `detect` (the detector alone),
-`load` and `parse` (the language alone). The subpackages are the repository's top-level folders.
+Public: `Engine` (one rulebook on its tables), `Engines` (several), `backtest` (one over the past of
+its tables), `detect` (the detector alone), `load` and `parse` (the language alone). The subpackages
+are the repository's top-level folders.
 """
 
 from __future__ import annotations
@@ -9,16 +10,16 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate.engine.app import Engine, Engines
+    from tidegate.engine.app import Engine, Engines, backtest
     from tidegate.engine.detect.table import detect
     from tidegate.rules import load, parse
 
-__all__ = ["Engine", "Engines", "detect", "load", "parse"]
+__all__ = ["Engine", "Engines", "backtest", "detect", "load", "parse"]
 
 
 def __getattr__(name: str) -> Any:
     """Imported when first used: `detect` needs no Spark, `load` neither Spark nor Arrow."""
-    if name in ("Engine", "Engines"):
+    if name in ("Engine", "Engines", "backtest"):
         from tidegate.engine import app
 
         return getattr(app, name)

@@ -10,13 +10,15 @@ if TYPE_CHECKING:
     from tidegate.connectors.delta.schemas import logged_schema
     from tidegate.engine.app.engine import Engine
     from tidegate.engine.app.engines import Engines, stop_on_signals
+    from tidegate.engine.app.past import backtest
     from tidegate.engine.app.trial import spark_worlds
 
-__all__ = ["Engine", "Engines", "logged_schema", "spark_worlds", "stop_on_signals"]
+__all__ = ["Engine", "Engines", "backtest", "logged_schema", "spark_worlds", "stop_on_signals"]
 
 _HOMES = {
     "Engine": "tidegate.engine.app.engine",
     "Engines": "tidegate.engine.app.engines",
+    "backtest": "tidegate.engine.app.past",
     "logged_schema": "tidegate.connectors.delta.schemas",
     "spark_worlds": "tidegate.engine.app.trial",
     "stop_on_signals": "tidegate.engine.app.engines",

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tidegate.engine.cli import (  # noqa: F401, more commands
+    backtest,
     cases,
     operator,
     output,
@@ -23,9 +24,11 @@ from tidegate.engine.cli.group import brief, exit_code, leave_out_pandas, main
 from tidegate.engine.cli.options import (
     FILE,
     as_json,
+    overrides,
     pairs,
     policy_file,
     seconds_of,
+    spark_conf,
     store_url,
     the_store,
 )
@@ -39,12 +42,6 @@ __all__ = ["main"]
 log = logging.getLogger(__name__)
 OBSTRUCTED = 4  # done, but something is held, parked or dead
 rulebook_file = click.argument("rulebook", type=FILE)
-overrides = click.option(
-    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
-)
-spark_conf = click.option(
-    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
-)
 
 
 @main.command()

@@ -18,6 +18,13 @@ store_url = click.option(
     "--store", envvar="TIDEGATE_STORE", metavar="URL", help="The store's database URL."
 )
 
+overrides = click.option(
+    "--set", "settings", multiple=True, metavar="NAME=VALUE", help="Override a setting."
+)
+spark_conf = click.option(
+    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
+)
+
 policy_file = click.option(
     "--policy", type=FILE, help="What the operator allows: a YAML file (default: TIDEGATE_POLICY)."
 )

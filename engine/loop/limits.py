@@ -70,17 +70,18 @@ def too_often(
     counts = Counter[str]()
     for one in fired if limit else ():
         counts.update(one.counts)
+    why = {rule: often_reason(n, limit) for rule, n in counts.items() if n > limit}
+    return parked_with_users(why, instant, detector, parked)
+
+
+def often_reason(count: int, limit: int) -> ParkingReason:
+    """Why a rule that has fired so often within a minute is parked."""
     hint = (
         "if its actions cause what it detects, break that loop (`ignore_own: true`, `where:`); "
         f"if not, raise {SETTING}"
     )
     said = f"times within a minute, at most {limit:,} are let ({SETTING})"
-    why = {
-        rule: (f"it fired {count:,} {said}", hint)
-        for rule, count in counts.items()
-        if count > limit
-    }
-    return parked_with_users(why, instant, detector, parked)
+    return f"it fired {count:,} {said}", hint
 
 
 def parked_with_users(

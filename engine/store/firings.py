@@ -97,7 +97,7 @@ class StoredFirings(Bound):
                 continue
             shared, stored = self._stored(row.bucket, [rule])
             for fired, entries in stored:
-                found = _of_rule(shared, fired, entries, None, len(fired) - skipped)
+                found = rule_firings(shared, fired, entries, None, len(fired) - skipped)
                 for number, (_, firing) in enumerate(found, skipped + 1):
                     yield row.bucket, number, firing
 
@@ -123,7 +123,7 @@ class StoredFirings(Bound):
         listed = [
             {name: value for name, value in firing.items() if name != "entries"}
             for fired in payloads
-            for _, firing in _of_rule(shared, fired, [entry], None, None)
+            for _, firing in rule_firings(shared, fired, [entry], None, None)
             if firing["entries"]
         ]
         return {
@@ -188,7 +188,7 @@ class StoredFirings(Bound):
         shared, stored = self._stored(bucket, rules | {cut.rule} if cut else rules)
         whole = cut is not None or wanted.match is not None or wanted.until is not None
         limit = None if whole else wanted.limit
-        streams = (_of_rule(shared, *of_rule, wanted.since, limit) for of_rule in stored)
+        streams = (rule_firings(shared, *of_rule, wanted.since, limit) for of_rule in stored)
         merged = heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"]))
         last = FOREVER if wanted.until is None else wanted.until
         until = itertools.takewhile(lambda timed: timed[0] <= last, merged)
@@ -253,7 +253,7 @@ def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> tuple[str, ...] | Non
     return ids
 
 
-def _of_rule(
+def rule_firings(
     shared: Mapping[str, Any],
     fired: Firings,
     entries: Sequence[_Entry],

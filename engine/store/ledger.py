@@ -13,6 +13,7 @@ from tidegate.engine.store.hours import Hours
 from tidegate.engine.store.lease import Lease
 from tidegate.engine.store.outbox import Outbox
 from tidegate.engine.store.past import Past
+from tidegate.engine.store.placed import Placed
 from tidegate.engine.store.recorded import Recorded
 from tidegate.engine.store.rejections import Rejections
 from tidegate.engine.store.retention import Retention
@@ -53,4 +54,5 @@ class Ledger:
         self.hours = Hours(*bound)
         self.recorded = Recorded(*bound)
         self.past = Past(*bound)
+        self.placed = Placed(*bound)
         self.traces = Traces(*bound)

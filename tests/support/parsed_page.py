@@ -15,7 +15,7 @@ class Page(HTMLParser):
     def __init__(self, text: str) -> None:
         super().__init__(convert_charrefs=True)
         self.tags: list[tuple[str, dict[str, str | None]]] = []
-        self._texts: list[str] = []
+        self.every_text: list[str] = []
         self._open: list[int] = []
         self.feed(text)
         self.close()
@@ -24,13 +24,13 @@ class Page(HTMLParser):
     def handle_starttag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         assert len(dict(attrs)) == len(attrs), attrs
         self.tags.append((tag, dict(attrs)))
-        self._texts.append("")
+        self.every_text.append("")
         if tag not in _VOID:
             self._open.append(len(self.tags) - 1)
 
     def handle_startendtag(self, tag: str, attrs: Sequence[tuple[str, str | None]]) -> None:
         self.tags.append((tag, dict(attrs)))
-        self._texts.append("")
+        self.every_text.append("")
 
     def handle_endtag(self, tag: str) -> None:
         number = self._open.pop()
@@ -38,7 +38,7 @@ class Page(HTMLParser):
 
     def handle_data(self, text: str) -> None:
         for number in self._open:
-            self._texts[number] += text
+            self.every_text[number] += text
 
     def attributes(self, tag: str) -> list[dict[str, str | None]]:
         """Those of each element with this tag."""
@@ -48,7 +48,7 @@ class Page(HTMLParser):
         """The text inside of each element with this tag and these attributes."""
         return [
             text
-            for (name, attributes), text in zip(self.tags, self._texts, strict=True)
+            for (name, attributes), text in zip(self.tags, self.every_text, strict=True)
             if name == tag and wanted.items() <= attributes.items()
         ]
 
@@ -59,5 +59,5 @@ class Page(HTMLParser):
     @property
     def scripts(self) -> list[str]:
         """What is run: scripts that are not data."""
-        every = zip(self.tags, self._texts, strict=True)
+        every = zip(self.tags, self.every_text, strict=True)
         return [text for (name, own), text in every if name == "script" and "type" not in own]

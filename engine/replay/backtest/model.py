@@ -75,7 +75,8 @@ class Backtest:
     fired in it is left out. `rules`: in the rulebook's order. `firings`: as `FIRINGS` says.
     `rows`: how many changes were read. `notes`: sentences that every report shows, such as that the
     past contains what the real rules did. `whole`: by rule, the engine's own value of its firings,
-    with the parameters of their constituents: what a line of `--json` is made of.
+    with the parameters of their constituents: what a line of `--json` is made of. `against`: what
+    the rulebook that it is compared with would have done in the same span.
 
     Example: `bank.yaml` over March, with one firing.
 
@@ -94,6 +95,7 @@ class Backtest:
     rows: int = 0
     notes: tuple[str, ...] = ()
     whole: Mapping[str, Firings] = field(default_factory=dict)
+    against: Backtest | None = None
 
 
 _DEFAULTS: Mapping[str, Any] = {

@@ -1,0 +1,137 @@
+"""The store of a backtest, in memory. Nothing is written anywhere else.
+
+A wide bucket may hold what a firing in its middle causes: a signal 1 ms later, a rule that is
+switched off. Such a bucket is not kept: `CutError` says up to where another one is to be taken.
+
+Example: a bucket holds the commits of 9:00 to 10:00, and rule `warn` raises the signal `hot` at
+9:20. The bucket is taken again up to 9:20; then the signal stands at 9:20:00.001.
+"""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import replace
+from typing import Any
+
+import pyarrow as pa
+
+from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.event_names import Edge, EventKey
+from tidegate.engine.core.instants import MILLISECOND, ceil_watermark
+from tidegate.engine.core.state import Parked, StoredBucket
+from tidegate.engine.core.values import Firings, Namespace, Signal
+from tidegate.engine.replay.memory.store import MemoryLedger, MemoryStore
+
+Key = tuple[str, Namespace]
+
+
+class CutError(Exception):
+    """A bucket reaches too far. `watermark`: up to where it may reach."""
+
+    def __init__(self, watermark: int) -> None:
+        super().__init__(watermark)
+        self.watermark = watermark
+
+
+class PastLedger(MemoryLedger):
+    """The ledger of a backtest.
+
+    `causing`: the rules whose firings cause events, or switch rules. `signals`: those of a real
+    store, at their instants. `known`: more ids that are taken. A signal that an action raises again
+    stays as the store has it. `parked`: what limits have stopped. `rows`, `rejected`: how many were
+    read, and could not become occurrences.
+    """
+
+    def __init__(
+        self,
+        store: MemoryStore,
+        causing: Collection[str] = (),
+        signals: Iterable[Signal] = (),
+        known: Iterable[Key] = (),
+    ) -> None:
+        super().__init__(store)
+        self.causing = frozenset(causing)
+        self.parked: list[Parked] = []
+        self.rows = self.rejected = 0
+        self._to_come = sorted(signals, key=lambda signal: (signal.received_at, signal.key))
+        self._known = {signal.key for signal in self._to_come}.union(known)
+        self._unplaced: dict[Key, Signal] = {}
+        self._ends: dict[str, int] = {}  # when firings that cause something were detected
+
+    def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
+        """See `engine.core.ledger.Buckets`. Raises CutError."""
+        causes = [fired for fired in taken.firings if fired.rule in self.causing]
+        ends = {hex_id: at for fired in causes for hex_id, at in _ends(fired)}
+        if ends and (cut := ceil_watermark(min(ends.values()))) < taken.plan.watermark:
+            raise CutError(cut)
+        numbered = super().commit(taken)
+        self._ends |= ends
+        for signal in taken.plan.signals:
+            del self._unplaced[signal.key]
+        self.parked += taken.parked
+        self.rows += taken.rows
+        self.rejected += len(taken.rejected)
+        self.store.rejected.clear()
+        self.store.versions.clear()
+        return numbered
+
+    def version_at(self, table: str, instant: int) -> int | None:  # noqa: ARG002
+        """The feed knows all versions of the span."""
+        return None
+
+    def show(self, instant: int) -> None:
+        """Let the stored signals arrive that were received up to an instant."""
+        count = bisect_right(self._to_come, instant, key=lambda signal: signal.received_at)
+        for signal in self._to_come[:count]:
+            self._keep(signal)
+        del self._to_come[:count]
+
+    @property
+    def next_signal(self) -> int | None:
+        """When the next stored signal arrives."""
+        return self._to_come[0].received_at if self._to_come else None
+
+    def tell(self, signals: Sequence[Signal]) -> None:
+        """See `engine.core.ledger.Signals`."""
+        for signal in self._raised(signals):
+            self._keep(signal)
+
+    def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
+        """See `engine.core.ledger.Outbox`."""
+        placed = [replace(one, signals=self._raised(one.signals)) for one in outcomes]
+        made = super().settle(placed)
+        for one in placed:
+            self._unplaced |= {signal.key: signal for signal in one.signals}
+        return made
+
+    def _raised(self, signals: Iterable[Signal]) -> tuple[Signal, ...]:
+        """Signals of the engine's own at their instants, without those that are known."""
+        return tuple(
+            replace(signal, received_at=self._instant(signal))
+            for signal in signals
+            if signal.key not in self._known
+        )
+
+    def _instant(self, signal: Signal) -> int:
+        """1 ms after the detection. That an action begins stands before all that it does."""
+        end = self._ends.get(signal.firing_id)
+        if end is None:  # its condition could not be asked
+            return signal.received_at
+        if EventKey.of(signal.event).edge is Edge.BEGIN_OF:
+            return ceil_watermark(end) + 1
+        return end + MILLISECOND
+
+    def _keep(self, signal: Signal) -> None:
+        if self.store.keep(signal):
+            self._unplaced[signal.key] = signal
+
+    def _waiting(self, events: Collection[str]) -> list[Signal]:
+        return [signal for signal in self._unplaced.values() if signal.event in events]
+
+
+def _ends(fired: Firings) -> Iterable[tuple[str, int]]:
+    """The firings that are acted on: id, and when it was detected."""
+    through = fired.acted_on
+    ends: list[Any] = through.firings["detected_at"].cast(pa.int64()).to_pylist()
+    return zip(through.hex_ids().to_pylist(), ends, strict=True)

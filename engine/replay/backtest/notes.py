@@ -1,0 +1,79 @@
+"""What every report of a backtest says beside its figures: what the past is, and what is not known
+of it."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Collection, Iterator
+
+from tidegate.engine.core.text.layout import age_text, counted
+from tidegate.engine.core.values import ENGINE
+from tidegate.engine.replay.backtest.run import Run
+from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
+
+
+def notes(
+    book: Rulebook, run: Run, endless: Collection[str], *, warm_up: int, asked: int, stored: bool
+) -> tuple[str, ...]:
+    """The sentences. `endless`: rules that remember without a bound. `warm_up`: how long it was,
+    `asked`: how long it should have been. `stored`: whether there is a store."""
+    return tuple(_notes(book, run, endless, warm_up, asked, stored))
+
+
+def _notes(
+    book: Rulebook, run: Run, endless: Collection[str], warm_up: int, asked: int, stored: bool
+) -> Iterator[str]:
+    past, ledger = run.past, run.ledger
+    commits = [commit for table in past.tables.values() for commit in table.commits]
+    own = sum(commit.writer is not None for commit in commits)
+    raised = sum(signal.namespace == ENGINE for signal in past.signals)
+    signals = f", and {counted(raised, 'signal')} they raised" if raised else ""
+    yield (
+        f"The past contains what the real rules did: {own:,} of {counted(len(commits), 'commit')} "
+        f"in it are theirs{signals}."
+    )
+    yield (
+        "Instants are those of the store where it has them, else those of the tables' logs."
+        if stored
+        else "Instants are those of the tables' logs."
+    )
+    if not stored and any(isinstance(event, SignalEvent) for event in book.events.values()):
+        yield "Signals of clients are not known here: --store names the store that has them."
+    if warm_up < asked:
+        yield (
+            f"The warm-up is {age_text(warm_up / 1e6)}, though rules remember "
+            f"{age_text(asked / 1e6)}: the history begins there."
+        )
+    if endless:
+        names = ", ".join(endless)
+        yield (
+            f"What {names} would remember from before the warm-up ({age_text(warm_up / 1e6)}) is "
+            "not known: there is no bound to it. --warm-up lets it begin earlier."
+        )
+    if any(_asks_later(rule) for rule in book.rules.values()):
+        yield "All queries of conditions are asked as of the instant of detection."
+    if ledger.rejected:
+        yield f"{counted(ledger.rejected, 'row')} could not become events and are left out."
+    yield from _dead(run)
+    for table in book.tables.values():
+        if table.start.kind == "snapshot" and table.name in past.tables:
+            yield f"What stood in {table.name} before is no event here (start: snapshot)."
+
+
+def _asks_later(rule: Rule) -> bool:
+    """Whether live its query sees what the end of a bucket decides."""
+    query = rule.condition is not None and rule.condition.query
+    return query and rule.condition_coupling is not Coupling.IMMEDIATE
+
+
+def _dead(run: Run) -> Iterator[str]:
+    """Why conditions could not be asked: the most frequent reason of each rule."""
+    reasons: dict[str, Counter[str]] = {}
+    for entry in run.ledger.store.entries.values():
+        if entry.state == "dead" and entry.kind == "condition":
+            error = entry.progress.error or ""
+            reasons.setdefault(entry.rule, Counter())[error] += len(entry.firing_ids or ())
+    for rule, counts in reasons.items():
+        (error, _), *_ = counts.most_common(1)
+        total = counted(counts.total(), "firing")
+        yield f"The condition of {rule} could not be asked of {total}: {error}"

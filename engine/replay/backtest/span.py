@@ -1,0 +1,82 @@
+"""The span of a backtest as it is asked for: times, or versions of a table.
+
+Example: `--from 2026-03-01 --to orders@80`. The span begins at midnight in the rulebook's zone, and
+ends when version 80 of `orders` was committed; both are in it. Where one table alone raises events,
+`80` is enough.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from datetime import datetime
+from itertools import dropwhile
+
+from tidegate.engine.capture.sources import sources
+from tidegate.engine.core.ports import Feed
+from tidegate.engine.replay.backtest.past import Stored, cursor_before, listed
+from tidegate.engine.replay.times import of_argument
+from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
+from tidegate.rules.expressions.durations import duration_micros
+from tidegate.rules.model import Rulebook
+
+FORMS = "write 2026-03-01T09:00:00, `7 d` for that long ago, or TABLE@VERSION"
+_VERSION = re.compile(r"(?:(?P<table>.*)@)?(?P<version>\d+)", re.DOTALL)
+VersionInstant = Callable[[str, int], int]
+"""From a table and its version to the instant of that."""
+
+
+def instant_of(
+    said: str | datetime, option: str, book: Rulebook, now: int, version_instant: VersionInstant
+) -> int:
+    """The instant, microseconds, that an end of the span means. Raises InputError."""
+    if isinstance(said, datetime):
+        said = said.isoformat()
+    if found := _VERSION.fullmatch(said.strip()):
+        table = _table(found["table"], int(found["version"]), option, book)
+        return version_instant(table, int(found["version"]))
+    try:
+        return of_argument(said, book.timezone)
+    except ValueError:
+        pass
+    try:
+        return now - duration_micros(said)
+    except ValueError:
+        message = f"{said!r} is neither a time nor a version"
+        raise InputError([Problem("time", message, word_place(option), FORMS)]) from None
+
+
+def _table(said: str | None, version: int, option: str, book: Rulebook) -> str:
+    """The table whose version is meant."""
+    known = sources(book).tables
+    if said is None and len(known) == 1:
+        return known[0]
+    if said in known:
+        return said
+    if said is None:
+        names = " or ".join(f"{name}@{version}" for name in known)
+        message = f"{version} may be a version of several tables"
+        hint = f"say {names}, or a time" if known else "no table raises events here: say a time"
+    else:
+        message = f"no table `{said}` raises events in this rulebook"
+        hint = did_you_mean(said, known)
+    raise InputError([Problem("which-table", message, word_place(option), hint)])
+
+
+def version_instant(feed: Feed, book: Rulebook, stored: Mapping[str, Stored]) -> VersionInstant:
+    """Looks up the instants of versions: as a store knows them, else as the log says. Raises
+    InputError where there is no such version, HistoryError where the log does not reach back."""
+
+    def found(name: str, version: int) -> int:
+        known = stored.get(name, {})
+        if version in known:
+            return known[version]
+        table, head = book.tables[name], feed.version(book.tables[name])
+        if version > head:
+            message = f"table `{name}` has no version {version} yet: its last one is {head}"
+            raise InputError([Problem("no-version", message, word_place(f"{name}@{version}"))])
+        cursor = cursor_before(feed, table, version, known)
+        commits = dropwhile(lambda each: each.version < version, listed(feed, table, cursor))
+        return next(commits).instant
+
+    return found

@@ -1,0 +1,77 @@
+"""What fired live fires in a backtest, under the same ids."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from tests.replay.backtest.live import Live, outcomes, tried_again
+from tests.support.make import BEGIN, SECOND
+from tidegate.engine.store import SqlStore, open_store
+
+DAY = 86_400 * SECOND
+BOOK = """\
+rulebook: past
+timezone: Europe/Berlin
+tables: {t: {path: /t, key: [id]}, u: {path: /u, key: [id]}, out: {path: /out}}
+events:
+  a: {on: insert, table: t, where: v > 3}
+  b: {on: insert, table: u}
+  s: {signal: {k: bigint}}
+  hot: {signal: {k: bigint}}
+rules:
+  pair: {on: a ; b within 2 h, per: k, do: [{sql: INSERT INTO out SELECT k FROM event}]}
+  none: {on: "not(b)[a, [1 h]]", per: k}
+  sums: {on: a, per: k, if: max(v) > 5, cooldown: 1 h}
+  tells: {on: a ; a, per: k, context: chronicle, do: [{signal: {hot: {k: k}}}]}
+  heard: {on: hot ; b, per: k}
+  ends: {on: end_of tells ; s, per: k}
+  daily: {on: "P(s, [5 h], b)"}
+  asked:
+    on: a and b
+    per: k
+    context: continuous
+    if: {sql: SELECT firing_id FROM event JOIN u ON true}
+    coupling: immediate
+"""
+
+
+@pytest.fixture
+def store(store_url: str) -> Iterator[SqlStore]:
+    with open_store(store_url, create=True) as opened:
+        yield opened
+
+
+def history(live: Live, seed: int, days: int = 8) -> int:
+    """Random commits and signals; when they end."""
+    chosen = random.Random(seed)
+    end, number = BEGIN + days * DAY, 0
+    while live.clock.at < end:
+        live.clock.at += int(chosen.expovariate(1) * chosen.choice([60, 3_600, 7_200]) * SECOND)
+        for _ in range(chosen.choice([1, 1, 2, 5])):
+            number += 1
+            row = {"id": number, "k": chosen.randrange(3), "v": chosen.randrange(10)}
+            behind = chosen.choice([0, 0, 1_000, 700_000])
+            match chosen.randrange(5):
+                case 0 | 1:
+                    live.commit("t", [row], behind)
+                case 2 | 3:
+                    live.commit("u", [row, row][: chosen.randrange(1, 3)], behind)
+                case _:
+                    live.signal("s", k=row["k"])
+        if chosen.random() < 0.7:
+            live.take()
+    live.settle()
+    return live.clock.at
+
+
+@pytest.mark.parametrize("days", [7, pytest.param(30, marks=pytest.mark.long)])
+def test_a_backtest_over_what_ran_live_has_the_same_firings(store: SqlStore, days: int) -> None:
+    live = Live(BOOK, store)
+    end = history(live, seed=days, days=days)
+    fired = live.fired()
+    assert fired.keys() == live.loop.compiled.rulebook.rules.keys()
+    assert sum(map(len, fired.values())) >= 80 * days, "so many firings were compared"
+    assert outcomes(tried_again(live, BEGIN, end)) == fired
