@@ -14,6 +14,7 @@ from typing import Any
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
+from tidegate.rules.expressions.predicates import Predicate
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 AHEAD_MICROS = 3_600_000_000  # how far an event time may lie ahead of its commit (G5)
@@ -277,6 +278,15 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraint:
+    """The `where` of a rule: a condition between constituents, asked before the context chooses."""
+
+    tree: Predicate
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Pattern:
     """What a rule detects, and in which context.
 
@@ -291,6 +301,7 @@ class Pattern:
     key_names: tuple[str, ...] = ()
     per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     ignore_own: bool = False  # what its rule's own actions write is no event of it (G22)
+    where: Constraint | None = None
 
 
 @dataclass(frozen=True, slots=True)
