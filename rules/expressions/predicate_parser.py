@@ -101,6 +101,7 @@ class _Parser:
         return self._tokens[self._at]
 
     def _refuse(self, message: str, hint: str, span: Span | None = None) -> NoReturn:
+        """Refuses the next token, or what is at `span`."""
         raise PredicateError(Fault(span or self._next.span, message, hint))
 
     def _take(self) -> _Token:
@@ -207,7 +208,7 @@ class _Parser:
             return self._named(token)
         self._at -= 1
         shown = f"{token.text!r} cannot stand here" if token.text else "the condition ends too soon"
-        self._refuse(shown, _hint(token.word) if token.text else "write what is compared")
+        return self._refuse(shown, _hint(token.word) if token.text else "write what is compared")
 
     def _signed(self, token: _Token) -> p.Predicate:
         if self._next.kind == "number":
@@ -251,7 +252,7 @@ class _Parser:
             hint = f"write whose it is: label.{texts[0]} or event.{texts[0]}"
             self._refuse(f"{texts[0]} is of no part of the expression", hint, span)
         hint = "write label.column, or label.old.column of the pre-image"
-        self._refuse(f"{'.'.join(texts)} is no column", hint, span)
+        return self._refuse(f"{'.'.join(texts)} is no column", hint, span)
 
     def _typed(self, word: str, token: _Token) -> p.Predicate:
         written = _unquoted(self._take().text)
@@ -263,7 +264,7 @@ class _Parser:
                 "timestamp": "write timestamp '2026-03-01 10:00:00Z', in UTC",
                 "timestamp_ntz": "write timestamp_ntz '2026-03-01 10:00:00'",
             }[word]
-            self._refuse(f"{written!r} is no {word}", hint, self._from(token.start))
+            return self._refuse(f"{written!r} is no {word}", hint, self._from(token.start))
 
 
 def _number(text: str, span: Span) -> p.Literal:

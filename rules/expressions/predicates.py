@@ -1,7 +1,7 @@
 """The `where` of a rule: a condition between constituents, as a tree.
 
-Example: `w.amount > 1.1 * d.amount` is a Comparison of two operands: a Column, and Arithmetic over a
-Literal and a Column. Nodes compare by value; `span` (where the text stood) does not take part.
+Example: `w.amount > 1.1 * d.amount` is a Comparison of two operands: a Column, and Arithmetic over
+a Literal and a Column. Nodes compare by value; `span` (where the text stood) does not take part.
 """
 
 from __future__ import annotations

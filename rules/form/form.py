@@ -28,6 +28,7 @@ from tidegate.rules.form.value_forms import (
     NAME,
     SQL_NAME,
     SQL_VALUES,
+    WHERE,
     ZONE,
     sql,
 )
@@ -182,6 +183,7 @@ RULE = k.record(
         ),
         "parameter context; default restricted for a composite expression, else unrestricted",
     ),
+    Key("where", WHERE, "a condition between constituents, before the context chooses"),
     Key("if", _CONDITION, "the condition"),
     Key("do", ACTIONS, "the actions; none: the rule only detects"),
     Key(
