@@ -14,7 +14,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import column_type, decision
-from tidegate.engine.core.parameters import OLD
+from tidegate.engine.core.parameters import OLD, TYPED
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
@@ -102,7 +102,9 @@ def _values(batch: Batch, index: Int64, named: Named) -> pa.Array:
     """A column in some occurrences of a batch; nulls where its table lacks it. The case of a name
     does not matter to SQL."""
     row, wanted = pa.array(batch.row[index]), named.column.column
-    table = batch.table
+    table, column = batch.table, str(named.column).partition(".")[2]
+    if (typed := f"{TYPED}{batch.event}.{column}") in table.column_names:
+        return pa.concat_arrays([*table[typed].take(row).chunks, pa.nulls(0, table[typed].type)])
     if named.column.old:
         if OLD not in table.column_names or not pa.types.is_struct(table[OLD].type):
             return pa.nulls(len(row))
