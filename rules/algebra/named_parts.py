@@ -94,6 +94,15 @@ def asked_of(
         path = least[: len(path) + 1]
 
 
+def asked_parts(
+    on: x.Expression, condition: p.Predicate, rules: frozenset[str]
+) -> dict[x.Expression, int]:
+    """The parts of which something is asked, and how long their instances can be, microseconds."""
+    paths = [asked_of(on, each, rules) for each in p.conjuncts(condition)]
+    parts = [_at(on, path) for path in dict.fromkeys(paths) if path is not None]
+    return {part: transform(part, rules=rules).length_micros or 0 for part in parts}
+
+
 def _passes(node: x.Expression) -> bool:
     """Whether each instance of a node holds one of each of its operands that can be named. What
     counts does so before any condition is asked."""

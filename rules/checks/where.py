@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Collection, Iterator
 
 from tidegate.rules.algebra.detector_form import detected
@@ -12,10 +13,15 @@ from tidegate.rules.analysis.key_types import declared_columns
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.faults import Fault, excerpt
-from tidegate.rules.model import Change, ClockEvent, Rule, TableEvent
+from tidegate.rules.model import Change, ClockEvent, Context, Rule, TableEvent
 from tidegate.rules.yaml.kinds import Record, Report
 
 _ONE = "one occurrence must fill it: not under every, any(m, a*), A*, P, P* or + [d]"
+_COMPARED = re.compile(r"\b(?:label|event_type)\s*=\s*'(\w+)'", re.IGNORECASE)
+_CALLED = re.compile(r"(\w+)\s*[(\[]")
+_PICKING = {"max", "min", "if", "first", "last", "any_value", "abs", "and", "or", "not"}
+"""What picks the value of one constituent."""
+_CHOOSING = (Context.RESTRICTED, Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS)
 _IMAGES = (Change.UPDATE, Change.CHANGE)
 
 
@@ -31,6 +37,24 @@ def check_where(book: Draft, rule: Rule, record: Record, report: Report) -> None
     for fault in _Where(book, rule, report).faults(rule.pattern.where.tree):
         place = scalar.locate(fault.span.start)
         report.add("where", fault.message, place, fault.hint, excerpt(scalar.text, fault.span))
+
+
+def warn_of_late_if(rule: Rule, report: Report) -> None:
+    """Warn of an `if` that compares constituents, where the context may have passed over a match of
+    which it is true."""
+    condition, pattern = rule.condition, rule.pattern
+    if condition is None or condition.query or pattern.where or pattern.selection:
+        return
+    if not {word.lower() for word in _CALLED.findall(condition.text)} <= _PICKING:
+        return  # a where has no functions
+    compared = {*_COMPARED.findall(condition.text)}
+    known = {n for part in named_parts(pattern.on) for n in (part.event, *part.labels)}
+    if pattern.context in _CHOOSING and len(compared & known) > 1:
+        message = f"if is asked of what context {pattern.context} has chosen: another match, for"
+        message += " which it is true, is passed over"
+        names = " and ".join(sorted(compared & known))
+        hint = f"compare {names} in where:, which is asked before the choice"
+        report.warn("late-if", message, condition.place, hint)
 
 
 class _Where:
