@@ -14,6 +14,7 @@ from typing import Any
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
+from tidegate.rules.expressions.predicates import Predicate
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 LATEST = "latest"  # the plain name of the context `restricted`
@@ -301,6 +302,15 @@ class Retry:
 
 
 @dataclass(frozen=True, slots=True)
+class Constraint:
+    """The `where` of a rule: a condition between constituents, asked before the context chooses."""
+
+    tree: Predicate
+    text: str
+    place: Place
+
+
+@dataclass(frozen=True, slots=True)
 class Pattern:
     """What a rule detects, and in which context.
 
@@ -316,6 +326,7 @@ class Pattern:
     per: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     context_word: str = field(default="", compare=False)  # the plain name that it was written with
     ignore_own: bool = False  # what its rule's own actions write is no event of it (G22)
+    where: Constraint | None = None
 
 
 @dataclass(frozen=True, slots=True)

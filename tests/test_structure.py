@@ -48,7 +48,7 @@ LIBRARIES = {
 }
 HEAVY = {"numpy", "pyarrow", "numba", *LIBRARIES} - {"click"}
 # What the tests' reference takes of `rules.expressions`
-LANGUAGE = ("nodes", "formatter", "parser")
+LANGUAGE = ("nodes", "formatter", "parser", "predicates", "predicate_parser")
 # Which rooms of `engine` the connectors implement something of
 IMPLEMENTED = {
     "connectors.clock": {"core"},

@@ -91,6 +91,13 @@ class EventKey:
         return str(EventKey(self.event, edge=edge))
 
 
+def as_written(e: x.Expression) -> x.Expression:
+    """An expression with its event types under the names that a rulebook has for them."""
+    if isinstance(e, x.Name):
+        return x.Name(EventKey.of(e.name).written)
+    return x.with_operands(e, [as_written(operand) for operand in e.operands()])
+
+
 _OF_ACTIONS: Mapping[type[x.Edge], Edge] = {
     x.BeginOf: Edge.BEGIN_OF,
     x.EndOf: Edge.END_OF,

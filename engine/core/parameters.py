@@ -28,6 +28,9 @@ from tidegate.rules.model import (
     TableEvent,
 )
 
+TYPED = " "
+"""How the name of a column begins that has the values of an event type's column with their types,
+where the column itself has them encoded: ` paid.amount`, ` paid.old.amount`."""
 CHANGE_TYPE = "_change_type"  # insert | delete | update: a parameter of `change` events
 OLD = "old"  # the pre-image, a struct of all columns of the table
 SAMPLE = "sample"  # what a query said as of a tick

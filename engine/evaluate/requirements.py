@@ -20,6 +20,7 @@ from tidegate.engine.core.statement import (
     WebhookStatement,
 )
 from tidegate.engine.core.values import Needs, Reading
+from tidegate.engine.evaluate.constraints import where_columns, with_asked
 from tidegate.engine.evaluate.disabled_keys import silent_keys
 from tidegate.engine.evaluate.samples import Sample
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
@@ -155,6 +156,7 @@ def _prepare_rule(
         if (reading := read_text(ask)) is not None:
             conditions[asks] = condition, reading
     repeats = _repeats(rule, shape, problems)
+    asked = where_columns(rulebook, rule, tables, problems)
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate(rule.reaction.every):
@@ -190,7 +192,10 @@ def _prepare_rule(
         log.warning("a text that fitted no longer does: %s", problem)
     readings += [reading for _, reading in conditions.values()]
     read = repeats.union(*(reading.columns for reading in readings))
-    ids = {event: _id_columns(shape, rule.pattern, event, read) for event in shape.columns}
+    ids = {
+        event: with_asked(_id_columns(shape, rule.pattern, event, read), asked.get(event, ()))
+        for event in shape.columns
+    }
     held = {
         shape.columns[event].get(name, name)
         for event, names in ids.items()

@@ -11,6 +11,7 @@ from tidegate.engine.explain.model import Damps, Explained, Rule, Warned
 from tidegate.engine.explain.scripts import Scripts
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
+from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
@@ -108,7 +109,16 @@ def _rule(
         rule.about.description,
         rule.about.severity and str(rule.about.severity),
         rule.about.labels,
+        rule.pattern.where.text if rule.pattern.where else None,
+        tuple(_asked(rule, book)),
     )
+
+
+def _asked(rule: Written, book: Rulebook) -> Iterator[str]:
+    """The parts of whose matches the rule's `where` is asked."""
+    if where := rule.pattern.where:
+        on = detected(rule.pattern, book.rules)
+        yield from map(format_expression, asked_parts(on, where.tree, frozenset(book.rules)))
 
 
 def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:

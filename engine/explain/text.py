@@ -49,6 +49,10 @@ def _rule(rule: Rule) -> Iterator[str]:
     if rule.normalised != rule.expression:
         yield f"  normalised  {rule.normalised}"
     yield f"  node        {rule.root}"
+    if rule.where:
+        yield f"  where       {rule.where}"
+        parts = ", ".join(rule.asked)
+        yield f"              asked of each match of {parts}, before the context chooses"
     if rule.searched:
         yield "  searched    what ends at an instant, in at most search_steps_max steps"
     for timer in rule.timers:

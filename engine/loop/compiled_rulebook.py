@@ -110,13 +110,15 @@ def compiled_for(compiled: CompiledRulebook, plan: Plan, prepare: Prepare) -> Co
 
 
 def detects(pattern: Pattern) -> str:
-    """Digest of what a rule detects: `on`, `per`, context (G9)."""
-    parts = (
+    """Digest of what a rule detects: `on`, `per`, context, `where` (G9)."""
+    parts: tuple[object, ...] = (
         format_expression(pattern.on),
         pattern.key_names,
         sorted(pattern.per.items()),
         pattern.context,
     )
+    if pattern.where:
+        parts = (*parts, pattern.where.tree)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]
 
 

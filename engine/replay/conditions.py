@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 from collections import defaultdict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any, TypeGuard
@@ -64,7 +64,7 @@ class Conditions:
     InputError with every `if` that needs Spark."""
 
     def __init__(self, book: Rulebook, trace: Trace) -> None:
-        tables = _tables(book, trace)
+        tables = table_schemas(book, trace)
         book = with_action_events(_seeing_own(book), tables)
         self._book = book
         self._declared = trace.changes.declared.keys()
@@ -118,22 +118,26 @@ class Conditions:
             if LINE in batch.table.column_names:
                 used, row[mine] = np.unique(row[mine], return_inverse=True)
                 lines = batch.table[LINE].take(pa.array(batch.row[used])).to_pylist()
-                table = self._table(self._book.events[event], self._schemas[event], lines)
+                kind, schema = self._book.events[event], self._schemas[event]
+                table = parameters(kind, schema, lines, self._declared)
                 batches[event] = Batch(batch.event, batch.time[used], np.arange(len(used)), table)
         keys = [_key(found.keys[field.name], field.type) for field in key]
         table = pa.table(keys, schema=key)
         return replace(found, keys=table, event_row=row, batches=batches, used=None)
 
-    def _table(self, event: EventType, schema: pa.Schema, lines: Sequence[bytes]) -> pa.Table:
-        """The parameters of some lines."""
-        if _of_table(event) and event.table not in self._declared:
-            rows = list(map(json.loads, lines))
-            values = ([inferred.typed(row.get(f.name), f.type) for row in rows] for f in schema)
-            arrays = [pa.array(each, f.type) for each, f in zip(values, schema, strict=True)]
-            return pa.table(arrays, schema=schema)
-        exact = [json.loads(line, parse_float=Decimal) for line in lines]
-        fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
-        return fields_table(SignalEvent(event.name, event.place, fields), exact)
+
+def parameters(
+    event: EventType, schema: pa.Schema, lines: Sequence[bytes], declared: Collection[str]
+) -> pa.Table:
+    """The parameters of some lines of an event type. `declared`: the tables whose types are."""
+    if _of_table(event) and event.table not in declared:
+        rows = list(map(json.loads, lines))
+        values = ([inferred.typed(row.get(f.name), f.type) for row in rows] for f in schema)
+        arrays = [pa.array(each, f.type) for each, f in zip(values, schema, strict=True)]
+        return pa.table(arrays, schema=schema)
+    exact = [json.loads(line, parse_float=Decimal) for line in lines]
+    fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
+    return fields_table(SignalEvent(event.name, event.place, fields), exact)
 
 
 def _asked_of(rule: Rule) -> Mapping[str, Condition]:
@@ -164,7 +168,7 @@ def _outcomes(
 # -- types ----------------------------------------------------------------------------------------
 
 
-def _tables(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
+def table_schemas(book: Rulebook, trace: Trace) -> Mapping[str, pa.Schema]:
     """The schemas of the tables, as far as the trace shows them."""
     kinds: dict[str, dict[str, set[type]]] = {name: defaultdict(set) for name in book.tables}
     for name, columns in trace.changes.kinds.items():

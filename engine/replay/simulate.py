@@ -122,6 +122,7 @@ def run(
     scripts = Scripts(book, activation, trace.key_types)
     printer, damper = Printer(book, trace.iso), Damper(book, levels=asked is not None)
 
+    typed = typing(book, trace)
     carried = Carried()
     begin, done, count = trace.first, 0, 0
 
@@ -135,7 +136,7 @@ def run(
     for window in buckets(trace, bucket):
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
-        arrived = batches(trace, window) | clock_batches(book, begin, last)
+        arrived = batches(trace, typed(window)) | clock_batches(book, begin, last)
         emitted = scripts.step(arrived, watermark)
         arrived |= emitted.shown
         found, carried, _ = detector.step(carried, arrived, watermark, last)
@@ -157,6 +158,15 @@ def run(
     for warning in scripts.warnings():
         tell(f"warning: {warning}")
     return count
+
+
+def typing(book: Rulebook, trace: Trace) -> Callable[[pa.Table], pa.Table]:
+    """What adds to a window the values that the rules' `where` read."""
+    if not any(rule.enabled and rule.pattern.where for rule in book.rules.values()):
+        return lambda window: window
+    from tidegate.engine.replay.where_values import WhereValues  # as costly as conditions
+
+    return WhereValues(book, trace).added
 
 
 def buckets(trace: Trace, bucket: int | None) -> Iterator[pa.Table]:

@@ -16,6 +16,7 @@ from functools import lru_cache
 from tidegate.rules.algebra.amount import ENDLESS, Amount, total
 from tidegate.rules.algebra.detector_form import KEPT_MAX, detected
 from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single, forms
+from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
@@ -79,8 +80,12 @@ class Bounds:
 
     def in_contexts(self, rule: Rule, contexts: Iterable[Context]) -> dict[Context, Bound]:
         """The bounds that the rule would have in these contexts."""
-        form = _form(detected(rule.pattern, self._rules), self.used, rule.pattern.per)
-        return {context: _bound(form, context) for context in contexts}
+        on = detected(rule.pattern, self._rules)
+        form = _form(on, self.used, rule.pattern.per)
+        if (where := rule.pattern.where) is None:
+            return {context: _bound(form, context) for context in contexts}
+        parts = asked_parts(on, where.tree, frozenset(self._rules))
+        return {context: _asked(form, context, parts) for context in contexts}
 
 
 def own_context(pattern: Pattern) -> Context:
@@ -146,6 +151,22 @@ def _bound(form: _Form, context: Context) -> Bound:
             kept = _FLAT_KEEPS.get(context) if isinstance(chosen, Flat) else None
             why = f"context {context} keeps {kept or _KEEPS[context]}"
     return _said_of(instances, occurrences, found.forgets_micros, why, advice)
+
+
+def _asked(form: _Form, context: Context, parts: Mapping[x.Expression, int]) -> Bound:
+    """The bound of a rule with a `where`: every occurrence may be in a match that it leaves. In
+    `restricted` that is so of the parts alone of which it is asked."""
+    found = form.restricted
+    if context is not Context.RESTRICTED:
+        kept = ENDLESS.within(found.forgets_micros)
+        why = f"context {context} keeps {_KEEPS[context]}"
+        return _said_of(kept, kept, found.forgets_micros, why, found.advice)
+    said = [f"`{format_expression(part)}`" for part in parts]
+    why = f"where keeps every occurrence that may be in {', '.join(said)}"
+    kept = ENDLESS.within(max(parts.values(), default=0))
+    instances, occurrences = form.instances + kept, form.occurrences + kept
+    why = f"{found.why}; {why}" if found.why else why
+    return _said_of(instances, occurrences, found.forgets_micros, why, found.advice)
 
 
 def _said_of(

@@ -13,6 +13,7 @@ from tidegate.rules.checks import selection
 from tidegate.rules.checks.columns import RELATION_COLUMNS, relation_columns
 from tidegate.rules.checks.damping import check_damping
 from tidegate.rules.checks.scripts import check_scripts
+from tidegate.rules.checks.where import check_where
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.clock_texts import occurs_never
@@ -279,6 +280,7 @@ def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     rule = book.rules.get(name)
     if rule:
         check_damping(book, rule, record, report)
+        check_where(book, rule, record, report)
     if rule and rule.pattern.selection:
         for message, hint in selection.faults(rule.pattern.on, rule.pattern.selection):
             report.add("selection", message, record.place("context"), hint)

@@ -28,6 +28,7 @@ from tidegate.rules.form.value_forms import (
     NAME,
     SQL_NAME,
     SQL_VALUES,
+    WHERE,
     ZONE,
     sql,
 )
@@ -192,6 +193,7 @@ RULE = k.record(
     Key("description", s.text(), "what it is for; its firings carry it"),
     Key("labels", _LABELS, "{team: fraud}; its firings carry them"),
     Key("severity", _SEVERITY, "info | warning | error | critical; its firings carry it"),
+    Key("where", WHERE, "a condition between constituents, before the context chooses"),
     Key("if", _CONDITION, "the condition"),
     Key("do", ACTIONS, "the actions; none: the rule only detects"),
     Key(

@@ -24,6 +24,7 @@ from tidegate.rules.model import (
     Change,
     ClockEvent,
     Condition,
+    Constraint,
     Context,
     Coupling,
     Damping,
@@ -201,6 +202,7 @@ def _rule(book: Draft, name: str, node: x.Expression, scalar: Scalar, report: Re
             key_names,
             per,
             LATEST if record.get("context") == LATEST else "",
+            where=_constraint(record),
             **record.given("ignore_own"),
         ),
         condition=_condition(record),
@@ -282,6 +284,11 @@ def _check_net(record: Record, action: Coupling, report: Report) -> None:
     if record.get("for_each") or action is Coupling.IMMEDIATE:
         message = f"net: bucket sums up firings, which {apart} acts on one by one"
         report.add("net", message, record.place("net"), "leave one of the two out")
+
+
+def _constraint(record: Record) -> Constraint | None:
+    given = record.get("where")
+    return Constraint(given[0], given[1].text.strip(), given[1].locate(0)) if given else None
 
 
 def _condition(record: Record) -> Condition | None:

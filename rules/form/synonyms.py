@@ -70,7 +70,7 @@ SCRIPT_WORDS = {
 }
 RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     "when": ("on", "if"),
-    **dict.fromkeys(("condition", "conditions", "having", "where", "filter"), "if"),
+    **dict.fromkeys(("condition", "conditions", "having", "filter"), "if"),
     **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
     **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by"), "per"),
     "for": _lasting,

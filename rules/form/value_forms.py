@@ -6,7 +6,9 @@ from collections.abc import Callable
 
 from tidegate.rules.errors import InputError
 from tidegate.rules.expressions.durations import duration_micros, lacks_unit
+from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.expressions.parser import parse
+from tidegate.rules.expressions.predicate_parser import PredicateError, parse_predicate
 from tidegate.rules.form import texts
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
@@ -35,6 +37,15 @@ def _expression(node: Scalar, report: Report) -> object:
     except InputError as error:
         report.problems.extend(error.problems)
         return BAD
+
+
+def _where(node: Scalar, report: Report) -> object:
+    try:
+        return parse_predicate(node.text), node
+    except PredicateError as error:
+        fault = error.fault
+        place, shown = node.locate(fault.span.start), excerpt(node.text, fault.span)
+        return report.add("where", fault.message, place, fault.hint, shown)
 
 
 def _length(read: Callable[[str], int]) -> Kind:
@@ -68,6 +79,12 @@ EXPRESSION = s.scalar(
     {"type": "string", "minLength": 1},
     _expression,
     "placed ; paid within 1 h",
+)
+WHERE = s.scalar(
+    "a condition between constituents",
+    {"type": "string", "minLength": 1},
+    _where,
+    "w.amount > 1.1 * d.amount",
 )
 SQL_VALUE = s.scalar(
     "a Spark SQL expression",

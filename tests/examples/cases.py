@@ -16,9 +16,6 @@ from tidegate.engine.replay.memory.worlds import MemoryWorlds
 EXAMPLES = Path(rules.__file__).parent / "examples"
 FILES = sorted(EXAMPLES.rglob("*.test.yaml"))
 MISSING = {
-    "inserted quotes with one more between the low and the last": (
-        "`where:` of a rule: a condition between constituents, before the choice"
-    ),
     "a row at the tick is of the window that begins there, also where others came before": (
         "`window: 5 min`: a window that is open at its end"
     ),

@@ -45,14 +45,6 @@ _of(
     '- webhook: {url: "https://ops.example.org/page", body: {message: min(message)}}',
 )
 _of(
-    "07-dip.yaml",
-    "a label stands for one row",
-    "min(if(label = 'low', price, null)) < 0.9 * max(if(label = 'first', price, null)) and",
-    "max(if(label = 'low', price, null)) < 0.9 * min(if(label = 'first', price, null)) and",
-    "min(if(label = 'last', price, null)) >= max(if(label = 'first', price, null))",
-    "max(if(label = 'last', price, null)) >= min(if(label = 'first', price, null))",
-)
-_of(
     "08-guessed-password.yaml",
     "five of which one is a success have a success between them",
     "failure: {on: insert, table: logins}",

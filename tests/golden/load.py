@@ -8,6 +8,7 @@
                                        except=2026-12-25,2026-12-26 zone=Europe/Berlin
     table tx: transaction              an event type of the changes of a table
     select: first=last then=first pairs=unique repeat evaluate=early
+    where: x.v < y.v                   a condition between constituents (also `where NAME:`)
     timezone: Europe/Berlin            default UTC
     history: a@1(k=7) b@2.5(k=7)       seconds, or ISO 8601 in UTC
     until: 9
@@ -43,9 +44,11 @@ from tidegate.rules.expressions.nodes import (
     Or,
 )
 from tidegate.rules.expressions.parser import parse
+from tidegate.rules.expressions.predicate_parser import parse_predicate
 from tidegate.rules.model import (
     Change,
     ClockEvent,
+    Constraint,
     Context,
     EventType,
     Pattern,
@@ -245,7 +248,9 @@ def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:
         keys = tuple(entries.pop("per" + suffix, "").split())
         context = entries.pop("context" + suffix, None)
         selection = entries.pop("select" + suffix, None)
-        rules[name] = rule(name, text, keys, context, selection, events, rules)
+        made = rule(name, text, keys, context, selection, events, rules)
+        where = entries.pop("where" + suffix, None)
+        rules[name] = constrained(made, where) if where else made
     return Rulebook("golden", None, "", zone, {}, events, rules)
 
 
@@ -277,6 +282,12 @@ def rule(
             per=dict.fromkeys(sorted(keyed), keys),
         ),
     )
+
+
+def constrained(rule: Rule, where: str) -> Rule:
+    """The rule with a condition between constituents."""
+    constraint = Constraint(parse_predicate(where), where, PLACE)
+    return replace(rule, pattern=replace(rule.pattern, where=constraint))
 
 
 def _columns(name: str, events: Mapping[str, EventType], rules: Mapping[str, Rule]) -> list[str]:

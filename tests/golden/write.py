@@ -22,6 +22,8 @@ def fixture(
     for rule in rulebook.rules.values():
         lines += [f"rule {rule.name}: {format_expression(rule.pattern.on)}"]
         lines += [f"context {rule.name}: {rule.pattern.context}"]
+        if rule.pattern.where:
+            lines += [f"where {rule.name}: {rule.pattern.where.text}"]
         if rule.pattern.key_names:
             lines += [f"per {rule.name}: {' '.join(rule.pattern.key_names)}"]
     lines += ["history: " + " ".join(_occurrence(n, t / 1_000_000, p) for n, t, p in history)]

@@ -18,15 +18,20 @@ from tests.reference.values import (
     hull,
     oldest,
 )
+from tests.reference.where import true_of
 from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.expressions.predicates import Predicate
 from tidegate.rules.model import Context
 
 
 class Choice:
     """What has been used up so far, and how one context detects at one instant."""
 
-    def __init__(self, expression: Expression, world: World) -> None:
+    def __init__(
+        self, expression: Expression, world: World, where: Predicate | None = None
+    ) -> None:
         self.expression = expression
+        self.where = where
         self.world = world
         self.meaning = Meaning(world)
         self.initiated: set[object] = set()
@@ -38,10 +43,17 @@ class Choice:
 
     def ending(self, now: int) -> list[Instance]:
         """D: the instances that end now, built from occurrences not yet used up."""
-        return [i for i in self.meaning.of(self.expression) if i.end == now]
+        return [i for i in self.instances() if i.end == now]
+
+    def instances(self) -> list[Instance]:
+        """All of which the rule's `where` is true, before S5 makes one of several."""
+        found = self.meaning.of(self.expression)
+        if self.where is None:
+            return found
+        return [i for i in found if true_of(self.where, self.expression, i)]
 
     def next_instant(self, after: int | None) -> int | None:
-        ends = [i.end for i in self.meaning.of(self.expression)]
+        ends = [i.end for i in self.instances()]
         return min((end for end in ends if after is None or end > after), default=None)
 
 
@@ -122,10 +134,14 @@ CONTEXTS: dict[Context, Callable[[Choice, int], Iterator[Instance]]] = {
 
 
 def detections(
-    expression: Expression, world: World, context: Context, until: int | None = None
+    expression: Expression,
+    world: World,
+    context: Context,
+    until: int | None = None,
+    where: Predicate | None = None,
 ) -> list[Instance]:
     """What a rule with this expression and context detects, up to and including `until`."""
-    choice = Choice(expression, world)
+    choice = Choice(expression, world, where)
     found: list[Instance] = []
     now = choice.next_instant(None)
     while now is not None and (until is None or now <= until):

@@ -103,7 +103,8 @@ def _detected(
 ) -> list[Instance]:
     if rule.pattern.selection is not None and context is None:
         return select(rule.pattern.on, rule.pattern.selection, world, until)
-    return detections(rule.pattern.on, world, context or rule.pattern.context, until)
+    where = rule.pattern.where.tree if rule.pattern.where else None
+    return detections(rule.pattern.on, world, context or rule.pattern.context, until, where)
 
 
 def _detection(rule: str, key: Mapping[str, Any], instance: Instance) -> Detection:

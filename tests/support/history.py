@@ -17,9 +17,6 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.search import contexts
-from tidegate.engine.detect.events.graph.search.history import Found, History
-from tidegate.engine.detect.events.graph.search.relations import ending
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
 from tidegate.engine.detect.events.step import chains, detector
 from tidegate.engine.detect.events.step.detector import Detector
@@ -45,7 +42,6 @@ def searched() -> Iterator[None]:
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(forms.Forms, "of", nested)
-        patch.setattr(contexts, "CONTEXTS", {**contexts.CONTEXTS, Context.RESTRICTED: greatest})
         yield
 
 
@@ -66,15 +62,6 @@ def stepping() -> Iterator[Counter[str]]:
         patch.setattr(chains, "step", scanned)
         patch.setattr(detector, "_step", stepped)
         yield ran
-
-
-def greatest(history: History) -> Iterator[Found]:
-    """Context `restricted`, for which there is no search in the engine."""
-    choosing = history.choosing(latest=True)
-    found = ending(history, choosing)
-    if found:
-        start = max(found)
-        yield start, choosing.greatest(history.now, found[start]).entries
 
 
 def batches(

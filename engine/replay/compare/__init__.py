@@ -13,7 +13,7 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
-from tidegate.engine.replay.simulate import batches, buckets, instant
+from tidegate.engine.replay.simulate import batches, buckets, instant, typing
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.checks.gaps import SIMULATED
@@ -61,7 +61,9 @@ def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Com
     if table is None:
         return Comparison(chosen, lines.iso, (), tuple(Column(c) for c in Context))
     end = (lines.last or 0) if last is None else last
-    arrived = batches(lines, table) | clock_batches(book, lines.first or 0, end)
+    arrived = batches(lines, typing(book, lines)(table)) | clock_batches(
+        book, lines.first or 0, end
+    )
     seen = Detector(book, dict.fromkeys(book.rules, 0), json_values).events
     occurrences = occurrences_of(chosen, book, {e: b for e, b in arrived.items() if e in seen})
     columns = tuple(
@@ -95,9 +97,10 @@ def _column(
 def _count(detector: Detector, book: Rulebook, rule: str, trace: Trace) -> None:
     """Raises `EngineError('too-many-detections')`; finds out without making all of them."""
     carried, count, first = Carried(), 0, trace.first or 0
+    typed = typing(book, trace)
     for window in buckets(trace, _INSTANTS):
         watermark = int(times(window)[-1])
-        arrived = batches(trace, window) | clock_batches(book, first, watermark)
+        arrived = batches(trace, typed(window)) | clock_batches(book, first, watermark)
         found, carried, _ = detector.step(carried, arrived, watermark)
         first = max(first, watermark + 1)
         count += sum(len(detections) for detections in found if detections.rule == rule)

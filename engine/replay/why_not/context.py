@@ -53,6 +53,8 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     if used:
         said = [_sentence(asked, one) for one in used[:3]]
         sentence += f": {listed(said)}"
+    elif pattern.where:
+        sentence += f", or its `where` is not true of it: `{pattern.where.text}`"
     elif pattern.selection:
         sentence += ": `select` takes other occurrences of the same runs"
     return Rung("context", False, f"{sentence}.", figures)

@@ -169,7 +169,7 @@ def tables_of(text: str, feed: Feed, store: SqlStore | None, label: str = "live"
         feed,
         lambda _: MemorySink(),
         ports_of,
-        None if store is None else store.of(book.name).past,
+        None if store is None else store.of(book.name).placed,
     )
 
 

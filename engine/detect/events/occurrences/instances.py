@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from tidegate.engine.core.values import Int64
+from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels.columns import Bools as Bools
 from tidegate.engine.detect.events.kernels.columns import Columns, Ranks
 from tidegate.engine.detect.events.kernels.columns import Int16 as Int16
@@ -171,6 +171,11 @@ class Numbering(Protocol):
 
     def places(self) -> Int64:
         """For each row the number of its event type."""
+        ...
+
+    def shown(self, row: Int64, /) -> tuple[Int16, Int64, dict[str, Batch]]:
+        """For each row the number of its event type, its place in that one's batch, and the batches
+        by event type."""
         ...
 
 

@@ -36,7 +36,8 @@ from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
 from tidegate.engine.detect.events.graph.roles import roles
-from tidegate.engine.detect.events.graph.search.nested import nested
+from tidegate.engine.detect.events.graph.search.nested import asked, nested
+from tidegate.engine.detect.events.graph.search.sifted import Sifted, sifted, without
 from tidegate.engine.detect.events.graph.shape import Scan, Shape
 from tidegate.engine.detect.events.state.held_back import with_lateness
 from tidegate.rules.algebra.closers import Window, chosen_closers
@@ -70,6 +71,7 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Every: every.node,
     x.Nth: nth.node,
     x.Instant: instant.node,
+    Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
     x.Seq: until.node,
@@ -114,8 +116,13 @@ def compile_rule(
     used = [name for name in x.names_in(e) if name in roots]
     points = [name for name in used if roots[name].point]
     form = forms(e, pattern.per, used, points).of(pattern.selection or pattern.context)
+    if pattern.where:
+        restricted = pattern.context is Context.RESTRICTED
+        form = Operators() if restricted else Nested(pattern.context)
     closers = chosen_closers(e, None if pattern.selection else pattern.context, used)
     build = Build(pattern.per, activation, book.timezone, book.settings, roots, closers)
+    if pattern.where:
+        e = sifted(pattern.on, pattern.where.tree, used)
     root = _root(e, form, build)
     if not root.apart:
         return root, None
@@ -268,7 +275,7 @@ class Build:
             census,
             timed or any(o.timed for o in operands),
             apart or any(o.apart for o in operands),
-            e,
+            without(e),
         )
 
     def zone_of(self, *durations: x.Duration | None) -> str:

@@ -9,6 +9,7 @@ from itertools import pairwise
 import numpy as np
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.search.asking import Asking
 from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
 from tidegate.engine.detect.events.graph.search.history import History, Item, Sought
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
@@ -51,6 +52,7 @@ class Backlog:
         self._by_key = np.argsort(self._whole.key, kind="stable")
         self._keys = self._whole.key[self._by_key]
         self._events = self.moment.numbering.places()
+        self._asking = Asking(self.moment, np.unique(self._whole.row))
 
     def history(self, key: int) -> History:
         """What a key sees in this step. Nothing of it has happened yet."""
@@ -69,6 +71,7 @@ class Backlog:
             [stream[::-1] for stream in coming],
             Order(own.row, self._events[own.row], self.moment, self.sought.silent, self.ticks),
             {item.entries[0][1] if item.entries else (item.start,) for item in marks},
+            self._asking,
         )
 
     def _of(self, key: int) -> Int64:

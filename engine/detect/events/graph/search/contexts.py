@@ -1,7 +1,8 @@
 """What each context detects among D at one instant of a key, and what is consumed (semantics 3).
 
-A function yields starts and entries, and tells the history what is consumed. `restricted` is none
-of them: every node of the event graph makes that choice (Carlson & Lisper, Theorem 4.6).
+A function yields starts and entries, and tells the history what is consumed. `restricted` is for
+an expression with a `where`: else every node of the event graph makes that choice (Carlson &
+Lisper, Theorem 4.6).
 
 `a ; (b and c)` on a@1 a@2 b@3 c@4: D at 4 is (1,3,4) and (2,3,4). `recent` takes (2,3,4),
 `chronicle` (1,3,4), `continuous` and `unrestricted` both, `cumulative` (1,2,3,4).
@@ -38,13 +39,18 @@ def unrestricted(history: History) -> Iterator[Found]:
             yield start, entries
 
 
-def recent(history: History) -> Iterator[Found]:
-    """The greatest of D (S1). Consumed are its occurrences; the history takes every older or
-    simultaneous one of the same event types along."""
+def restricted(history: History) -> Iterator[Found]:
+    """The greatest of D (S1), of an expression with a `where`. Nothing is consumed."""
     choosing = history.choosing(latest=True)
     if found := ending(history, choosing):
         start = max(found)
-        entries = choosing.greatest(history.now, found[start]).entries
+        yield start, choosing.greatest(history.now, found[start]).entries
+
+
+def recent(history: History) -> Iterator[Found]:
+    """The greatest of D (S1). Consumed are its occurrences; the history takes every older or
+    simultaneous one of the same event types along."""
+    for start, entries in restricted(history):
         yield start, entries
         history.use_up(entries)
 
@@ -95,6 +101,7 @@ def cumulative(history: History) -> Iterator[Found]:
 
 CONTEXTS: Mapping[Context, Callable[[History], Iterator[Found]]] = {
     Context.UNRESTRICTED: unrestricted,
+    Context.RESTRICTED: restricted,
     Context.RECENT: recent,
     Context.CHRONICLE: chronicle,
     Context.CONTINUOUS: continuous,

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
+from tidegate.engine.detect.events.graph.search.asking import Asking
 from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
 from tidegate.engine.detect.events.graph.search.interval_choice import Choosing
 from tidegate.engine.detect.events.graph.search.streams import Leaf
@@ -48,6 +49,7 @@ class History:
                 the first `filled` ones have entries, the others, `looked`, are only looked at
     coming      of each stream the items that have not happened yet, the latest first
     marks       the consumed occurrences; in `continuous` what has initiated
+    asking      what the rule's `where` says of assignments
 
     Example: of `(a ; b) and c` with a@1 b@2 c@3 b@4, the streams at 3 are [a@1] [b@2] [c@3], and
     b@4 is coming. When `chronicle` has detected these three, all streams are empty.
@@ -58,6 +60,7 @@ class History:
     coming: Sequence[list[Item]]
     order: Order
     marks: set[Mark]
+    asking: Asking
     now: int = 0
     streams: Sequence[list[Item]] = field(init=False)
     looked: Sequence[list[Item]] = field(init=False)

@@ -13,6 +13,7 @@ from tidegate.engine.detect.events.graph.search.candidate_instants import Where
 from tidegate.engine.detect.events.graph.search.choice import Choice
 from tidegate.engine.detect.events.graph.search.pruning import Looking
 from tidegate.engine.detect.events.graph.search.selection import Selecting, selecting
+from tidegate.engine.detect.events.graph.search.sifted import Sifted, without
 from tidegate.engine.detect.events.graph.search.streams import (
     Looked,
     Reading,
@@ -33,7 +34,8 @@ def nested(
 ) -> Node:
     """The choice among the instances of an expression without labels. `few`: the last occurrences
     are all that matters (`search.latest`)."""
-    root = build.operand(e, None)
+    bare = without(e)
+    root = build.operand(bare, None)
     reading = Reading(roles(e))
     shape = _choice(e, context, reading, build, few=few)
     # a window may have opened long before what stands in it
@@ -44,7 +46,7 @@ def nested(
     )
     operands = build.alike((root, *operands), horizon)[1:]
     found = build.make(
-        e,
+        bare,
         shape,
         operands if shape.where.paths else (*operands, root),
         root.keys,
@@ -54,6 +56,13 @@ def nested(
         apart=root.apart,
     )
     return replace(found, roles=root.roles)
+
+
+def asked(e: Sifted, build: Builder, _: int | None) -> Node:
+    """The node of a part with a condition, inside an expression that is detected in `restricted`.
+    Every assignment must be looked at, for the greatest of an operand may not be one that is
+    left."""
+    return nested(e, Context.RESTRICTED, build)
 
 
 def _stream(read: str | x.Expression, build: Builder) -> Node:
@@ -69,6 +78,7 @@ def _choice(
     e: x.Expression, context: Context | Selection, reading: Reading, build: Builder, *, few: bool
 ) -> Choice:
     tree = reading.read(e)
+    e = without(e)
     lengthy = [n for n in x.names_in(e) if n in build.roots and not build.roots[n].point]
     longest = _length(e, lengthy)
     how: Context | Selecting = (

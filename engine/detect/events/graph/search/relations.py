@@ -23,6 +23,7 @@ from tidegate.engine.detect.events.graph.search.interval_choice import (
     V,
     Values,
 )
+from tidegate.engine.detect.events.graph.search.sifted import Sifted
 from tidegate.engine.detect.events.graph.search.streams import (
     Given,
     Leaf,
@@ -226,6 +227,17 @@ class Search(Generic[V]):
             if end <= self._after(start, tree.duration)
         }
 
+    def _sifted(self, tree: Sifted, whole: bool) -> Relation[V]:
+        """Every assignment is looked at: the best of them need not be left."""
+        inner = self._also(All()).of(tree.part, whole=whole)
+        every = [(interval, entries) for interval, each in inner.items() for entries in each]
+        true = self._history.asking.true(tree, [entries for _, entries in every])
+        found: Relation[V] = {}
+        for (interval, entries), kept in zip(every, true, strict=True):
+            if kept:
+                self._add(found, interval, self._values.one(interval[0], entries))
+        return found
+
     def _aperiodic(self, tree: x.Aperiodic, whole: bool) -> Relation[V]:
         windows = [
             (opened, self._close(opened, tree.closer)) for _, opened, _ in self._looked(tree.opener)
@@ -330,6 +342,7 @@ _ROWS: Mapping[type[x.Expression], str] = {
     x.BoundedSeq: "_sequence",
     x.Minus: "_minus",
     x.Within: "_within",
+    Sifted: "_sifted",
     x.Not: "_not",
     x.Aperiodic: "_aperiodic",
     x.AperiodicStar: "_window",

@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from typing import TypeVar
 
 from tidegate.engine.detect.events.graph.roles import Role, roles
+from tidegate.engine.detect.events.graph.search.sifted import Sifted
 from tidegate.rules.expressions import nodes as x
 
 T = TypeVar("T")
@@ -82,6 +83,8 @@ class Reading:
             case x.Every() | x.Nth() | x.Plus() | x.Periodic():
                 shown = any(r.parameter for r in self.roles[role : role + len(roles(e))])
                 return Given(*_numbered(self.streams, e, role), shown)
+            case Sifted(part=part):
+                return e.moved(self.read(part, role), role)
             case x.Own():
                 return e
         operands: list[x.Expression] = []
@@ -130,7 +133,7 @@ def lasting(e: x.Expression) -> Iterator[Leaf]:
     match e:
         case Leaf():
             return iter(())
-        case x.Or() | x.Minus() | x.Within() | x.Aperiodic() | x.AnyOf(count=1):
+        case x.Or() | x.Minus() | x.Within() | Sifted() | x.Aperiodic() | x.AnyOf(count=1):
             return _each_lasting(parts(e))
         case x.AnyRepeat(count=1, part=part):
             return lasting(part)

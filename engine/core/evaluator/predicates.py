@@ -1,0 +1,199 @@
+"""The `where` of a rule on Arrow columns: numbers that are whole or decimal are exact.
+
+Whole numbers take part in arithmetic as decimals of their digits, which have room for every result
+(`rules.analysis.predicate_types` refuses what has not). Else it means what a `where` of an event
+type means (G30).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from decimal import Decimal
+from functools import lru_cache
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import types
+
+from tidegate.engine.core.evaluator import kernels
+from tidegate.engine.core.evaluator.branches import joined
+from tidegate.engine.core.evaluator.casts import cast, literal_node
+from tidegate.engine.core.evaluator.kinds import (
+    DIGITS_MAX,
+    common,
+    decimal,
+    is_decimal,
+    is_float,
+    is_integer,
+    literal_decimal,
+)
+from tidegate.engine.core.evaluator.nodes import Mask, Node, Rows, Values, column
+from tidegate.engine.core.types.spark import arrow_type, spark_type
+from tidegate.rules.expressions import predicates as p
+
+
+class Decision:
+    """A condition between constituents, over columns of these types. `columns`: their names."""
+
+    def __init__(self, tree: p.Predicate, types: Mapping[str, pa.DataType]) -> None:
+        self.columns = tuple(types)
+        self._node = _Maker(types).node(tree)
+
+    def true(self, columns: Mapping[str, pa.Array], count: int) -> Mask:
+        """Which of `count` assignments it is true of; null is not true."""
+        held = self._node.run(Rows(columns, count))
+        if isinstance(held, pa.Scalar):
+            return np.full(count, held.as_py() is True)
+        return np.asarray(held.fill_null(False).to_numpy(zero_copy_only=False), np.bool_)
+
+
+@lru_cache(maxsize=1024)
+def decision(tree: p.Predicate, types: tuple[tuple[str, pa.DataType], ...]) -> Decision:
+    """The decision that a condition is over columns of these types, by name. Raises `OutsideError`
+    where the types do not fit."""
+    return Decision(tree, dict(types))
+
+
+def column_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
+    """The type of a column that several event types have. Raises `OutsideError`."""
+    return common(pa.null(), *kinds) if any(not types.is_null(k) for k in kinds) else pa.null()
+
+
+class _Maker:
+    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+        self._types = types
+
+    def node(self, tree: p.Predicate) -> Node:
+        match tree:
+            case p.Column():
+                return _as_double(column(str(tree), self._types[str(tree)]))
+            case p.Literal():
+                return _literal(tree)
+            case p.Chain(operator=word, members=members):
+                return joined([self._boolean(member) for member in members], word.upper())
+            case p.Unary(operator=operator, part=part):
+                return self._unary(operator, part)
+            case p.Comparison(operator=operator, left=left, right=right):
+                return _compared(operator, self.node(left), self.node(right))
+            case p.Arithmetic(operator=operator, left=left, right=right):
+                return _calculated(operator, self.node(left), self.node(right))
+        raise TypeError(tree)
+
+    def _boolean(self, tree: p.Predicate) -> Node:
+        found = self.node(tree)
+        return _null(pa.bool_(), found) if types.is_null(found.kind) else found
+
+    def _unary(self, operator: str, tree: p.Predicate) -> Node:
+        if operator == "not":
+            part = self._boolean(tree)
+            return _over(pa.bool_(), f"NOT {part.text}", part, pc.invert)
+        part = self.node(tree)
+        if operator.startswith("is"):
+            kernel = pc.is_null if operator == "is null" else pc.is_valid
+            return _over(pa.bool_(), f"({part.text} {operator})", part, kernel)
+        if types.is_null(part.kind):
+            return part
+        part = _exact(part)
+        kernel = pc.negate if operator == "-" else pc.abs
+        return _over(part.kind, f"{operator}({part.text})", part, kernel)
+
+
+def _literal(tree: p.Literal) -> Node:
+    if isinstance(tree.value, int | Decimal) and tree.kind != "boolean":
+        return literal_node(tree.value, literal_decimal(tree.value))
+    return literal_node(tree.value, arrow_type(tree.kind))
+
+
+def _exact(part: Node) -> Node:
+    """Whole numbers as decimals."""
+    if not is_integer(part.kind):
+        return part
+    return _over_kind(part, pa.decimal128(p.INTEGERS[spark_type(part.kind)], 0))
+
+
+def _over_kind(part: Node, kind: pa.DataType) -> Node:
+    """The same values in a type that has room for them."""
+    if part.kind == kind:
+        return part
+    return _over(kind, f"({part.text}: {kind})", part, lambda values: pc.cast(values, kind))
+
+
+def _compared(operator: str, left: Node, right: Node) -> Node:
+    if types.is_null(left.kind) or types.is_null(right.kind):
+        return _null(pa.bool_(), left, right)
+    left, right = _as_word(left, right), _as_word(right, left)
+    if is_decimal(left.kind) or is_decimal(right.kind):
+        left, right = _exact(left), _exact(right)
+    if is_float(left.kind) or is_float(right.kind):
+        left, right = cast(left, pa.float64()), cast(right, pa.float64())
+    elif is_decimal(left.kind) and is_decimal(right.kind):
+        digits, scale = _widest(left.kind, right.kind)
+        wide = pa.decimal256 if digits > DIGITS_MAX else pa.decimal128
+        left, right = (_over_kind(part, wide(digits, scale)) for part in (left, right))
+    else:
+        kind = common(left.kind, right.kind)
+        left, right = cast(left, kind), cast(right, kind)
+    text = f"({left.text} {operator} {right.text})"
+    return _both(pa.bool_(), text, left, right, kernels.compared(operator, left.kind))
+
+
+def _as_word(part: Node, other: Node) -> Node:
+    """A literal beside whole numbers as one of them: it compares faster."""
+    value = part.literal
+    if not (is_integer(other.kind) and isinstance(value, int | Decimal)):
+        return part
+    whole = value == int(value) and -(2**63) <= value < 2**63
+    return literal_node(int(value), pa.int64()) if whole else part
+
+
+def _widest(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
+    """Digits and scale of what holds both."""
+    scale = max(left.scale, right.scale)
+    return max(left.precision - left.scale, right.precision - right.scale) + scale, scale
+
+
+def _calculated(operator: str, left: Node, right: Node) -> Node:
+    if types.is_null(left.kind) or types.is_null(right.kind):
+        return _null(pa.null(), left, right)
+    text = f"({left.text} {operator} {right.text})"
+    if is_float(left.kind) or is_float(right.kind):
+        left, right = cast(left, pa.float64()), cast(right, pa.float64())
+        return _both(pa.float64(), text, left, right, _PLAIN[operator])
+    left, right = _exact(left), _exact(right)
+    if operator == "*":
+        a, b = left.kind, right.kind
+        kind = decimal(a.precision + b.precision, a.scale + b.scale)
+        return _both(kind, text, left, right, lambda x, y: _product(x, y, kind))
+    digits, scale = _widest(left.kind, right.kind)
+    kind = decimal(digits + 1, scale)
+    return _both(kind, text, left, right, _PLAIN[operator])
+
+
+def _product(x: Values, y: Values, kind: pa.DataType) -> Values:
+    """Arrow makes room for a digit more than a product can have."""
+    if kind.precision == DIGITS_MAX:
+        x, y = (pc.cast(v, pa.decimal256(v.type.precision, v.type.scale)) for v in (x, y))
+    return pc.cast(pc.multiply(x, y), kind)
+
+
+_PLAIN: Mapping[str, kernels.Kernel] = {"+": pc.add, "-": pc.subtract, "*": pc.multiply}
+
+
+def _as_double(part: Node) -> Node:
+    return cast(part, pa.float64()) if is_float(part.kind) else part
+
+
+def _both(kind: pa.DataType, text: str, left: Node, right: Node, kernel: kernels.Kernel) -> Node:
+    columns = left.columns | right.columns
+    return Node(kind, text, lambda rows: kernel(left.run(rows), right.run(rows)), columns)
+
+
+def _over(kind: pa.DataType, text: str, part: Node, kernel: kernels.Kernel) -> Node:
+    return Node(kind, text, lambda rows: kernel(part.run(rows)), part.columns)
+
+
+def _null(kind: pa.DataType, *parts: Node) -> Node:
+    """What is null in every row."""
+    columns = frozenset[str]().union(*(part.columns for part in parts))
+    return Node(kind, f"null: {kind}", lambda rows: pa.nulls(rows.count, kind), columns)

@@ -1,0 +1,120 @@
+"""What a rule's `where` says of assignments: asked in batches, and of each assignment once a step.
+
+An assignment is the entries of an instance: which row fills which role. A condition looks at the
+rows in its named roles alone, so assignments that are alike in these have one answer.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.evaluator.nodes import OutsideError
+from tidegate.engine.core.evaluator.predicates import column_type, decision
+from tidegate.engine.core.parameters import OLD, TYPED
+from tidegate.engine.core.values import Batch, Int64
+from tidegate.engine.detect.events.graph.search.comparison import Entries
+from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
+from tidegate.engine.detect.events.occurrences.instances import Moment
+from tidegate.rules.errors import EngineError
+
+Rows = tuple[int, ...]
+"""The rows in the named roles, in the order of the columns; -1 where none is filled."""
+
+
+@dataclass
+class Asking:
+    """The answers of one step. `rows`: all occurrences that may fill a role, ascending."""
+
+    moment: Moment
+    rows: Int64
+    _answers: dict[Sifted, dict[Rows, bool]] = field(default_factory=dict)
+    _columns: dict[Named, pa.Array] = field(default_factory=dict)
+
+    def true(self, of: Sifted, assignments: Sequence[Entries]) -> Iterable[bool]:
+        """Of which of these assignments its condition is true."""
+        known = self._answers.setdefault(of, {})
+        asked = [_named(of, entries) for entries in assignments]
+        new = [rows for rows in dict.fromkeys(asked) if rows not in known]
+        if new:
+            known.update(zip(new, self._decide(of, new), strict=True))
+        return [known[rows] for rows in asked]
+
+    def _decide(self, of: Sifted, asked: Sequence[Rows]) -> list[bool]:
+        rows = np.array(asked, dtype=np.int64)
+        columns = {}
+        for number, named in enumerate(of.named):
+            absent = rows[:, number] < 0
+            at = np.searchsorted(self.rows, np.where(absent, 0, rows[:, number]))
+            columns[str(named.column)] = self._column(named).take(pa.array(at, mask=absent))
+        try:
+            by = decision(of.condition, tuple((name, c.type) for name, c in columns.items()))
+        except OutsideError:
+            types = ", ".join(f"{name} is {values.type}" for name, values in columns.items())
+            raise EngineError(
+                "where-types",
+                f"a where cannot be asked of columns of these types: {types}",
+                "change the where, or the types of the columns",
+            ) from None
+        found: list[bool] = by.true(columns, len(asked)).tolist()
+        return found
+
+    def _column(self, named: Named) -> pa.Array:
+        if named not in self._columns:
+            self._columns[named] = self._read(named)
+        return self._columns[named]
+
+    def _read(self, named: Named) -> pa.Array:
+        """The values of a column in all rows; null in those of other event types."""
+        place, index, batches = self.moment.numbering.shown(self.rows)
+        events = [*batches]
+        pieces, places = [], []
+        for code in np.unique(place).tolist():
+            if events[code] in named.events:
+                at = np.flatnonzero(place == code)
+                pieces.append(_values(batches[events[code]], index[at], named))
+                places.append(at)
+        try:
+            kind = column_type([piece.type for piece in pieces])
+        except OutsideError:
+            types = ", ".join(str(piece.type) for piece in pieces)
+            message = f"{named.column} is of several types, which do not compare: {types}"
+            hint = "label the parts apart, or change the types of the columns"
+            raise EngineError("where-types", message, hint) from None
+        whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
+        source = np.full(len(self.rows), len(whole) - 1)
+        if places:
+            source[np.concatenate(places)] = np.arange(len(whole) - 1)
+        return whole.take(pa.array(source))
+
+
+def _named(of: Sifted, entries: Entries) -> Rows:
+    filled = dict(entries)
+    return tuple(
+        next((filled[role] for role in named.roles if role in filled), -1) for named in of.named
+    )
+
+
+def _values(batch: Batch, index: Int64, named: Named) -> pa.Array:
+    """A column in some occurrences of a batch; nulls where its table lacks it. The case of a name
+    does not matter to SQL."""
+    row, wanted = pa.array(batch.row[index]), named.column.column
+    table, column = batch.table, str(named.column).partition(".")[2]
+    if (typed := f"{TYPED}{batch.event}.{column}") in table.column_names:
+        return pa.concat_arrays([*table[typed].take(row).chunks, pa.nulls(0, table[typed].type)])
+    if named.column.old:
+        if OLD not in table.column_names or not pa.types.is_struct(table[OLD].type):
+            return pa.nulls(len(row))
+        struct = table[OLD].combine_chunks()
+        table = pa.table(struct.flatten(), names=[f.name for f in struct.type])
+    alike = [name for name in table.column_names if name.lower() == wanted.lower()]
+    if not alike:
+        return pa.nulls(len(row))
+    values = table[wanted if wanted in alike else alike[0]].take(row)
+    found = values.combine_chunks()
+    if isinstance(found, pa.ChunkedArray):
+        found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
+    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found

@@ -1,0 +1,88 @@
+"""The `where` of a rule over real tables: which columns it reads, whether their types fit."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+
+import pyarrow as pa
+
+from tidegate.engine.core.event_names import as_written
+from tidegate.engine.core.parameters import OLD, parameter_schema
+from tidegate.engine.core.types.spark import spark_type
+from tidegate.rules.algebra.named_parts import named_parts, parts_of
+from tidegate.rules.analysis.predicate_types import faults
+from tidegate.rules.errors import Problem, did_you_mean
+from tidegate.rules.expressions import predicates as p
+from tidegate.rules.expressions.faults import excerpt
+from tidegate.rules.expressions.nodes import Span
+from tidegate.rules.model import Constraint, Pattern, Rule, Rulebook
+
+Columns = Mapping[str, frozenset[str]]
+"""By event type the columns that a condition reads of it, as `x` or `old.x`."""
+
+
+def where_columns(
+    rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> Columns:
+    """What a rule's `where` reads. What does not fit is added to `problems`."""
+    where = rule.pattern.where
+    if where is None:
+        return {}
+    found: dict[str, set[str]] = {}
+    types: dict[p.Column, str | None] = {}
+    for column in p.columns(where.tree):
+        kinds = set()
+        for event in _events(rule.pattern, column):
+            schema = parameter_schema(rulebook, event, tables)
+            name = _spelt(column, schema)
+            if name is None:
+                hint = did_you_mean(column.column, _names(schema, old=column.old))
+                message = f"{column.part} has no column {str(column).partition('.')[2]}"
+                problems.append(_problem(where, column.span, message, hint))
+                continue
+            found.setdefault(event, set()).add(name)
+            kinds.add(spark_type(_type(schema, name)))
+        types[column] = kinds.pop() if len(kinds) == 1 else None
+    for fault in faults(where.tree, types.get):
+        problems.append(_problem(where, fault.span, fault.message, fault.hint))
+    return {event: frozenset(names) for event, names in found.items()}
+
+
+def with_asked(columns: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
+    """Columns of an event type, and those that a condition reads of it. Who reads all of `old` has
+    each `old.x`."""
+    more = {name for name in asked if OLD not in columns or not name.startswith(f"{OLD}.")}
+    return tuple(sorted({*columns, *more}))
+
+
+def _events(pattern: Pattern, column: p.Column) -> Iterator[str]:
+    """The event types that a column may be of, by the names under which the engine has them."""
+    written = named_parts(as_written(pattern.on))
+    named = {part.path for part in parts_of(column, written)}
+    events = (part.event for part in named_parts(pattern.on) if part.path in named)
+    return iter(dict.fromkeys(events))
+
+
+def _names(schema: pa.Schema, *, old: bool) -> list[str]:
+    if not old:
+        return [name for name in schema.names if name != OLD]
+    return [f.name for f in schema.field(OLD).type] if OLD in schema.names else []
+
+
+def _spelt(column: p.Column, schema: pa.Schema) -> str | None:
+    """The column that is meant, as `x` or `old.x`. The case of a name does not matter to SQL."""
+    names = _names(schema, old=column.old)
+    alike = [name for name in names if name.lower() == column.column.lower()]
+    found = column.column if column.column in alike else next(iter(alike), None)
+    return f"{OLD}.{found}" if found and column.old else found
+
+
+def _type(schema: pa.Schema, name: str) -> pa.DataType:
+    old, _, inner = name.partition(".")
+    if inner and name not in schema.names:
+        return schema.field(old).type.field(inner).type
+    return schema.field(name).type
+
+
+def _problem(where: Constraint, span: Span, message: str, hint: str) -> Problem:
+    return Problem("where", message, where.place, hint, excerpt(where.text, span))

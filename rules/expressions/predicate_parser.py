@@ -1,0 +1,307 @@
+"""Reads the `where` of a rule: `w.amount > 1.1 * d.amount and w.city <> d.city`.
+
+A closed list: `label.column`, `event.column`, `.old.column`; numbers, quoted texts, true, false,
+`date '..'`, `timestamp '..Z'`, `timestamp_ntz '..'`; `+ - *`, abs; comparisons; is [not] null; and,
+or, not. From loose to tight: or, and, not, comparisons, `+ -`, `*`, the minus of a number.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from datetime import UTC, date, datetime
+from decimal import Decimal
+from typing import NamedTuple, NoReturn
+
+from tidegate.rules.expressions import predicates as p
+from tidegate.rules.expressions.faults import Fault
+from tidegate.rules.expressions.nodes import Span
+
+NESTED_MAX = 50
+_DIGITS_MAX = 38
+_TOKEN = re.compile(
+    r"\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<text>'(?:[^'\\]|'')*')"
+    r"|(?P<name>[A-Za-z_]\w*|`[^`]+`)|(?P<sign><=|>=|<>|!=|==|[-+*/%(),.=<>])|(?P<end>$))",
+    re.ASCII,
+)
+_COMPARED = {
+    "=": "=",
+    "==": "=",
+    "<>": "<>",
+    "!=": "<>",
+    "<": "<",
+    "<=": "<=",
+    ">": ">",
+    ">=": ">=",
+}
+_TYPED = ("date", "timestamp", "timestamp_ntz")
+_WORDS = ("and", "or", "not", "is", "null", "true", "false", *_TYPED)
+_CLOSED = "it has columns, literals, + - *, abs, comparisons, is null, and, or, not"
+
+
+class PredicateError(Exception):
+    """A text that is no such condition. `fault`: what is wrong, where, and the remedy."""
+
+    def __init__(self, fault: Fault) -> None:
+        super().__init__(fault.message)
+        self.fault = fault
+
+
+class _Token(NamedTuple):
+    kind: str  # number | text | name | sign | end
+    text: str
+    start: int
+
+    @property
+    def word(self) -> str:
+        """Its keyword in small letters, or its sign."""
+        return self.text if self.kind == "sign" else self.text.lower()
+
+    @property
+    def span(self) -> Span:
+        return Span(self.start, self.start + max(len(self.text), 1))
+
+
+def parse_predicate(text: str) -> p.Predicate:
+    """The tree of a text. Raises `PredicateError`."""
+    return _Parser(text).whole()
+
+
+class _Parser:
+    def __init__(self, text: str) -> None:
+        self._text = text
+        self._tokens = [*self._read()]
+        self._at = 0
+        self._depth = 0
+
+    def whole(self) -> p.Predicate:
+        found = self._or()
+        if self._next.kind != "end":
+            self._refuse(f"{self._next.text!r} cannot stand here", _hint(self._next.word))
+        return found
+
+    def _read(self) -> list[_Token]:
+        found, at = [], 0
+        while not found or found[-1].kind != "end":
+            match = _TOKEN.match(self._text, at)
+            if match is None:
+                start = len(self._text) - len(self._text[at:].lstrip())
+                self._fail(_Token("sign", self._text[start], start))
+            kind = match.lastgroup or "end"
+            found.append(_Token(kind, match[kind], match.start(kind)))
+            at = match.end()
+        return found
+
+    def _fail(self, token: _Token) -> NoReturn:
+        hint = "close the text with '" if token.text == "'" else _CLOSED
+        raise PredicateError(Fault(token.span, f"{token.text!r} cannot stand here", hint))
+
+    @property
+    def _next(self) -> _Token:
+        return self._tokens[self._at]
+
+    def _refuse(self, message: str, hint: str, span: Span | None = None) -> NoReturn:
+        """Refuses the next token, or what is at `span`."""
+        raise PredicateError(Fault(span or self._next.span, message, hint))
+
+    def _take(self) -> _Token:
+        self._at += 1
+        return self._tokens[self._at - 1]
+
+    def _took(self, *words: str) -> bool:
+        if self._next.word not in words or self._next.kind not in ("name", "sign"):
+            return False
+        self._at += 1
+        return True
+
+    def _expect(self, sign: str) -> _Token:
+        if self._next.word != sign:
+            shown = repr(self._next.text) if self._next.text else "the end"
+            self._refuse(f"expected {sign!r}, found {shown}", f"write {sign}")
+        return self._take()
+
+    def _from(self, start: int) -> Span:
+        last = self._tokens[self._at - 1]
+        return Span(start, last.start + len(last.text))
+
+    def _or(self) -> p.Predicate:
+        return self._chain("or")
+
+    def _chain(self, word: str) -> p.Predicate:
+        start = self._next.start
+        members = [self._member(word)]
+        while self._took(word):
+            members.append(self._member(word))
+        if len(members) == 1:
+            return members[0]
+        return p.Chain(word, tuple(members), span=self._from(start))
+
+    def _member(self, word: str) -> p.Predicate:
+        return self._chain("and") if word == "or" else self._not()
+
+    def _not(self) -> p.Predicate:
+        start, count = self._next.start, 0
+        while self._took("not"):
+            count += 1
+        found = self._predicate()
+        for _ in range(count % 2 or 2 * bool(count)):
+            found = p.Unary("not", found, span=self._from(start))
+        return found
+
+    def _predicate(self) -> p.Predicate:
+        start = self._next.start
+        left = self._sum()
+        if self._next.kind == "sign" and self._next.text in _COMPARED:
+            operator = _COMPARED[self._take().text]
+            found: p.Predicate = p.Comparison(operator, left, self._sum(), span=self._from(start))
+        elif self._took("is"):
+            operator = "is not null" if self._took("not") else "is null"
+            if not self._took("null"):
+                self._refuse("only null can stand here", "write is null, or is not null")
+            found = p.Unary(operator, left, span=self._from(start))
+        else:
+            return left
+        if (self._next.kind == "sign" and self._next.text in _COMPARED) or self._next.word == "is":
+            hint = "write the two with and between them, or parentheses"
+            self._refuse("one comparison cannot follow another", hint)
+        return found
+
+    def _sum(self) -> p.Predicate:
+        return self._arithmetic(("+", "-"))
+
+    def _arithmetic(self, signs: tuple[str, ...]) -> p.Predicate:
+        start = self._next.start
+        found = self._factors(signs)
+        while self._took(*signs):
+            sign = self._tokens[self._at - 1].text
+            right = self._factors(signs)
+            found = p.Arithmetic(sign, found, right, span=self._from(start))
+        if self._next.kind == "sign" and self._next.text in ("/", "%"):
+            hint = "multiply the other side: a.x > 2 * b.x in place of a.x / b.x > 2"
+            self._refuse(f"{self._next.text!r} is not exact, and so is left out", hint)
+        return found
+
+    def _factors(self, signs: tuple[str, ...]) -> p.Predicate:
+        return self._arithmetic(("*",)) if "+" in signs else self._operand()
+
+    def _operand(self) -> p.Predicate:
+        self._depth += 1
+        if self._depth > NESTED_MAX:
+            self._refuse(f"more than {NESTED_MAX} forms inside each other", "write it flatter")
+        found = self._single()
+        self._depth -= 1
+        return found
+
+    def _single(self) -> p.Predicate:
+        token = self._take()
+        if token.text in ("-", "+") and token.kind == "sign":
+            return self._signed(token)
+        if token.text == "(":
+            found = self._or()
+            self._expect(")")
+            return found
+        if token.kind == "number":
+            return _number(token.text, token.span)
+        if token.kind == "text":
+            return p.Literal(_unquoted(token.text), "string", span=token.span)
+        if token.kind == "name":
+            return self._named(token)
+        self._at -= 1
+        shown = f"{token.text!r} cannot stand here" if token.text else "the condition ends too soon"
+        return self._refuse(shown, _hint(token.word) if token.text else "write what is compared")
+
+    def _signed(self, token: _Token) -> p.Predicate:
+        if self._next.kind == "number":
+            number = self._take()
+            sign = "-" if token.text == "-" else ""
+            return _number(sign + number.text, self._from(token.start))
+        part = self._operand()
+        return part if token.text == "+" else p.Unary("-", part, span=self._from(token.start))
+
+    def _named(self, token: _Token) -> p.Predicate:
+        word = token.word
+        if word in ("true", "false"):
+            return p.Literal(word == "true", "boolean", span=token.span)
+        if word in _TYPED and self._next.kind == "text":
+            return self._typed(word, token)
+        if word == "abs" and self._next.text == "(":
+            self._take()
+            part = self._sum()
+            self._expect(")")
+            return p.Unary("abs", part, span=self._from(token.start))
+        if self._next.text == "(":
+            hint = f"{_CLOSED}; sums and counts stand in if:"
+            self._refuse(f"{token.text}(..) is no part of a where", hint, token.span)
+        if word in _WORDS and self._next.text != ".":
+            self._at -= 1
+            self._refuse(f"{token.text!r} cannot stand here", _hint(word))
+        return self._column(token)
+
+    def _column(self, token: _Token) -> p.Predicate:
+        names = [token]
+        while self._took("."):
+            if self._next.kind != "name":
+                self._refuse("a column's name is missing", f"write {token.text}.column")
+            names.append(self._take())
+        span, texts = self._from(token.start), [name.text.strip("`") for name in names]
+        if len(texts) == 3 and texts[1] == "old":
+            return p.Column(texts[0], texts[2], True, span=span)
+        if len(texts) == 2:
+            return p.Column(texts[0], texts[1], span=span)
+        if len(texts) == 1:
+            hint = f"write whose it is: label.{texts[0]} or event.{texts[0]}"
+            self._refuse(f"{texts[0]} is of no part of the expression", hint, span)
+        hint = "write label.column, or label.old.column of the pre-image"
+        return self._refuse(f"{'.'.join(texts)} is no column", hint, span)
+
+    def _typed(self, word: str, token: _Token) -> p.Predicate:
+        written = _unquoted(self._take().text)
+        try:
+            return p.Literal(_instant(word, written), word, span=self._from(token.start))
+        except ValueError:
+            hint = {
+                "date": "write date '2026-03-01'",
+                "timestamp": "write timestamp '2026-03-01 10:00:00Z', in UTC",
+                "timestamp_ntz": "write timestamp_ntz '2026-03-01 10:00:00'",
+            }[word]
+            return self._refuse(f"{written!r} is no {word}", hint, self._from(token.start))
+
+
+def _number(text: str, span: Span) -> p.Literal:
+    if "e" in text.lower():
+        if math.isinf(float(text)):
+            raise PredicateError(
+                Fault(span, f"{text} is beyond all doubles", "write a smaller one")
+            )
+        return p.Literal(float(text), "double", span=span)
+    if sum(map(str.isdigit, text)) > _DIGITS_MAX:
+        fault = Fault(span, f"a number has at most {_DIGITS_MAX} digits", "write it as 1e40")
+        raise PredicateError(fault)
+    if "." in text:
+        return p.Literal(Decimal(text), "decimal", span=span)
+    return p.Literal(int(text), "bigint", span=span)
+
+
+def _unquoted(text: str) -> str:
+    return text[1:-1].replace("''", "'")
+
+
+def _instant(word: str, text: str) -> p.Value:
+    if word == "date":
+        if not re.fullmatch(r"\d{4}-\d\d-\d\d", text, re.ASCII):
+            raise ValueError
+        return date.fromisoformat(text)
+    form = r"\d{4}-\d\d-\d\d[ T]\d\d:\d\d:\d\d(\.\d{1,6})?"
+    plain = text.removesuffix("Z") if word == "timestamp" else text
+    if not re.fullmatch(form, plain, re.ASCII) or (word == "timestamp") != (plain != text):
+        raise ValueError
+    found = datetime.fromisoformat(plain)
+    return found.replace(tzinfo=UTC) if word == "timestamp" else found
+
+
+def _hint(word: str) -> str:
+    if word in ("between", "in"):
+        return "write two comparisons with and (or) between them"
+    if word in ("/", "%"):
+        return "multiply the other side: a.x > 2 * b.x in place of a.x / b.x > 2"
+    return _CLOSED

@@ -1,0 +1,133 @@
+"""The `where` of a rule: a condition between constituents, as a tree.
+
+Example: `w.amount > 1.1 * d.amount` is a Comparison of two operands: a Column, and Arithmetic over
+a Literal and a Column. Nodes compare by value; `span` (where the text stood) does not take part.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from datetime import date, datetime
+from decimal import Decimal
+
+from tidegate.rules.expressions.nodes import Span
+
+Value = int | Decimal | float | str | bool | date | datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Predicate:
+    """Base of all nodes."""
+
+    span: Span = field(default=Span(), compare=False, repr=False, kw_only=True)
+
+    def parts(self) -> tuple[Predicate, ...]:
+        """The nodes below this one, from left to right."""
+        return ()
+
+    def walk(self) -> Iterator[Predicate]:
+        """This node and all below it, parents first."""
+        yield self
+        for part in self.parts():
+            yield from part.walk()
+
+
+@dataclass(frozen=True, slots=True)
+class Column(Predicate):
+    """`label.column` or `event.column`; `old`: `label.old.column`, of the pre-image. Null where the
+    part is absent."""
+
+    part: str
+    column: str
+    old: bool = False
+
+    def __str__(self) -> str:
+        return f"{self.part}.{'old.' if self.old else ''}{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Literal(Predicate):
+    """A value. `kind`: bigint, decimal, double, string, boolean, date, timestamp or
+    timestamp_ntz."""
+
+    value: Value
+    kind: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unary(Predicate):
+    """`-x`, `abs(x)`, `not x`, `x is null`, `x is not null`."""
+
+    operator: str  # - | abs | not | is null | is not null
+    part: Predicate
+
+    def parts(self) -> tuple[Predicate, ...]:
+        return (self.part,)
+
+
+@dataclass(frozen=True, slots=True)
+class Binary(Predicate):
+    """Base of what has two operands."""
+
+    operator: str
+    left: Predicate
+    right: Predicate
+
+    def parts(self) -> tuple[Predicate, ...]:
+        return self.left, self.right
+
+
+@dataclass(frozen=True, slots=True)
+class Arithmetic(Binary):
+    """`+`, `-` or `*` of numbers."""
+
+
+@dataclass(frozen=True, slots=True)
+class Comparison(Binary):
+    """`=`, `<>`, `<`, `<=`, `>` or `>=`."""
+
+
+@dataclass(frozen=True, slots=True)
+class Chain(Predicate):
+    """`x and y ..` or `x or y ..`."""
+
+    operator: str  # and | or
+    members: tuple[Predicate, ...]
+
+    def parts(self) -> tuple[Predicate, ...]:
+        return self.members
+
+
+@dataclass(frozen=True, slots=True)
+class Exact:
+    """A type of exact numbers: how many digits before and after the point."""
+
+    whole: int
+    scale: int
+
+    def __str__(self) -> str:
+        return f"decimal({self.whole + self.scale},{self.scale})"
+
+
+Kind = Exact | str
+"""An exact number, or: double, string, boolean, date, timestamp, timestamp_ntz."""
+INTEGERS: Mapping[str, int] = {
+    **dict.fromkeys(("byte", "tinyint"), 3),
+    **dict.fromkeys(("short", "smallint"), 5),
+    **dict.fromkeys(("int", "integer"), 10),
+    **dict.fromkeys(("long", "bigint"), 19),
+}
+"""How many digits the types of whole numbers have."""
+
+
+def conjuncts(tree: Predicate) -> tuple[Predicate, ...]:
+    """The parts of which all must be true."""
+    if isinstance(tree, Chain) and tree.operator == "and":
+        return tuple(found for member in tree.members for found in conjuncts(member))
+    return (tree,)
+
+
+def columns(tree: Predicate) -> tuple[Column, ...]:
+    """The columns that a condition names, each once, in their order."""
+    return tuple(dict.fromkeys(node for node in tree.walk() if isinstance(node, Column)))

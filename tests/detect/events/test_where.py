@@ -1,0 +1,167 @@
+"""The `where` of a rule: the detector finds what the reference finds, in every context, however the
+history is cut."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden.load import PLACE
+from tests.reference.cuts import cuts
+from tests.reference.evaluate import Line
+from tests.reference.examples import example_count
+from tests.reference.hits import compared, comparing, detecting, drawn_for, resuming, saw
+from tests.reference.planted import planted, untils
+from tests.reference.strategies import (
+    EVERYTHING,
+    SECOND,
+    expected,
+    of_last,
+    rulebooks,
+    written,
+)
+from tests.support.history import run
+from tidegate.rules.algebra.detector_form import detected
+from tidegate.rules.algebra.named_parts import asked_of, named_parts, parts_of, together
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import predicates as p
+from tidegate.rules.expressions.predicate_parser import parse_predicate
+from tidegate.rules.model import Constraint, Context, Rule, Rulebook, in_context
+
+OPERATORS = tuple(operator for operator in EVERYTHING if operator is not x.Labelled)
+FEW = (x.Or, x.And, x.Seq, x.Not, x.AnyOf, x.Own, x.Within)
+CASES = 60
+
+
+def labelled(e: x.Expression, names: list[str]) -> x.Expression:
+    """The expression with a label around each event type in it; those of an `or` share theirs."""
+    if isinstance(e, x.Name):
+        names.append(f"p{len(names)}")
+        return x.Labelled(names[-1], e)
+    return x.with_operands(e, [labelled(operand, names) for operand in e.operands()])
+
+
+def conditions(columns: list[str]) -> st.SearchStrategy[str]:
+    """Over these columns, whose values are 0, 1 and null."""
+    column = st.sampled_from(columns)
+    number = st.sampled_from(["0", "1", "-1", "0.5", "1e0"])
+    moved = st.builds("{} {} {}".format, column, st.sampled_from("+-*"), number | column)
+    operand = st.one_of(column, column, moved, st.builds("abs({} - {})".format, column, column))
+    signs = st.sampled_from(["=", "<>", "<", "<=", ">", ">="])
+    pair = st.builds("{} {} {}".format, operand, signs, operand)
+    simple = st.one_of(
+        pair,
+        pair,
+        st.builds("{} {} {}".format, operand, signs, number),
+        st.builds("{} is {}".format, column, st.sampled_from(["null", "not null"])),
+    )
+    other = st.one_of(simple, simple.map("not ({})".format))
+    joined = st.builds("({}) {} ({})".format, other, st.sampled_from(["and", "or"]), other)
+    return st.one_of(other, joined)
+
+
+@st.composite
+def constrained(draw: st.DrawFn, rule: Rule, events: list[str], rules: list[str]) -> Rule:
+    """The rule with a `where`, if it has a part that can be named; a length around it, if what is
+    named needs one."""
+    on = rule.pattern.on
+    if draw(st.booleans()):
+        on = x.Within(on, x.Duration(0, draw(st.integers(2, 6)) * SECOND))
+    on = written(labelled(on, []))
+    parts = [part for part in named_parts(on) if part.event in events]
+    if not parts:
+        return rule
+    names = [name for part in parts for name in part.labels]
+    own = [part.event for part in parts]
+    names += [name for name in own if own.count(name) == 1]
+    text = draw(conditions([f"{name}.v" for name in names]))
+    where = Constraint(parse_predicate(text), text, PLACE)
+    pattern = replace(rule.pattern, on=on, where=where)
+    found = replace(rule, pattern=pattern)
+    if not bounded(found, rules):
+        on = written(x.Within(on, x.Duration(0, draw(st.integers(2, 6)) * SECOND)))
+        found = replace(found, pattern=replace(pattern, on=on))
+    return found if bounded(found, rules) else rule
+
+
+def bounded(rule: Rule, rules: list[str]) -> bool:
+    pattern = rule.pattern
+    assert pattern.where
+    on = detected(pattern, rules)
+    parts = named_parts(on)
+    asked = p.conjuncts(pattern.where.tree)
+    fits = all(not together(parts_of(c, parts), on) for a in asked for c in p.columns(a))
+    return fits and all(asked_of(on, a, frozenset(rules)) is not None for a in asked)
+
+
+@st.composite
+def books(
+    draw: st.DrawFn, operators: tuple[type[x.Expression], ...], depth: int
+) -> tuple[Rulebook, list[Line]]:
+    """One rule, or two of which the second may use the first as an event."""
+    contexts = list(Context)
+    book = draw(rulebooks(operators, contexts, depth=depth, rules_max=2))
+    rules: dict[str, Rule] = {}
+    for name, rule in book.rules.items():
+        rules[name] = draw(constrained(rule, [*book.events], [*rules]))
+    book = replace(book, rules=rules)
+    return book, draw(planted(book))
+
+
+def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
+    rulebook, history = case
+    *others, last = rulebook.rules.values()
+    rules = {rule.name: rule for rule in [*others, in_context(last, context)]}
+    rulebook = replace(rulebook, rules=rules)
+    until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
+    answer = expected(rulebook, history, until=until)
+    saw(of_last(rulebook, answer))
+    compared(answer != expected(unconstrained(rulebook), history, until=until))
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, cut, until) == answer
+
+
+def unconstrained(book: Rulebook) -> Rulebook:
+    rules = {
+        name: replace(rule, pattern=replace(rule.pattern, where=None))
+        for name, rule in book.rules.items()
+    }
+    return replace(book, rules=rules)
+
+
+@pytest.mark.parametrize("operators", [FEW, OPERATORS], ids=["few", "every"])
+@pytest.mark.parametrize("context", Context)
+@resuming
+@comparing
+@detecting
+def test_what_a_where_leaves_is_chosen_among_as_by_the_reference(
+    context: Context, operators: tuple[type[x.Expression], ...]
+) -> None:
+    """`comparing`: at least one in three conditions decides otherwise than none."""
+
+    @drawn_for(f"{context} {len(operators)}")
+    @given(data=st.data())
+    @example_count(CASES)
+    def some(data: st.DataObject) -> None:
+        depth = data.draw(st.sampled_from([1, 2]))
+        check(context, data.draw(books(operators, depth)), data)
+
+    some()
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+@pytest.mark.parametrize("operators", [FEW, OPERATORS], ids=["few", "every"])
+@pytest.mark.parametrize("context", Context)
+@resuming
+@comparing
+@detecting
+@given(data=st.data())
+@example_count(20_000 // 12 + 1)
+def test_in_twenty_thousand_cases(
+    context: Context, operators: tuple[type[x.Expression], ...], data: st.DataObject
+) -> None:
+    check(context, data.draw(books(operators, data.draw(st.sampled_from([1, 2, 3])))), data)
