@@ -161,7 +161,7 @@ def _asked(form: _Form, context: Context, parts: Mapping[x.Expression, int]) -> 
         kept = ENDLESS.within(found.forgets_micros)
         why = f"context {context} keeps {_KEEPS[context]}"
         return _said_of(kept, kept, found.forgets_micros, why, found.advice)
-    said = [f"`{format_expression(part)}`" for part in parts]
+    said = [f"`{format_written(part)}`" for part in parts]
     why = f"where keeps every occurrence that may be in {', '.join(said)}"
     kept = ENDLESS.within(max(parts.values(), default=0))
     instances, occurrences = form.instances + kept, form.occurrences + kept
