@@ -57,7 +57,7 @@ class StoredWorld(MemoryWorld):
             ledger=ledger,
             store_id=self.sql.id,
             check_lease=lambda: None,
-            prepare=opening._prepare,
+            prepare=opening.prepare,
             feed=feed,
             conditions=conditions,
             asked_later=LocalConditions(MemoryConditions()),
@@ -119,7 +119,8 @@ def run_steps(cases: CaseFile, case: Case, store: SqlStore) -> CaseFile:
     steps = tuple(replace(step, expect=None) for step in case.steps)
     bare = replace(case, steps=steps, expect=None)
     driver = Driver(cases, lambda _: StoredWorld(worlds, store, cases.book), strict=False)
-    driver.run_fast(bare)
+    ran = driver.run_fast(bare)
+    assert ran.error is None, ran.error
     return cases
 
 
