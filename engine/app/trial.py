@@ -20,6 +20,7 @@ from tidegate.engine.app.case_tables import INTERPRETED, CaseTables
 from tidegate.engine.app.parts import lake_feed, lake_ports, lake_sink, open_lake
 from tidegate.engine.app.placed_feed import PlacedFeed
 from tidegate.engine.app.sessions import Sessions
+from tidegate.engine.app.warm_up import warm_up, warm_up_file
 from tidegate.engine.app.whole_analyst import WholeAnalyst
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
@@ -46,9 +47,15 @@ def spark_worlds(spark: SparkSession | None = None) -> Iterator[Callable[[CaseFi
         stack.callback(sessions.close)
         opened = stack.enter_context(ExitStack())
 
+        warm = False
+
         def made(file: CaseFile) -> SparkWorlds:
-            opened.close()
+            nonlocal warm
             session = sessions.get()
+            if sessions.own and not warm:
+                warm = True
+                warm_up(made(warm_up_file()).world())
+            opened.close()
             return SparkWorlds(file.book, file.schemas, file.defaults, session, opened)
 
         yield made

@@ -220,6 +220,12 @@ _of(
     "context: cumulative",
 )
 for _file in ("price.yaml", "22-price-samples.yaml"):
+    _of(
+        _file,
+        "an opening takes the place of one that was not closed",
+        "opening: {at: 09:30, days: mon-sat, holidays: US}",
+        "opening: {at: 09:30, days: mon-fri}",
+    )
     _of(_file, ONE_PRICE, "acme: SELECT min(price) FROM prices WHERE symbol = 'ACME'")
     _of(
         _file,

@@ -119,13 +119,14 @@ class Driver:
 @dataclass(slots=True)
 class _Run:
     """A run of a case so far. `seen`: what has happened at its end; None where it did not get
-    there."""
+    there. `place`: of the last step."""
 
     comparer: Comparer
     mismatches: list[Mismatch]
     answers: list[Answer]
     seen: Observation | None = None
     error: str | None = None
+    place: Place | None = None
 
     @property
     def fired(self) -> dict[str, int]:
@@ -150,7 +151,7 @@ def _run(case: Case, worlds: Worlds, zone: str) -> _Run:
     except EngineError as error:
         if error.code == NEEDS_SPARK:
             raise
-        run.error = str(error)
+        run.error = f"{run.place or case.place}: {error}"
     except TidegateError as error:
         run.error = str(error)
     except Exception as error:
@@ -174,6 +175,7 @@ def without_world(file: Path, case: Case, mode: Mode, error: Exception) -> CaseR
 def _step_through(case: Case, world: World, run: _Run) -> None:
     world.begin(case.steps[0].instant, case.tables)
     for step in case.steps:
+        run.place = step.place
         world.advance(step.instant)
         if step.fail is not None:
             world.fail(step.fail)

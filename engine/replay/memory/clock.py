@@ -8,11 +8,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from tidegate.engine.core.clocks import running_clocks
 from tidegate.engine.core.instants import after_watermark, ceil_watermark, floor_millisecond
 from tidegate.engine.loop.loop import Loop
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 STOPS_MAX = 100_000  # instants at which something happens, between two steps of a case
+_DAY = 86_400_000_000
+_DAYS_MAX = 199 * 365  # no clock is asked for more
 ROUNDS_MAX = 1_000  # milliseconds for which actions cause each other, after one step
 
 
@@ -48,6 +52,7 @@ def advance(loop: Loop, clock: VirtualClock, instant: int) -> None:
 
     Raises EngineError `no-end`.
     """
+    _check_clocks(loop.compiled.rulebook, clock.at, instant)
     for _ in range(STOPS_MAX):
         due = min((d for d in (loop.planner.due, loop.runner.due) if d is not None), default=None)
         if due is None or due >= instant:
@@ -55,7 +60,22 @@ def advance(loop: Loop, clock: VirtualClock, instant: int) -> None:
             return
         clock.later(due)
         _take(loop)
-    raise EngineError(
+    raise _no_end()
+
+
+def _check_clocks(book: Rulebook, begin: int, end: int) -> None:
+    """Refuse at once what would be refused after a minute, for it takes so long to stop so often:
+    a clock that occurs too often before `end`. Raises EngineError `no-end`."""
+    if end - begin < _DAY:
+        return
+    for clock in running_clocks(book):
+        days = min(2 * STOPS_MAX // max(clock.per_day, 1) + 1, _DAYS_MAX)
+        if len(clock.instants(begin + 1, min(begin + days * _DAY, end) - 1)) > STOPS_MAX:
+            raise _no_end()
+
+
+def _no_end() -> EngineError:
+    return EngineError(
         "no-end",
         f"more than {STOPS_MAX:,} things are due between two steps",
         "let less time go by in one step, or make periods longer",

@@ -77,13 +77,15 @@ def test_expectations_midway_and_at_the_end(tmp_path: Path) -> None:
 def test_what_the_engine_or_the_input_refuse_fails_the_case(tmp_path: Path) -> None:
     cases = read(tmp_path, case(STEPS))
     problem = Problem("column-type", "no number", Place("a", 3, 4))
-    for call, error in (
-        ("drain", EngineError("lost", "the engine stopped", "see to it")),
-        ("begin", InputError([problem])),
+    lost = EngineError("lost", "the engine stopped", "see to it")
+    for call, error, said in (
+        ("drain", lost, f"{cases.cases[0].steps[0].place}: {lost}"),
+        ("begin", lost, f"{cases.cases[0].place}: {lost}"),
+        ("begin", InputError([problem]), "a:3:4: no number"),
     ):
         world = ScriptedWorld(raising={call: error})
         result = ran(cases, world)
-        assert (result.outcome, result.error) == ("failed", str(error))
+        assert (result.outcome, result.error) == ("failed", said)
         assert world.calls[-1] == ("close",)
 
 

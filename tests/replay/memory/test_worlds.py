@@ -409,6 +409,20 @@ def test_too_many_timers_between_two_steps_are_stopped(monkeypatch: pytest.Monke
     assert raised.value.code == "no-end"
 
 
+def test_a_clock_that_goes_on_for_too_long_is_refused_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    text = HEAD.replace("rules:", "  tick: {cron: '* * * * *', timezone: UTC}\nrules:")
+    told = Told(text + "  a: {on: new ; tick}")
+    monkeypatch.setattr("tidegate.engine.replay.memory.clock._take", None)  # nothing is taken
+    for days in (70, 365 * 7_973):
+        with pytest.raises(EngineError, match="more than 100,000 things are due") as raised:
+            told.at(86_400 * days)
+        assert raised.value.code == "no-end"
+    with pytest.raises(TypeError):
+        told.at(86_400 * 69)
+
+
 def test_worlds_of_one_file_know_nothing_of_each_other() -> None:
     made = worlds(SCRIPTED + "  a: {on: new ; new}")
     one, other = Told(made), Told(made)
