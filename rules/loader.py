@@ -12,7 +12,7 @@ from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
 from tidegate.rules.checks.statements import check_statements
 from tidegate.rules.checks.warnings import warn
 from tidegate.rules.errors import InputError, Place, Problem, in_order
-from tidegate.rules.form.data_rules import with_added
+from tidegate.rules.form.assembly import assembled
 from tidegate.rules.form.form import RULEBOOK
 from tidegate.rules.form.shape import shape, shape_settings
 from tidegate.rules.form.shape_scripts import as_rulebook, is_script
@@ -61,13 +61,15 @@ def load_rulebook(
         refused: list[Problem] = []
     else:
         node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
-    node = with_added(node, added or {}, limits.yaml_bytes_max)
+    node, kept, included = assembled(
+        node, file, added or {}, files or {}, limits.yaml_bytes_max, refused
+    )
     report.problems.extend(refused)
     top = RULEBOOK.read(node, report)
     if not isinstance(top, Record):
         raise InputError(report.problems)
     limits = shape_settings(top.get("settings"), settings, report)
-    book = shape(top, file, limits.script_markers_max, files or {}, report)
+    book = shape(top, file, limits.script_markers_max, kept, report)
     check(book, report)
     check_statements(book, report, functions)
     refuse_unbuilt(book, limits, features, report, warned=warned)
@@ -91,6 +93,7 @@ def load_rulebook(
         cycles=tuple((names, node.place) for names, node in top.get("cycles", ())),
         added=added or {},
         files=book.files,
+        included=included,
     )
     return replace(loaded, warnings=said_once([*report.warnings, *cascade_warnings(loaded)]))
 

@@ -499,4 +499,6 @@ class Rulebook:
     python: frozenset[str] = frozenset()  # what the operator lets scripts call: dotted names
     warnings: tuple[Problem, ...] = ()
     added: Mapping[str, str] = field(default_factory=dict)  # the YAML of rules beside the text
-    files: Mapping[str, str] = field(default_factory=dict)  # of scripts, by name as it is written
+    # Of scripts and of what is included, by name; values of the environment, by `${NAME}`
+    files: Mapping[str, str] = field(default_factory=dict)
+    included: tuple[str, ...] = ()  # the names of included files

@@ -27,16 +27,20 @@ def absolute(file: str | None) -> str | None:
 
 
 def texts_of(book: Rulebook) -> dict[str, str]:
-    """The texts of a rulebook and its scripts, by file; none where the rulebook has no file."""
+    """The texts of a rulebook, its scripts and what it includes, by file; none where the rulebook
+    has no file."""
     if book.file is None:
         return {}
     programs = (script.program for script in book.scripts.values())
-    return {**{p.regex.place.file: p.text for p in programs}, book.file: book.text}
+    folder = os.path.dirname(os.path.abspath(book.file))
+    included = {os.path.join(folder, name): book.files[name] for name in book.included}
+    scripts = {p.regex.place.file: p.text for p in programs}
+    return {**included, **scripts, book.file: book.text}
 
 
 class RulebookFile:
     """The file of a rulebook. It is read again after `reread`; if it is `watched`, also when it or
-    the file of a script has changed."""
+    the file of a script or one that it includes has changed."""
 
     def __init__(self, book: Rulebook, *, watched: bool) -> None:
         self._path = book.file

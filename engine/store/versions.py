@@ -29,8 +29,8 @@ RELOAD = "reload"
 class KeptRulebook:
     """A version of a rulebook. `text`: its YAML. `file`: where it came from. `added`: the YAML of
     the rules that were put beside it, by name. `version`: 0 for one that has not run yet. `files`:
-    the contents of its scripts' files, by the names in the text; a missing one is read from
-    disk."""
+    the contents of its scripts' files and of those that it includes, by the names in the text, and
+    the values of the environment that it uses, by `${NAME}`; a missing one is read anew."""
 
     text: str
     file: str | None

@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.yaml.reader import Fields, Node, read_yaml
 
 
-def with_added(top: Fields, added: Mapping[str, str], bytes_max: int) -> Fields:
+def with_added(
+    top: Fields, added: Mapping[str, str], bytes_max: int, fill: Callable[[Node], Node]
+) -> Fields:
     """The nodes of a rulebook together with those of the rules in `added`: the YAML of each rule by
     its name. The YAML under a name like `alarm/x` holds keys that replace those of the rule
-    `alarm`, if there is one.
+    `alarm`, if there is one. `fill`: fills in variables.
 
     The place of a problem names the rule instead of a file: `<rule alarm>:1:5`. Raises InputError.
     """
@@ -30,6 +32,8 @@ def with_added(top: Fields, added: Mapping[str, str], bytes_max: int) -> Fields:
         shown = f"<rule {name}>"
         node, refused = read_yaml(text, shown, bytes_max, what="a rule", begin="on: EVENT")
         problems += refused
+        filled = fill(node)
+        node = filled if isinstance(filled, Fields) else node
         if not key:
             if name in entries:
                 message = f"the rule {name!r} stands here, and was put beside this text, too"

@@ -13,6 +13,7 @@ from pathlib import Path
 from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
 from tidegate.rules.form import synonyms, texts
+from tidegate.rules.form.assembly import WITHOUT_DEFAULT
 from tidegate.rules.form.events import EVENT, TABLE
 from tidegate.rules.form.scripts import SCRIPT
 from tidegate.rules.form.value_forms import (
@@ -176,8 +177,7 @@ _LABELS = k.mapping(
 _SEVERITY = s.choice(*Severity, words=synonyms.SEVERITY_WORDS)
 _MODE = s.choice(*Coupling, words=synonyms.COUPLING_WORDS)
 _NAMES = k.one_or_many("a rule or a list of rules", NAME)
-RULE = k.record(
-    "a rule",
+_RULE_KEYS = (
     Key("on", EXPRESSION, "the event expression", required=True),
     Key("per", _PER, "evaluate for each value of these columns"),
     Key(
@@ -238,9 +238,24 @@ RULE = k.record(
     Key("net", s.choice("firing", "bucket"), "what transition tables sum up; default firing"),
     Key("at_least_once", s.FLAG, "let in actions without a marker, which may be repeated"),
     Key("expire_key_after", LENGTH_ABOVE_0, "forget a key that has been silent"),
-    like="{on: placed ; paid, do: ..}",
+)
+RULE = k.record(
+    "a rule", *_RULE_KEYS, like="{on: placed ; paid, do: ..}", words=synonyms.RULE_WORDS
+)
+
+DEFAULTS = k.record(
+    "defaults",
+    *(key for key in _RULE_KEYS if key.name not in WITHOUT_DEFAULT),
+    like="{severity: warning, retry: {attempts: 5}}",
     words=synonyms.RULE_WORDS,
 )
+_VARS = k.mapping(
+    s.scalar("a value", {"type": ["string", "number", "boolean"]}, lambda node, _: node.text),
+    texts.NAME,
+    "a variable",
+    like="{floor: 100}",
+)
+_INCLUDE = k.one_or_many("a file or a list of files", s.text("a file", like="tables.yaml"))
 
 RULEBOOK = k.record(
     "a rulebook",
@@ -266,6 +281,9 @@ RULEBOOK = k.record(
         "rules that trigger each other on purpose: [[a, b]]; not warned of",
     ),
     Key("settings", SETTINGS, "limits"),
+    Key("vars", _VARS, "values, of which ${name} stands for one in texts"),
+    Key("defaults", DEFAULTS, "keys of rules that do not have them"),
+    Key("include", _INCLUDE, "files whose tables, events, rules, .. are this rulebook's, too"),
     words=synonyms.RULEBOOK_WORDS,
 )
 

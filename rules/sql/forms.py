@@ -34,7 +34,8 @@ _OTHERS = {
 # fmt: on
 _AN_ACTION = "an action is one INSERT, MERGE or UPDATE that reads event"
 NO_SUBSTITUTION = (
-    "write the value or a column; with for_each: firing a key is a parameter, as in :account_id"
+    "write the value or a column, or vars: {x: ..} for ${x}; with for_each: firing a key is a"
+    " parameter, as in :account_id"
 )
 _ENDS = re.compile(r"(?i:and|or|not)|[=<>+/%,.(\[!|:-]+")
 _BEFORE_A_VALUE = {

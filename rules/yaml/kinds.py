@@ -310,7 +310,7 @@ def by_form(
     like = like or given[0].like
 
     def read(node: Node, report: Report) -> Any:
-        kind = kinds[type(node)]
+        kind = next(kinds[k] for k in type(node).__mro__ if k in kinds)
         if kind is None:
             return wrong_shape(what, like, node, report)
         return kind.read(node, report)

@@ -52,6 +52,22 @@ def test_without_watching_it_is_read_where_somebody_asks(tmp_path: Path) -> None
     assert [text_of(file.changed({})) for _ in range(2)] == [TEXT.format("second"), None]
 
 
+def test_what_is_included_is_watched(tmp_path: Path) -> None:
+    path, other, more = (tmp_path / name for name in ("bank.yaml", "other.yaml", "more.yaml"))
+    written(path, "rulebook: bank\ninclude: other.yaml\nrules: {r: {on: a}}\n")
+    written(other, "include: [more.yaml]\n")
+    written(more, "events: {a: {signal: {}}}\n")
+    book = rules.load(path)
+    file = RulebookFile(book, watched=True)
+    assert file.changed({}) is None
+    written(more, "events: {a: {signal: {}}, b: {signal: {}}}\n")
+    found = file.changed({})
+    assert found is not None
+    assert [*found.load().events] == ["a", "b"]
+    assert found.load().files != book.files  # another version
+    assert file.changed({}) is None
+
+
 def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
     path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
     written(path, 'rulebook: bank\nscripts:\n  s: {file: a.es}\n  t: {text: "in {} B B()"}\n')

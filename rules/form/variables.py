@@ -1,0 +1,134 @@
+"""Variables of a rulebook: `${floor}` of `vars:`, and `${TIDEGATE_VAR_X}` of the environment, which
+stands in paths and names of tables only. `$${floor}` is the text `${floor}`."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from tidegate.rules.errors import Place, Problem, did_you_mean
+from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
+
+SECTIONS = ("tables", "events", "scripts", "rules", "samples", "reads", "defaults")
+"""Where they are filled in."""
+ENVIRONMENT = "TIDEGATE_VAR_"
+_LEFT = "TIDEGATE_SECRET_"  # which a webhook reads when it is sent
+_USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
+_NAMES_TABLE = re.compile(r"tables\.[^.]+\.(?:path|table)")
+_SCRIPT = re.compile(r"scripts\.[^.]+\.text")
+
+
+@dataclass(frozen=True, slots=True)
+class Filled(Scalar):
+    """A scalar with values in place of variables. `origin`: as it was written. `pieces`: where each
+    value begins in the text and how long it is, with begin and length of its `${..}`."""
+
+    origin: Scalar | None = None
+    pieces: tuple[tuple[int, int, int, int], ...] = ()
+
+    def locate(self, offset: int) -> Place:
+        return self.locator()(offset)
+
+    def locator(self) -> Callable[[int], Place]:
+        if self.origin is None:
+            return super().locator()
+        at = self.origin.locator()
+        return lambda offset: at(self._written(offset))
+
+    def _written(self, offset: int) -> int:
+        """The offset in what was written; of all of a value, where its variable begins."""
+        for begin, length, written, used in reversed(self.pieces):
+            if offset >= begin + length:
+                return written + used + (offset - begin - length)
+            if offset >= begin:
+                return written
+        return offset
+
+
+class Variables:
+    """Fills in variables. `known`: those of `vars:`. `values`: of the environment, by `${NAME}`:
+    what a version of the rulebook keeps. What is wrong is added to `problems`."""
+
+    def __init__(
+        self,
+        known: Mapping[str, str],
+        values: Mapping[str, str],
+        environment: Mapping[str, str],
+        problems: list[Problem],
+    ) -> None:
+        self._known, self._values, self._environment = known, values, environment
+        self._problems = problems
+        self.used: dict[str, str] = {}
+        """The values of the environment that were used, by `${NAME}`."""
+
+    def document(self, top: Fields) -> Fields:
+        """A rulebook's nodes, filled in."""
+        entries = {n: self.node(e) if n in SECTIONS else e for n, e in top.entries.items()}
+        return replace(top, entries=entries)
+
+    def node(self, node: Node) -> Node:
+        match node:
+            case Scalar():
+                return self._scalar(node)
+            case Items():
+                return replace(node, items=tuple(map(self.node, node.items)))
+            case Fields():
+                return replace(node, entries={n: self.node(e) for n, e in node.entries.items()})
+        return node
+
+    def _scalar(self, node: Scalar) -> Scalar:
+        if "${" not in node.text or _SCRIPT.fullmatch(node.place.path):
+            return node
+        text, last, pieces = "", 0, []
+        for found in _USE.finditer(node.text):
+            value = found[0][1:] if found[1] else self._value(found[2], node, found.start())
+            if value is not None:
+                text += node.text[last : found.start()]
+                pieces.append((len(text), len(value), found.start(), len(found[0])))
+                text, last = text + value, found.end()
+        if not pieces:
+            return node
+        text += node.text[last:]
+        return Filled(node.place, text, node.style, node.raw, node.commented, node, tuple(pieces))
+
+    def _value(self, name: str, node: Scalar, offset: int) -> str | None:
+        """The value of a variable; None: it is left as it is."""
+        names_table = _NAMES_TABLE.fullmatch(node.place.path) is not None
+        if name.startswith(_LEFT):
+            return None
+        if name.startswith(ENVIRONMENT):
+            if names_table:
+                return self._of_environment(name, node, offset)
+            message = f"${{{name}}}: variables of the environment stand in tables' paths and names"
+            return self._refused(message, "elsewhere vars: {x: ..}, ${x}", node, offset)
+        if name in self._known:
+            return self._known[name]
+        if not self._known and not names_table:
+            return None  # no variable of a rulebook
+        hint = did_you_mean(name, self._known) if self._known else ""
+        hint = hint or f"write ${{{ENVIRONMENT}{name.upper()}}}, or vars: {{{name}: ..}}"
+        return self._refused(f"there is no variable {name!r}", hint, node, offset)
+
+    def _of_environment(self, name: str, node: Scalar, offset: int) -> str | None:
+        written = f"${{{name}}}"
+        value = self._values.get(written, self._environment.get(name))
+        if value is None:
+            message = f"the variable {name} is not set in the environment"
+            return self._refused(message, f"export {name}=..", node, offset)
+        self.used[written] = value
+        return value
+
+    def _refused(self, message: str, hint: str, node: Scalar, offset: int) -> None:
+        self._problems.append(Problem("variable", message, node.locate(offset), hint))
+
+
+def declared(documents: Iterator[Fields]) -> dict[str, str]:
+    """The texts of all `vars:`, by name. What is no text or number is refused where it is read."""
+    found: dict[str, str] = {}
+    for top in documents:
+        given = top.entries.get("vars")
+        for name, node in given.entries.items() if isinstance(given, Fields) else ():
+            if isinstance(node, Scalar):
+                found.setdefault(name, node.text)
+    return found
