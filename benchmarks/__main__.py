@@ -34,6 +34,7 @@ from benchmarks import (
     throughput,
     timers,
     webhooks,
+    why,
 )
 from benchmarks.figure import Figure
 from tidegate.connectors.delta.session import start_session
@@ -46,6 +47,7 @@ NAMES = (
     "state",
     "inbox",
     "webhooks",
+    "why",
     "timers",
     "many_rules",
     "conditions",
@@ -57,7 +59,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks"}
+WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks", "why"}
 CHANGES_COMMITS = 100
 
 
@@ -97,6 +99,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "webhooks" in wanted:
         _say("webhooks")
         figures.append(webhooks.run(folder))
+    if "why" in wanted:
+        _say("why")
+        figures += why.run(folder / "why")
     if "timers" in wanted:
         _say("timers")
         figures += [*timers.run(folder / "timers"), timers.wake_up()]

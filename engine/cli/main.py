@@ -4,7 +4,6 @@ start without Spark and SQLAlchemy."""
 from __future__ import annotations
 
 import logging
-import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any

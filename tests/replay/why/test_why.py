@@ -165,7 +165,9 @@ def test_a_rule_that_was_edited_shows_both_texts(tmp_path: Path) -> None:
     with open_store(f"sqlite:///{tmp_path / 'shop.db'}", create=True) as store:
         found = day(tmp_path, store)
         (settled, *_), (lost,) = found["settled"], found["lost"]
-        edited = SHOP.replace("sum(amount) > 10", "sum(amount) > 99").replace("  lost:", "  mislaid:")
+        edited = SHOP.replace("sum(amount) > 10", "sum(amount) > 99").replace(
+            "  lost:", "  mislaid:"
+        )
         store.of("shop").versions.register(edited, str(tmp_path / "shop.yaml"))
         told = story(store, settled)
         assert "if `sum(amount) > 10`" in (told.sentence or "")
