@@ -46,9 +46,7 @@ _UTC = pa.timestamp("us", "UTC")
 
 def book(rules: int) -> str:
     """A rulebook of so many rules."""
-    paying = (
-        "{on: a ; b, per: k, context: chronicle, if: count(*) > 1, do: [{signal: n}, {sql: %s}]}"
-    )
+    on = "on: a ; b, per: k, context: chronicle, if: count(*) > 1"
     lines = [
         "rulebook: bench",
         "tables: {t: {path: /t}, log: {path: /log}}",
