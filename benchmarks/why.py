@@ -120,7 +120,9 @@ def _fired(bucket: int, rule: int, causes: list[str] | None) -> Firings:
         "detected_at": ends.take(rows),
         "k": rows,
     }
-    signals = [f"engine/{one}-0" for one in causes or []] if deep else [None] * FIRED
+    signals: list[str | None] = (
+        [f"engine/{one}-0" for one in causes or []] if deep else [None] * FIRED
+    )
     if not rule % 2:
         signals = [signal for n in range(FIRED) for signal in (None, f"client/{bucket}-{n}")]
     versions = [bucket if event == "a" else None for event in events]
@@ -170,7 +172,7 @@ def _settle(store: SqlStore) -> None:
 def run(folder: Path, firings: int | None = None) -> list[Figure]:
     """For each database and shape, what it takes in this process and as a command."""
     folder.mkdir(parents=True, exist_ok=True)
-    figures = []
+    figures: list[Figure] = []
     for database, new_url in _databases(folder):
         for rules, each in SHAPES:
             of_each = each if firings is None else max(FIRED, firings // rules // FIRED * FIRED)

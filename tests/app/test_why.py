@@ -1,4 +1,4 @@
-"""`why` over real tables: a query asked again, a table that was restored, and what a commit caused."""
+"""`why` over real tables: a query asked again, a table restored, and what a commit caused."""
 
 from __future__ import annotations
 

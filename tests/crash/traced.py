@@ -1,5 +1,5 @@
-"""A reader from outside: it reads the tables' logs and files, and asks the store of each commit that
-it finds there which firings are behind it, and of each firing what it did."""
+"""A reader from outside: it reads the tables' logs and files, and asks the store of each commit
+that it finds there which firings are behind it, and of each firing what it did."""
 
 from __future__ import annotations
 
