@@ -21,7 +21,7 @@ from tidegate.engine.core.values import ENGINE, Firings
 from tidegate.engine.store import causes, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.firings import of_digits
+from tidegate.engine.store.firings import firing_gone, of_digits
 from tidegate.engine.store.outbox import stored_firings
 from tidegate.engine.store.recorded import is_for
 
@@ -72,11 +72,14 @@ class Traces(Bound):
             return Place(*of_digits(connection, self.rulebook, digits))
 
     def trace(self, place: Place) -> Trace:
-        """A firing by its place."""
+        """A firing by its place. Raises EngineError `firing-gone` if it was purged meanwhile."""
         bucket, rule, firing_id = place
         b = t.buckets.c
         with self.database.read() as connection:
-            (fired,) = stored_firings(connection, self.rulebook, bucket, [rule])
+            found = stored_firings(connection, self.rulebook, bucket, [rule])
+            if not found:
+                raise firing_gone(firing_id)
+            (fired,) = found
             query = sa.select(b.version, b.now, b.watermark, b.plan)
             of = connection.execute(query.filter_by(rulebook=self.rulebook, bucket=bucket)).one()
             one = fired.some(pc.equal(fired.hex_ids(), firing_id))
