@@ -35,6 +35,7 @@ from benchmarks import (
     throughput,
     timers,
     webhooks,
+    why,
 )
 from benchmarks.figure import Figure
 from tidegate.connectors.delta.session import start_session
@@ -47,6 +48,7 @@ NAMES = (
     "state",
     "inbox",
     "webhooks",
+    "why",
     "timers",
     "many_rules",
     "conditions",
@@ -59,7 +61,7 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks"}
+WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks", "why"}
 CHANGES_COMMITS = 100
 
 
@@ -99,6 +101,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "webhooks" in wanted:
         _say("webhooks")
         figures.append(webhooks.run(folder))
+    if "why" in wanted:
+        _say("why")
+        figures += why.run(folder / "why")
     if "timers" in wanted:
         _say("timers")
         figures += [*timers.run(folder / "timers"), timers.wake_up()]

@@ -243,9 +243,9 @@ def _typed(value: Column, kind: str | None) -> Column:
 
 def _why(ids: Sequence[str], firings: int) -> str:
     """What DESCRIBE HISTORY shows first: the command that explains a commit's firings. Example:
-    `tidegate why 5f3a.. (the first of 12 firings)`."""
+    `tidegate why 5f3a.. # the first of 12 firings`, which a shell takes as it stands."""
     command = f"tidegate why {ids[0]}"
-    return command if firings == 1 else f"{command} (the first of {firings:,} firings)"
+    return command if firings == 1 else f"{command} # the first of {firings:,} firings"
 
 
 def _marked(entry: Entry, noted: Mapping[str, Any], why: str = "") -> dict[str, str]:

@@ -230,14 +230,19 @@ class StoredFirings(Bound):
             return _Cut(*of_digits(connection, self.rulebook, digits))
 
 
+def firing_gone(digits: str) -> EngineError:
+    """The error where no firing's id begins with these digits."""
+    hint = "they are kept for firings_retention_days after their entries are finished"
+    return EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
+
+
 def of_digits(connection: sa.Connection, rulebook: str, digits: str) -> tuple[int, str, str]:
     """The (bucket, rule, id) of the firing whose id begins with these digits. Raises EngineError
     `firing-gone`, `firing-unclear`."""
     known = id_runs.begin_with(connection, rulebook, digits)
     place = id_runs.find(connection, rulebook, known[0]) if known else None
     if place is None:
-        hint = "they are kept for firings_retention_days after their entries are finished"
-        raise EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
+        raise firing_gone(digits)
     if len(known) > 1:
         hint = f"give more digits: {known[0]}, {known[1]}"
         raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)

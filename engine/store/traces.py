@@ -8,6 +8,7 @@ Example: a firing of bucket 9 has an order that bucket 7 took. Its one entry mad
 from __future__ import annotations
 
 import json
+from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple
@@ -20,14 +21,15 @@ from tidegate.engine.core.values import ENGINE, Firings
 from tidegate.engine.store import causes, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.firings import of_digits
+from tidegate.engine.store.firings import firing_gone, of_digits
 from tidegate.engine.store.outbox import stored_firings
 from tidegate.engine.store.recorded import is_for
 
 CHAINED_MAX = 64
 """Buckets of a rule that are looked through for the detections that another rule used."""
 _ASKED = ("skip", "redrive")
-_CANDIDATES_MAX = 2_000
+_HALVED_MAX = 64  # instants that are looked up by halving; of more, the buckets are read at once
+_VERSIONS_MAX = 1_000  # in one query
 
 
 class Place(NamedTuple):
@@ -70,11 +72,14 @@ class Traces(Bound):
             return Place(*of_digits(connection, self.rulebook, digits))
 
     def trace(self, place: Place) -> Trace:
-        """A firing by its place."""
+        """A firing by its place. Raises EngineError `firing-gone` if it was purged meanwhile."""
         bucket, rule, firing_id = place
         b = t.buckets.c
         with self.database.read() as connection:
-            (fired,) = stored_firings(connection, self.rulebook, bucket, [rule])
+            found = stored_firings(connection, self.rulebook, bucket, [rule])
+            if not found:
+                raise firing_gone(firing_id)
+            (fired,) = found
             query = sa.select(b.version, b.now, b.watermark, b.plan)
             of = connection.execute(query.filter_by(rulebook=self.rulebook, bucket=bucket)).one()
             one = fired.some(pc.equal(fired.hex_ids(), firing_id))
@@ -101,7 +106,10 @@ class Traces(Bound):
         """By instant, the bucket that holds it. What is not there any more is left out."""
         with self.database.read() as connection:
             spans = _Spans(connection, self.rulebook)
-            found = {instant: spans.holding(instant) for instant in dict.fromkeys(instants)}
+            wanted = [*dict.fromkeys(instants)]
+            if len(wanted) > _HALVED_MAX:
+                spans.read(min(wanted), max(wanted))
+            found = {instant: spans.holding(instant) for instant in wanted}
         return {instant: bucket for instant, bucket in found.items() if bucket is not None}
 
     def took(self, table: str, versions: Collection[int], until: int) -> dict[int, int]:
@@ -109,9 +117,13 @@ class Traces(Bound):
         c = t.commits.c
         query = sa.select(c.version, sa.func.max(c.bucket).label("taken")).group_by(c.version)
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
-        query = query.where(c.version.in_(versions), c.bucket <= until)
+        query = query.where(c.bucket <= until)
+        wanted, found = sorted(versions), {}
         with self.database.read() as connection:
-            return {row.version: row.taken for row in connection.execute(query)}
+            for at in range(0, len(wanted), _VERSIONS_MAX):
+                some = query.where(c.version.in_(wanted[at : at + _VERSIONS_MAX]))
+                found |= {row.version: row.taken for row in connection.execute(some)}
+        return found
 
     def instant_of(self, table: str, version: int) -> int | None:
         """The instant of the last commit of a version that a bucket took; None if it is not
@@ -140,7 +152,7 @@ class Traces(Bound):
         one = {"rulebook": self.rulebook, "target": table, "effect_version": version}
         query = sa.select(t.outbox).filter_by(**one).order_by(t.outbox.c.number)
         with self.database.read() as connection:
-            return [row._mapping for row in connection.execute(query)]
+            return [dict(row._mapping) for row in connection.execute(query)]
 
     def firings_of(self, entry: Mapping[str, Any], limit: int) -> tuple[list[str], bool]:
         """The ids of the firings that an entry is for, at most `limit`; and whether it has more."""
@@ -200,7 +212,7 @@ class Traces(Bound):
         with self.database.read() as connection:
             of = (connection, self.rulebook)
             found = {place for one in ids for place in id_runs.places_of(*of, one, id_runs.CAUSES)}
-            for bucket, rule in sorted(found)[:_CANDIDATES_MAX]:
+            for bucket, rule in sorted(found):
                 for fired in stored_firings(*of, bucket, [rule]):
                     if fired.sources is None:
                         continue
@@ -215,7 +227,9 @@ class Traces(Bound):
         query = sa.select(t.outbox).where(c.rulebook == self.rulebook)
         query = query.where(c.bucket == place.bucket, c.rule == place.rule).order_by(c.number)
         rows = connection.execute(query).all()
-        return tuple(row._mapping for row in rows if is_for(row, place.firing_id, through=through))
+        return tuple(
+            dict(row._mapping) for row in rows if is_for(row, place.firing_id, through=through)
+        )
 
     def _raised(
         self, connection: sa.Connection, firing_id: str, entries: Sequence[Mapping[str, Any]]
@@ -243,7 +257,7 @@ class Traces(Bound):
         query = query.where(c.subject.in_(numbers))
         first = min(entry["stored_at"] for entry in entries)
         rows = connection.execute(query.where(c.asked_at >= first).order_by(c.id))
-        return tuple(row._mapping for row in rows)
+        return tuple(dict(row._mapping) for row in rows)
 
 
 class _Spans:
@@ -260,9 +274,26 @@ class _Spans:
             for end in (sa.func.min, sa.func.max)
         )
         self._first, self._last = first or 1, last or 0
+        self._known: list[tuple[int, int, int]] | None = None
         self._seen: dict[int, tuple[int, int, int] | None] = {}
 
+    def read(self, first: int, last: int) -> None:
+        """Read all buckets between two instants."""
+        low, high = self._near(first), self._near(last)
+        query = self._query.where(t.buckets.c.bucket.between(low, high)).limit(None)
+        self._known = [(row[0], row[1], row[2]) for row in self._connection.execute(query)]
+
     def holding(self, instant: int) -> int | None:
+        """The bucket that holds an instant."""
+        if self._known is None:
+            found = self._from(self._near(instant))
+        else:
+            at = bisect_left(self._known, instant, key=lambda span: span[2])
+            found = self._known[at] if at < len(self._known) else None
+        return found[0] if found is not None and found[1] < instant <= found[2] else None
+
+    def _near(self, instant: int) -> int:
+        """The bucket that holds an instant, or else one next to it."""
         low, high = self._first, self._last
         while low <= high:
             middle = (low + high) // 2
@@ -273,7 +304,7 @@ class _Spans:
                 low = found[0] + 1
             else:
                 return found[0]
-        return None
+        return min(low, self._last)
 
     def _from(self, bucket: int) -> tuple[int, int, int] | None:
         """The first bucket from a number on: its number, and its watermarks before and after."""

@@ -38,8 +38,7 @@ def filling(where: str | None, now: Mapping[str, Any], before: Mapping[str, Any]
 
 def _parts(tree: exp.Expr) -> Iterator[exp.Expr]:
     """The conjuncts of a condition."""
-    while isinstance(tree, exp.Paren):
-        tree = tree.this
+    tree = _bare(tree)
     if isinstance(tree, exp.And):
         yield from _parts(tree.left)
         yield from _parts(tree.right)
@@ -65,15 +64,14 @@ def _wanted(
     part: exp.Expr, found: Filling, now: Mapping[str, Any], before: Mapping[str, Any]
 ) -> tuple[exp.Column | None, Any]:
     """A column that has no value, and one that makes this part true."""
-    while isinstance(part, exp.Paren):
-        part = part.this
+    part = _bare(part)
     match part:
         case exp.Column():
             return part, True
-        case exp.Not() if isinstance(part.this, exp.Column):
-            return part.this, False
-        case exp.Not() if isinstance(part.this, exp.Is):
-            return _column(part.this.this), 1
+        case exp.Not() if _column(part.this) is not None:
+            return _column(part.this), False
+        case exp.Not() if isinstance(_bare(part.this), exp.Is):
+            return _column(_bare(part.this).this), 1
         case exp.Is():
             return _column(part.this), None
         case exp.In() if part.expressions:
@@ -142,9 +140,15 @@ def _literal(side: exp.Expr) -> Any:
 
 
 def _column(side: exp.Expr) -> exp.Column | None:
-    while isinstance(side, exp.Paren):
-        side = side.this
+    side = _bare(side)
     return side if isinstance(side, exp.Column) else None
+
+
+def _bare(tree: exp.Expr) -> exp.Expr:
+    """A tree without the parentheses around it."""
+    while isinstance(tree, exp.Paren):
+        tree = tree.this
+    return tree
 
 
 def _is_old(column: exp.Column) -> bool:

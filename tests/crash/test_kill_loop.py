@@ -26,6 +26,7 @@ import pytest
 from tests.crash.conftest import ROOT, finish
 from tests.crash.lake import Lake, Rows
 from tests.crash.staged import NAMES, stage_in
+from tests.crash.traced import untraced
 from tests.crash.verdict import Verdict, judge
 from tests.support import postgres
 
@@ -165,6 +166,7 @@ def test_g16b_kills_at_any_time(
     print(f"by kind: {dict(kills.ends)}\nby stage: {dict(kills.stages)}")
     assert lake.rows("moves") == kills.written
     assert verdict == Verdict()
+    assert untraced(lake) == []
     assert {stage: kills.stages[stage] for stage in NAMES if not kills.stages[stage]} == {}
 
 

@@ -19,6 +19,7 @@ from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import Firings
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
 from tidegate.engine.replay.why.texts import events_of
+from tidegate.engine.store.causes import OUTSIDE
 from tidegate.engine.store.traces import CHAINED_MAX, Place, Trace, Traces, raiser_of
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.model import Rulebook
@@ -53,15 +54,19 @@ def causes(
     raised = [
         (one, raiser_of(f"{one.namespace}/{one.signal}")) for one in constituents if one.signal
     ]
-    known = traces.known(raiser for _, raiser in raised if raiser)
+    raisers = [*dict.fromkeys(raiser for _, raiser in raised if raiser)]
+    later = {*raisers[LINKS_MAX:]}
+    known = traces.known(raisers[:LINKS_MAX])
     for one, raiser in raised:
-        if raiser is None:
+        if raiser is None or raiser in links.found or raiser in later:
             continue
         place = known.get(raiser)
         links.add([Link(raiser, place and place.rule, f"signal {one.event}")])
         if place is None:
             links.gone.append(f"causes.{raiser}")
-    for table, version in dict.fromkeys((c.table, c.version) for c in constituents):
+    deep = trace.one.firings["depth"][0].as_py() > OUTSIDE
+    commits = [*dict.fromkeys((c.table, c.version) for c in constituents)] if deep else []
+    for table, version in commits[:LINKS_MAX]:
         if table is not None and version is not None:
             for entry in traces.behind(table, version):
                 ids, more = traces.firings_of(entry, LINKS_MAX)
@@ -72,6 +77,8 @@ def causes(
                     links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
                 elif not ids:
                     links.gone.append(f"causes.{entry['rule']}")
+    if len(raisers) > LINKS_MAX or len(commits) > LINKS_MAX:
+        links.notes.append(f"It has rows of more than {LINKS_MAX:,} commits or signals of actions.")
     if book is not None and trace.place.rule in book.rules:
         used = [n for n in uses_of(book.rules[trace.place.rule], book.rules) if n in book.rules]
         arrived = {one.bucket for one in constituents if one.bucket is not None}

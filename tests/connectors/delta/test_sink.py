@@ -150,9 +150,9 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
     log = bank.lake.log("alerts", bank.versions("alerts") - 1).read_text().splitlines()
     actions = {key: value for line in log for key, value in json.loads(line).items()}
     said = actions["commitInfo"]["userMetadata"]
-    assert said.startswith(f'{{"why": "tidegate why {ZERO} (the first of 2 firings)"')
+    assert said.startswith(f'{{"why": "tidegate why {ZERO} # the first of 2 firings"')
     assert json.loads(said) == {
-        "why": f"tidegate why {ZERO} (the first of 2 firings)",
+        "why": f"tidegate why {ZERO} # the first of 2 firings",
         "tidegate": {
             "store": "S7",
             "rulebook": "bank",

@@ -30,8 +30,10 @@ rules:
     if: sum(amount) > 10
     do:
       - signal: noticed
-      - webhook: {url: "https://ops.example.org/hook/s3cret-path?token=s3cret", secret: TIDEGATE_SECRET_S3CRET,
-          body: {id: id}}
+      - webhook:
+          url: https://ops.example.org/hook/s3cret-path?token=s3cret
+          secret: TIDEGATE_SECRET_S3CRET
+          body: {id: id}
   noted: {on: noticed, per: id}
   twice: {on: "any(2, settled*)", per: id, context: chronicle}
   quiet: {on: paid, per: id, cooldown: 1 h, do: [{signal: noticed}]}

@@ -3,16 +3,20 @@ came of it."""
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from decimal import Decimal
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
 import sqlalchemy as sa
 
 from tests.replay.why.books import SHOP, day, listed, story
 from tests.replay.why.stored import run_case
+from tests.support import make
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.text import lines
@@ -31,7 +35,7 @@ def shop(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[SqlStore, L
         yield store, day(folder, store)
 
 
-def text(told: Story, width: int = 200) -> str:
+def text_of(told: Story, width: int = 200) -> str:
     return "\n".join(lines(told, width))
 
 
@@ -74,8 +78,8 @@ def test_a_story_has_what_programs_are_promised(shop: tuple[SqlStore, Listed]) -
 def test_no_secret_is_in_a_story(shop: tuple[SqlStore, Listed]) -> None:
     store, found = shop
     told = story(store, found["settled"][0])
-    assert "ops.example.org" in text(told)
-    assert "s3cret" not in (text(told) + str(as_json(told))).lower()
+    assert "ops.example.org" in text_of(told)
+    assert "s3cret" not in (text_of(told) + str(as_json(told))).lower()
 
 
 def test_what_a_signal_caused_is_followed_both_ways(shop: tuple[SqlStore, Listed]) -> None:
@@ -85,7 +89,7 @@ def test_what_a_signal_caused_is_followed_both_ways(shop: tuple[SqlStore, Listed
     (mine,) = [one for one in noted if cause.firing_id in [link.firing_id for link in one.causes]]
     assert mine.firing_id in [link.firing_id for link in cause.effects]
     assert [link.via for link in mine.causes] == ["signal noticed"]
-    assert f"of firing {cause.firing_id[:8]}" in text(mine)
+    assert f"of firing {cause.firing_id[:8]}" in text_of(mine)
     assert mine.depth == 2
 
 
@@ -103,8 +107,8 @@ def test_a_condition_that_failed_says_its_values(shop: tuple[SqlStore, Listed]) 
     store, found = shop
     failed = story(store, found["settled"][1])
     assert failed.condition.outcome == "failed"
-    assert "`sum(amount) > 10` did not hold: sum(amount) is 3.00." in text(failed)
-    assert "So none of its actions ran." in text(failed)
+    assert "`sum(amount) > 10` did not hold: sum(amount) is 3.00." in text_of(failed)
+    assert "So none of its actions ran." in text_of(failed)
     assert failed.entries == ()
     assert failed.gone == ()
 
@@ -113,7 +117,7 @@ def test_what_was_damped_says_by_what(shop: tuple[SqlStore, Listed]) -> None:
     store, found = shop
     first, second, _ = (story(store, one) for one in found["quiet"])
     assert (first.damped, second.damped) == (None, "cooldown")
-    assert "dropped by its rule's cooldown" in text(second)
+    assert "dropped by its rule's cooldown" in text_of(second)
     assert "damped by a cooldown of 1 h" in (second.sentence or "")
 
 
@@ -122,7 +126,7 @@ def test_a_dry_rule_says_so(shop: tuple[SqlStore, Listed]) -> None:
     told = story(store, found["dry"][0])
     assert told.dry
     assert told.gone == ()
-    assert "Its rule is dry" in text(told)
+    assert "Its rule is dry" in text_of(told)
 
 
 def test_a_row_with_a_time_of_its_own_arrived_with_its_commit(
@@ -158,7 +162,7 @@ def test_lines_fit_the_screen_and_times_are_of_the_rulebooks_zone(
     store, found = shop
     told = story(store, found["settled"][0])
     assert max(map(len, lines(told, 60))) <= 60
-    assert "ended at 09:02:00 (2026-03-02, Europe/Berlin)" in text(told)
+    assert "ended at 09:02:00 (2026-03-02, Europe/Berlin)" in text_of(told)
 
 
 def test_a_rule_that_was_edited_shows_both_texts(tmp_path: Path) -> None:
@@ -173,8 +177,8 @@ def test_a_rule_that_was_edited_shows_both_texts(tmp_path: Path) -> None:
         assert "if `sum(amount) > 10`" in (told.sentence or "")
         assert told.edited is not None
         assert "if `sum(amount) > 99`" in (told.edited.sentence or "")
-        assert "The rule was edited since. Version 2:" in text(told)
-        assert "Version 2 has no such rule any more." in text(story(store, lost))
+        assert "The rule was edited since. Version 2:" in text_of(told)
+        assert "Version 2 has no such rule any more." in text_of(story(store, lost))
         assert story(store, found["noted"][0]).edited is None
 
 
@@ -189,17 +193,17 @@ def test_what_retention_has_taken_is_said(tmp_path: Path) -> None:
             connection.execute(sa.delete(t.commits))
         told = story(store, found["settled"][0])
         assert told.gone == ("entries",)
-        assert "What its actions did is not there any more" in text(told)
+        assert "What its actions did is not there any more" in text_of(told)
         told = story(store, late)
         assert told.constituents[0].bucket is None
         assert told.gone == ("constituents.0.bucket",)
-        assert "is forgotten (history_retention_days)" in text(told)
+        assert "is forgotten (history_retention_days)" in text_of(told)
         with store.database.write() as connection:
             connection.execute(sa.delete(t.firings).where(t.firings.c.rule == cause.rule))
         told = story(store, noted)
         assert as_json(told)["causes"] == [cause.firing_id]
         assert told.gone == (f"causes.{cause.firing_id}",)
-        assert "Retention has taken 1 firing that it came of" in text(told)
+        assert "Retention has taken 1 firing that it came of" in text_of(told)
 
 
 def test_an_emission_of_a_script_says_of_which(tmp_path: Path) -> None:
@@ -208,4 +212,56 @@ def test_an_emission_of_a_script_says_of_which(tmp_path: Path) -> None:
         run_case(file, "every third abnormal hour in a row", store)
         (told, *_) = [story(store, one) for one in listed(store, "scripts")["tell"]]
     assert told.constituents[0].script is not None
-    assert f"emitted by script {told.constituents[0].script}" in text(told)
+    assert f"emitted by script {told.constituents[0].script}" in text_of(told)
+
+
+def test_a_redrive_and_an_alternative_say_whom_they_stand_for(
+    tmp_path: Path, empty_store: Path
+) -> None:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'bank.db')}"
+    with open_store(url, create=False) as store:
+        epoch = store.of("bank").lease.acquire("one", 60)
+        text = "rulebook: bank\nevents: {e: {signal: {}}}\nrules: {blocked: {on: e}}\n"
+        store.of("bank").versions.register(text, None)
+        fired = make.firings()
+        (first,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry()])
+        store.of("bank").controls.ask("redrive", "1", asked_by="ada")
+        second = replace(first.placed(first.turn.place), number=0)
+        outbox = store.of("bank", epoch).outbox
+        (second,) = outbox.settle([make.outcome(first, "redriven", 3, successors=(second,))])
+        more = {"begun_at": make.BEGIN, "settled_at": make.BEGIN + make.SECOND}
+        other = make.entry(order=1, alternative=True)
+        ends = make.outcome(second, "dead", 1, "no such column", successors=(other,), **more)
+        outbox.settle([ends])
+        told = text_of(why(store, None, make.hex_ids(fired)[0]))
+    assert "#1 runs `UPDATE a`: redriven after 3 attempts; it has not begun" in told
+    assert "#2 took its place. ada asked for redrive at" in told
+    assert "#2 runs `UPDATE a`: dead after 1 attempt; begun at 09:00:00, settled 1 s later" in told
+    assert "It took the place of #1. Its last error: no such column." in told
+    assert "#3 (the alternative) runs `UPDATE a`: pending; it has not begun" in told
+
+
+def test_a_firing_of_many_rows_is_told_at_once(tmp_path: Path, empty_store: Path) -> None:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'bank.db')}"
+    with open_store(url, create=False) as store:
+        epoch = store.of("bank").lease.acquire("one", 60)
+        store.of("bank").versions.register("rulebook: bank\nevents: {e: {signal: {}}}\n", None)
+        for bucket in range(1, 101):
+            make.commit(store, epoch, make.plan(bucket))
+        fired = make.firings(count=1, bucket=101)
+        rows = 300
+        times = pa.array([make.BEGIN + n * make.HOUR // 3 for n in range(rows)], pa.int64())
+        relation = fired.relation.take([0] * rows)
+        at = relation.column_names.index("occurred_at")
+        relation = relation.set_column(at, "occurred_at", times.cast(make.UTC))
+        count = pa.array([rows], pa.int32())
+        table = fired.firings.set_column(
+            fired.firings.column_names.index("constituents"), "constituents", count
+        )
+        whole = replace(fired, firings=table, relation=relation)
+        make.commit(store, epoch, make.plan(101), fired=[whole])
+        told = why(store, None, make.hex_ids(fired)[0])
+        found = [one.bucket for one in told.constituents]
+        said = text_of(told)
+    assert found == [None, *((n + 2) // 3 for n in range(1, rows))]
+    assert f".. and {rows - 20} more: --format json" in said
