@@ -235,12 +235,18 @@ class Past(Bound):
 
     def entries(self, rule: str, buckets: Collection[int]) -> list[Entry]:
         """A rule's entries of these buckets, and those that hold its queues."""
-        c = t.outbox.c
+        c, asked = t.outbox.c, sorted(buckets)
         query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.rule == rule)
-        wanted = c.bucket.in_(sorted(buckets)) | (c.state == HELD)
+        pages = range(0, len(asked), PAGE_BUCKETS)
+        parts = [c.bucket.in_(asked[at : at + PAGE_BUCKETS]) for at in pages]
         with self.database.read() as connection:
-            rows = connection.execute(query.where(wanted).order_by(c.number)).all()
-        return [to_entry(row) for row in rows]
+            rows = [
+                row
+                for some in (c.state == HELD, *parts)
+                for row in connection.execute(query.where(some))
+            ]
+        found = {row.number: to_entry(row) for row in rows}
+        return [found[number] for number in sorted(found)]
 
     def writers(self, rule: str, tables: Collection[str]) -> dict[str, frozenset[int]]:
         """By table, the versions that a rule's own actions wrote, as far as it is recorded."""

@@ -88,6 +88,7 @@ def test_null_is_a_key_and_a_text(tidegate: Tidegate, url: str) -> None:
         (["passed"], 1, "the key of passed has 1 column, given: none"),
         (["passed", "--key", "door=x"], 1, "door=x: the values of door are bigint"),
         (["passed", "--key", "gate=1"], 1, "write door=.."),
+        (["loud", "--key", "door=1"], 1, "loud has no `per`, and so no key; given: door"),
         (["passed", "--key", "door"], 2, "takes NAME=VALUE"),
         (["passed", "--key", "door=1", "--null", "door"], 2, "both a value and --null"),
         (["passd", "--key", "door=1"], 1, "did you mean 'passed'?"),

@@ -164,7 +164,7 @@ class Arrivals:
 
     def where(self) -> Rung:
         """Whether rows were dropped by `where` or `of` that would have made the difference."""
-        dropped = self._dropped
+        asked, dropped = self._asked, self._dropped
         chosen = self._decisive(dropped, {})
         if chosen is None:
             number = sum(map(len, dropped.values()))
@@ -181,7 +181,9 @@ class Arrivals:
             f" `{name}`: {why}{f' ({shown})' if shown else ''}."
         )
         figures = {"event": name, "instant": row.instant, "by": row.by, "text": row.text}
-        return Rung("where", False, sentence, {**figures, "values": values, "row": {**row.row}})
+        columns = dict.fromkeys((*(asked.per(event) or ()), *asked.source_columns(event)))
+        mine = {name: row.row[name] for name in columns if name in row.row}
+        return Rung("where", False, sentence, {**figures, "values": values, "row": mine})
 
     def _decisive(
         self, rows: Mapping[str, Sequence[Row]], others: Mapping[str, Any]

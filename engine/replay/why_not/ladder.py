@@ -174,6 +174,8 @@ def check(evidence: Evidence, rule: str, key: Key) -> None:
     names = rules[rule].pattern.key_names
     if {*names} != key.keys():
         given = ", ".join(key) or "none"
-        wanted = ", ".join(f"{name}=.." for name in names) or "no key"
+        wanted = ", ".join(f"{name}=.." for name in names) or "none"
         message = f"the key of {rule} has {counted(len(names), 'column')}, given: {given}"
+        if not names:
+            message = f"{rule} has no `per`, and so no key; given: {given}"
         raise InputError([Problem("key", message, word_place("--key"), f"write {wanted}")])

@@ -163,6 +163,40 @@ def test_no_more_rows_are_read_than_a_bucket_may_hold(store: SqlStore) -> None:
     )
 
 
+def test_what_came_after_the_instant_does_not_crowd_out_what_came_before(store: SqlStore) -> None:
+    text = PAIR.replace("rules:", "settings: {bucket_rows_max: 6}\nrules:")
+    run = Stored(store, text)
+    item(run, 10, 7)
+    for n in range(2, 20):
+        item(run, 10 * n, n)
+    answer = run.why_not("r", {"id": 7}, 15)
+    assert told(answer)[1].startswith("No `told` came for id 7")
+    assert answer.notes == ()
+
+
+def test_what_was_begun_before_the_time_that_is_asked_for_counts(store: SqlStore) -> None:
+    rule = "  r: {per: {new: id, told: k}, on: new ; told within 5 min, disabled_for: [7]}\n"
+    run = Stored(store, HEAD + rule)
+    item(run, 10, 7)
+    run.signal(200, "told", k=7).at(210)
+    assert told(run.why_not("r", {"id": 7}, 205, 195))[0] == "disabled_for"
+    item(run, 4_000, 8)
+    before = run.why_not(
+        "r", {"id": 7}, 4_000.2, 3_999
+    )  # it remembers 5 min: read is 50 min before
+    assert "No `new` or `told` came for id 7 between 09:16:39 and" in told(before)[1]
+
+
+def test_only_the_key_and_the_values_that_failed_are_shown(store: SqlStore) -> None:
+    text = HEAD.replace("table: items}", "table: items, where: amount > 5}")
+    run = Stored(store, text + "  r: {per: id, on: new}\n")
+    run.insert(10, {"id": 7, "amount": 1, "note": "hunter2"}).at(11)
+    answer = run.why_not("r", {"id": 7})
+    assert answer.rungs[-1].evidence["row"] == {"id": 7}
+    assert answer.rungs[-1].evidence["values"] == {"amount": 1}
+    assert "hunter2" not in str(answer.as_json())
+
+
 def test_before_the_first_bucket_nothing_is_seen(store: SqlStore) -> None:
     store.of("shop").versions.register(PAIR, None)
     run = Stored.__new__(Stored)
