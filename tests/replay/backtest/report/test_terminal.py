@@ -37,7 +37,7 @@ def test_counts_are_told_by_rule_by_day_and_by_key() -> None:
     lines = list(show(backtest(FEW, "pay", "tell", "quiet", rows=1_203)))
     said = " ".join(lines)
     assert "14 fired, 1,000 whose condition failed, 1 damped, 1 dead" in said
-    assert "1,203 changes read" in said
+    assert "1,203 rows of changes read" in said
     assert words(lines, "rule ") == [
         ["pay", "10", "0", "1", "0"],
         ["tell", "4", "1,000", "0", "1"],
