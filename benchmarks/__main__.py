@@ -17,6 +17,7 @@ from rich.table import Table
 
 from benchmarks import (
     actions,
+    backtest,
     bounds,
     conditions,
     detector,
@@ -53,6 +54,7 @@ NAMES = (
     "living",
     "latency",
     "throughput",
+    "backtest",
     "bounds",
     "memory",
     "idle",
@@ -104,7 +106,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         return figures
     spark = start_session("benchmarks")
     changes = folder / "changes"
-    if {"throughput", "memory"} & set(wanted):
+    if {"throughput", "backtest", "memory"} & set(wanted):
         commits = CHANGES_COMMITS if "memory" in wanted else throughput.COMMITS
         _say(f"{commits} commits of {lake.COMMIT_ROWS:,} rows")
         lake.changes(spark, changes, commits)
@@ -118,6 +120,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "living": lambda: living.run(spark, folder / "living"),
         "latency": lambda: latency.run(spark, folder / "latency"),
         "throughput": lambda: throughput.run(spark, folder / "throughput", changes),
+        "backtest": lambda: backtest.run(spark, folder / "backtest", changes),
         "timers": lambda: timers.night(spark, folder / "night"),
         "bounds": bounds.run,
         "memory": lambda: memory.run(folder / "memory", changes),

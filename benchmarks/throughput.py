@@ -37,22 +37,23 @@ rules:
     )
 
 
+def reading(spark: SparkSession, changes: Path, first: int) -> None:
+    """Merely read the changes from version `first` on."""
+    feed = (
+        spark.read.format("delta")
+        .option("readChangeFeed", "true")
+        .option("startingVersion", first)
+        .option("endingVersion", lake.head(changes))
+        .load(str(changes))
+    )
+    feed.select("_change_type", "_commit_version", "k", "kind", "amount").toArrow()
+
+
 def run(spark: SparkSession, folder: Path, changes: Path) -> Figure:
     """`changes` holds at least ten commits; the last ten are the 1M changes."""
-    last = lake.head(changes)
-    first = last - COMMITS + 1
+    first = lake.head(changes) - COMMITS + 1
     hits = folder / "hits"
     lake.create(spark, hits, "k BIGINT, total DOUBLE")
-
-    def null() -> None:
-        feed = (
-            spark.read.format("delta")
-            .option("readChangeFeed", "true")
-            .option("startingVersion", first)
-            .option("endingVersion", last)
-            .load(str(changes))
-        )
-        feed.select("_change_type", "_commit_version", "k", "kind", "amount").toArrow()
 
     stages: dict[str, list[float]] = {}
 
@@ -74,7 +75,7 @@ def run(spark: SparkSession, folder: Path, changes: Path) -> Figure:
 
     nulls, engines = [], []
     for number in range(WARM + ROUNDS):  # in turn: a machine's speed drifts
-        nulls.append(median_seconds([null]))
+        nulls.append(median_seconds([lambda: reading(spark, changes, first)]))
         engines.append(engine(number))
     null_seconds = sorted(nulls[WARM:])[ROUNDS // 2]
     engine_seconds = sorted(engines[WARM:])[ROUNDS // 2]

@@ -1,7 +1,8 @@
 """The store of a backtest, in memory. Nothing is written anywhere else.
 
 A wide bucket may hold what a firing in its middle causes: a signal 1 ms later, a rule that is
-switched off. Such a bucket is not kept: `CutError` says up to where another one is to be taken.
+switched off. Or a limit parks a rule, which stands still from the bucket's beginning on. Such a
+bucket is not kept: `CutError` says up to where another one is to be taken.
 
 Example: a bucket holds the commits of 9:00 to 10:00, and rule `warn` raises the signal `hot` at
 9:20. The bucket is taken again up to 9:20; then the signal stands at 9:20:00.001.
@@ -16,6 +17,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.capture.plan import half
 from tidegate.engine.core.entries import Entry, Outcome
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.instants import MILLISECOND, ceil_watermark
@@ -65,6 +67,8 @@ class PastLedger(MemoryLedger):
         ends = {hex_id: at for fired in causes for hex_id, at in _ends(fired)}
         if ends and (cut := ceil_watermark(min(ends.values()))) < taken.plan.watermark:
             raise CutError(cut)
+        if taken.parked and (middle := half(taken.plan)) is not None:
+            raise CutError(middle)
         numbered = super().commit(taken)
         self._ends |= ends
         for signal in taken.plan.signals:

@@ -24,7 +24,8 @@ def _notes(
     book: Rulebook, run: Run, endless: Collection[str], warm_up: int, asked: int, stored: bool
 ) -> Iterator[str]:
     past, ledger = run.past, run.ledger
-    commits = [commit for table in past.tables.values() for commit in table.commits]
+    every = [commit for table in past.tables.values() for commit in table.commits]
+    commits = [commit for commit in every if not commit.skip]
     own = sum(commit.writer is not None for commit in commits)
     raised = sum(signal.namespace == ENGINE for signal in past.signals)
     signals = f", and {counted(raised, 'signal')} they raised" if raised else ""

@@ -212,7 +212,7 @@ class PastFeed:
                 rows = self.feed.read(table, wider, request).sort_by(VERSION)
             except EngineError as error:
                 if error.code in _UNREADABLE:
-                    self._tell_earliest(table, wider, request)
+                    self._tell_earliest(table, span, request)
                 raise
             versions = rows[VERSION].to_numpy()
             piece = _Piece(request, wider.first, wider.last, rows, versions)
@@ -232,15 +232,16 @@ class PastFeed:
         return replace(span, last=last, rows_estimate=rows, skipped=frozenset(skipped))
 
     def _tell_earliest(self, table: Table, span: TableRange, request: ReadRequest) -> None:
-        """Raise HistoryError for the first version from which on all can be read, if there is one:
-        what VACUUM takes is a table's oldest part."""
+        """Raise HistoryError for the first version from which on all can be read, if there is one.
+        VACUUM takes files that no later version needs: others of the same age may be left."""
         past = self.pasts[table.name]
-        low, high = span.first, past.cursor.version + len(past.commits) + 1
-        end = high
+        end = past.cursor.version + len(past.commits) + 1
+        marks = ReadRequest((), request.changes)
+        low, high = span.first + 1, end
         while low < high:
             middle = (low + high) // 2
             try:
-                self.feed.read(table, replace(span, first=middle, last=middle), request)
+                self.feed.read(table, replace(span, first=middle, last=end - 1), marks)
             except EngineError:
                 low = middle + 1
             else:

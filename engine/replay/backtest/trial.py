@@ -98,9 +98,10 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
             runs = _runs(tables, pasts, progress)
             break
         except HistoryError as error:
-            if asked.warm_up is not None or error.earliest > span.begin:
+            left = span.begin - error.earliest
+            if asked.warm_up is not None or not 0 <= left < warm_up:
                 raise _too_early(error, asked.warm_up or 0) from error
-            warm_up = span.begin - error.earliest
+            warm_up = left
     whole = [
         _fired(one.book, run, span, skip=asked.skip) for one, run in zip(tables, runs, strict=True)
     ]
