@@ -60,8 +60,8 @@ def period_labels(periods: Periods) -> list[str]:
 
 
 def span_label(found: Backtest) -> str:
-    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (UTC); 1,203 rows of changes read`. An update
-    has two rows."""
+    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (UTC); 1,203 rows of changes read`. The rows
+    of an update are two."""
     zone = found.span.zone
     begin, end = (instant_label(at, zone) for at in (found.span.begin, found.span.end))
     read = f"{counted(found.rows, 'row')} of changes read"
