@@ -150,6 +150,15 @@ def test_differences_are_told_by_rule_and_one_by_one() -> None:
     assert "1: 1 constituent from 2026-03-01 00:00:22; 2: 3 constituents from" in said
 
 
+def test_rows_of_rules_that_both_have_are_shown_before_those_of_others() -> None:
+    alone = [firing("gone", "{}", MARCH + n) for n in range(2 * ROWS_MAX)]
+    one = backtest([*alone, firing("pay", "{}", MARCH + DAY)])
+    lines = list(show(one, compared(one, backtest([], "pay"))))
+    rows = words(lines, "only in 1")
+    assert [row[2] for row in rows[:3]] == ["pay", "gone", "gone"]
+    assert rows[-1] == ["..", "and", f"{ROWS_MAX + 1}", "more"]
+
+
 def test_no_difference_is_said() -> None:
     one = backtest(FEW)
     lines = list(show(one, compared(one, one)))
