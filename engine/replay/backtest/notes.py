@@ -33,6 +33,11 @@ def _notes(
         f"The past contains what the real rules did: {own:,} of {counted(len(commits), 'commit')} "
         f"in it are theirs{signals}."
     )
+    yield (
+        "Instants are those of the store where it has them, else those of the tables' logs."
+        if stored
+        else "Instants are those of the tables' logs."
+    )
     if not stored and any(isinstance(event, SignalEvent) for event in book.events.values()):
         yield "Signals of clients are not known here: --store names the store that has them."
     if warm_up < asked:

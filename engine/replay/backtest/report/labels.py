@@ -60,10 +60,11 @@ def period_labels(periods: Periods) -> list[str]:
 
 
 def span_label(found: Backtest) -> str:
-    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (Europe/Berlin); 1,203 changes read`."""
+    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (UTC); 1,203 rows of changes read`. An update
+    has two rows."""
     zone = found.span.zone
     begin, end = (instant_label(at, zone) for at in (found.span.begin, found.span.end))
-    read = f"{counted(found.rows, 'change')} read"
+    read = f"{counted(found.rows, 'row')} of changes read"
     if found.warm_up:
         read += f", from {age_text(found.warm_up / 1_000_000)} before on"
         read += " (what fired in that warm-up is not counted)"
@@ -77,15 +78,25 @@ def fired_label(counts: Mapping[str, Mapping[str, int]]) -> str:
 
 
 def parked_labels(found: Backtest) -> list[str]:
-    """A sentence for each rule that a limit would have parked."""
-    return [_parked(rule, found.span.zone) for rule in found.rules if rule.parked_at is not None]
+    """A sentence for each rule that a limit would have parked. Some limits stop it here, too; of
+    one that fires too often, what fired after that is counted."""
+    return [
+        _parked(found, rule, rule.parked_at) for rule in found.rules if rule.parked_at is not None
+    ]
 
 
-def _parked(rule: RuleFound, zone: str) -> str:
-    said = f"rule {rule.name} would be parked at {instant_label(rule.parked_at or 0, zone)}"
+def _parked(found: Backtest, rule: RuleFound, at: int) -> str:
+    said = f"rule {rule.name} would be parked at {instant_label(at, found.span.zone)}"
     why = f": {rule.parked_why}" if rule.parked_why else ""
     hint = f"; {rule.hint}" if rule.hint else ""
-    return f"{said}{why}{hint}. What it would have done after that is not counted"
+    firings = found.firings.filter(pc.equal(found.firings["rule"], rule.name))
+    later = int(pc.sum(pc.greater(firings["end"].cast(pa.int64()), at)).as_py() or 0)
+    then = (
+        f"{counted(later, 'detection')} after that are counted here"
+        if later
+        else ("nothing after that is counted")
+    )
+    return f"{said}{why}{hint}. Live nothing of it would follow; {then}"
 
 
 def sums(counts: Mapping[str, Mapping[str, int]]) -> dict[str, int]:

@@ -37,7 +37,7 @@ def test_counts_are_told_by_rule_by_day_and_by_key() -> None:
     lines = list(show(backtest(FEW, "pay", "tell", "quiet", rows=1_203)))
     said = " ".join(lines)
     assert "14 fired, 1,000 whose condition failed, 1 damped, 1 dead" in said
-    assert "1,203 changes read" in said
+    assert "1,203 rows of changes read" in said
     assert words(lines, "rule ") == [
         ["pay", "10", "0", "1", "0"],
         ["tell", "4", "1,000", "0", "1"],
@@ -69,11 +69,16 @@ def test_the_span_its_zone_the_notes_and_the_warm_up_are_said() -> None:
 
 def test_a_rule_that_would_be_parked_says_when_and_why() -> None:
     at = MARCH + 3_600 * SECOND
-    rule = RuleFound("pay", parked_at=at, parked_why="too much is carried", hint="add a `within`")
-    said = " ".join(" ".join(show(backtest(FEW, rule, "tell"))).split())
+    rule = RuleFound("pay", parked_at=at, parked_why="it fires too often", hint="add a `within`")
+    stopped = RuleFound("tell", parked_at=at + DAY, parked_why="too much is carried")
+    said = " ".join(" ".join(show(backtest(FEW, rule, stopped))).split())
     assert (
-        "rule pay would be parked at 2026-03-01 01:00:00: too much is carried; add a `within`. "
-        "What it would have done after that is not counted" in said
+        "rule pay would be parked at 2026-03-01 01:00:00: it fires too often; add a `within`. "
+        "Live nothing of it would follow; 2 detections after that are counted here" in said
+    )
+    assert (
+        "rule tell would be parked at 2026-03-02 01:00:00: too much is carried. "
+        "Live nothing of it would follow; nothing after that is counted" in said
     )
 
 
