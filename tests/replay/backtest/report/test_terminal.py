@@ -91,6 +91,12 @@ def test_conditions_that_are_not_asked_are_not_called_fired() -> None:
     assert words(lines, label)[0][-1] == "4"
 
 
+def test_the_longest_bar_is_that_of_the_most_wherever_it_stands() -> None:
+    rows = [firing("pay", "{}", MARCH + n * DAY) for n in (0, 1, 1, 1, 1)]
+    days = words(list(show(backtest(rows))), "fired, by day and rule")
+    assert [len(row[-2]) for row in days] == [10, 40]
+
+
 def test_nothing_that_fired_has_no_bars() -> None:
     lines = list(show(backtest([], "pay")))
     assert words(lines, "rule ") == [["pay", "0", "0", "0", "0"]]
