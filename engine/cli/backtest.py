@@ -128,14 +128,14 @@ def _other(against: str | None) -> Path | str | None:
 
 
 def _print(found: Backtest, difference: Difference | None, *, as_json: bool) -> None:
-    from tidegate.engine.replay.backtest.lines import lines
+    from tidegate.engine.replay.backtest.found import lines
     from tidegate.engine.replay.backtest.report import json_lines, show
 
     if not as_json:
         for text in show(found, difference, width=screen_width()):
             output.say(text)
     elif difference is None:
-        for line in lines(found):
+        for line in lines(found.whole):
             output.json_line(line)
     else:
         out = output.stream()

@@ -57,9 +57,9 @@ def document(title: str, body: Iterable[str], *, style: str = "", script: str = 
         '<!doctype html>\n<html lang="en"><head><meta charset="utf-8">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy}">'
         '<meta name="viewport" content="width=device-width">'
-        f"<title>{inert(title)}</title><style>{style}</style></head><body>"
+        f"<title>{inert(title)}</title><style>{style}</style></head><body><main>"
     )
-    return "\n".join([head, *body, f"{run}</body></html>\n"])
+    return "\n".join([head, *body, f"</main>{run}</body></html>\n"])
 
 
 def inert(text: str) -> str:

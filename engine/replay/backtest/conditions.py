@@ -7,7 +7,7 @@ they read nothing but the firing.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
@@ -34,7 +34,7 @@ class Skipping:
         left = [one for one in questions if not one.condition.query]
         return said.also(self.conditions.hold(left)) if left else said
 
-    def sample(self, text: str, pinned: dict[str, int]) -> pa.Scalar | Failure | None:
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
         """See `engine.core.ports.Conditions`."""
         return self.conditions.sample(text, pinned)
 

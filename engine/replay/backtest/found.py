@@ -1,4 +1,4 @@
-"""What a run of a backtest found, as a `Backtest`: the firings of all buckets in one table.
+"""What a run of a backtest found: the firings of all buckets in one table, and as JSON lines.
 
 Example: two buckets hold three firings of `a` and one of `b`. The table has four rows in order of
 their ends; those of the warm-up are left out.
@@ -6,7 +6,9 @@ their ends; those of the warm-up are left out.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Mapping
+import heapq
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -19,6 +21,7 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED, Firings
 from tidegate.engine.replay.backtest.model import FIRINGS
+from tidegate.engine.store.firings import rule_firings
 
 _WHERE = ("event_type", "occurred_at")
 _ORDER = [(name, "ascending") for name in ("end", "rule", "key", "start", "firing_id")]
@@ -115,3 +118,12 @@ def _digests(fired: Firings, columns: Collection[str]) -> pa.Array:
         for name in fired.sources.column_names:
             rows = rows.append_column(f"\0{name}", fired.sources[name])
     return as_hex(sum_by_offsets(row_hash(rows), fired.offsets))
+
+
+def lines(found: Mapping[str, Firings]) -> Iterator[dict[str, Any]]:
+    """The firings, by rule, as `firings --json` prints them, in order of (end, rule). There are no
+    entries, and no bucket: how the past is cut says nothing."""
+    streams = (rule_firings({}, fired, (), None, None) for _, fired in sorted(found.items()))
+    for _, firing in heapq.merge(*streams, key=lambda timed: (timed[0], timed[1]["rule"])):
+        del firing["entries"]
+        yield firing

@@ -1,6 +1,6 @@
 """What a backtest has found, by the column.
 
-`run.py` makes a `Backtest`; `lines.py` prints it as `--json`. `report/` shows it to people, and
+`trial.py` makes a `Backtest`; `found.py` gives its JSON lines. `report/` shows it to people, and
 `against.py` compares two of them. Both of these read `Backtest.firings` only, so a test may make it
 by hand: see `firings_table`.
 """

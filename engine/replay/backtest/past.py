@@ -144,20 +144,26 @@ def _placed(commit: Commit, last: int, stored: Stored) -> Commit:
     return replace(commit, instant=stored.get(commit.version, logged))
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class _Piece:
-    """The rows of the versions [first, last], in order of `versions`."""
+    """The rows of the versions [first, last]. They are put in order of `versions` once a part of
+    them is asked for."""
 
     request: ReadRequest
     first: int
     last: int
     rows: pa.Table
-    versions: Int64
+    versions: Int64 | None = None
 
     def holds(self, span: TableRange, request: ReadRequest) -> bool:
         return self.first <= span.first and span.last <= self.last and self.request == request
 
     def of(self, span: TableRange) -> pa.Table:
+        if (span.first, span.last) == (self.first, self.last):
+            return self.rows
+        if self.versions is None:
+            self.rows = self.rows.sort_by(VERSION)
+            self.versions = self.rows[VERSION].to_numpy()
         begin = int(np.searchsorted(self.versions, span.first))
         end = int(np.searchsorted(self.versions, span.last, side="right"))
         return self.rows.slice(begin, end - begin)
@@ -209,13 +215,12 @@ class PastFeed:
         if piece is None or not piece.holds(span, request):
             wider = self._wider(span)
             try:
-                rows = self.feed.read(table, wider, request).sort_by(VERSION)
+                rows = self.feed.read(table, wider, request)
             except EngineError as error:
                 if error.code in _UNREADABLE:
                     self._tell_earliest(table, span, request)
                 raise
-            versions = rows[VERSION].to_numpy()
-            piece = _Piece(request, wider.first, wider.last, rows, versions)
+            piece = _Piece(request, wider.first, wider.last, rows)
             self._pieces[table.name] = piece
         return piece.of(span)
 

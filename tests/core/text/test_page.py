@@ -20,7 +20,8 @@ def test_a_hostile_value_is_text_and_data_only(text: str) -> None:
     made = document(text, body, script="let own = 1;")
     page = Page(made)
     assert [tag for tag, _ in page.tags] == [
-        "html", "head", "meta", "meta", "meta", "title", "style", "body", "p", "script", "script",
+        "html", "head", "meta", "meta", "meta", "title", "style", "body", "main", "p",
+        "script", "script",
     ]  # fmt: skip
     assert page.attributes("p") == [{"title": page.text("p")}]
     assert json.loads(page.text("script")) == {text: [text]}

@@ -83,6 +83,8 @@ def element(card: Card) -> str:
 def card_in(file: Path) -> Card | None:
     """The card of a file; None if it has none: it is not a report, or not a whole one."""
     try:
+        if not file.is_file():  # a pipe would be waited for
+            return None
         with file.open("rb") as opened:
             found = _FOUND.search(opened.read(_READ_BYTES))
         values = orjson.loads(found[1]) if found else None

@@ -23,6 +23,7 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import Difference
 
 _CHUNK_ROWS = 5_000
@@ -30,16 +31,14 @@ _CHUNK_ROWS = 5_000
 
 def json_lines(found: Difference) -> Iterator[bytes]:
     """The lines, each with its newline."""
-    for label, table in (
-        (found.one.label, found.only_one),
-        (found.other.label, found.only_other),
-    ):
+    labels = in_line(found.one.label), in_line(found.other.label)
+    for label, table in zip(labels, (found.only_one, found.only_other), strict=True):
         for place, firing, otherwise in _rows(table, "otherwise"):
             line = {"difference": "only", "in": label, **place, **firing, "otherwise": otherwise}
             yield orjson.dumps(line) + b"\n"
     pairs = zip(_rows(found.differing_one), _rows(found.differing_other), strict=True)
     for (place, one, _), (_, other, _) in pairs:
-        firings = [{"in": found.one.label, **one}, {"in": found.other.label, **other}]
+        firings = [{"in": labels[0], **one}, {"in": labels[1], **other}]
         yield orjson.dumps({"difference": "constituents", **place, "firings": firings}) + b"\n"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from rich.cells import cell_len
 
 from tidegate.engine.core.text.layout import columns, counted, cut, wrapped
@@ -33,8 +34,8 @@ ROWS_MAX = 20
 
 @dataclass(frozen=True, slots=True)
 class Kind:
-    """One of the three kinds of difference. `rows`: the first, with the cells `ROWS`, out of
-    `count`."""
+    """One of the three kinds of difference. `rows`: the first out of `count`, with the cells
+    `ROWS`; those of rules that both have before others."""
 
     title: str
     count: int
@@ -105,7 +106,11 @@ def difference_lines(found: Difference, width: int) -> Iterator[str]:
 
 
 def _only(found: Difference, number: int, table: pa.Table, rows_max: int) -> Kind:
-    first = table.slice(0, rows_max)
+    """Rows of rules that both have stand first: a rule that is new differs in all of its own."""
+    both = pa.array([rule.name for rule in found.rules if rule.in_one and rule.in_other])
+    shared = pc.is_in(table["rule"], both.cast(pa.string()))
+    ordered = pa.concat_tables([table.filter(shared), table.filter(pc.invert(shared))])
+    first = ordered.slice(0, rows_max)
     otherwise = first["otherwise"].to_pylist()
     there = [f"; in {3 - number}: {WORDS[fate]}" if fate else "" for fate in otherwise]
     counts = [counted(count, "constituent") for count in first["constituents"].to_pylist()]

@@ -129,7 +129,11 @@ def _index(folder: Path, names: Sequence[str]) -> str:
         body.append(f'<p class="note">{said} no report, or not a whole one.</p>')
     head = "".join(f'<th scope="col">{name}</th>' for name in _COLUMNS)
     rows = (f"<tr>{''.join(_cells(name, card))}</tr>" for name, card in cards)
-    body += ['<div class="wide"><table>', f"<thead><tr>{head}</tr></thead><tbody>", *rows]
+    body += [
+        '<div class="wide" tabindex="0"><table>',
+        f"<thead><tr>{head}</tr></thead><tbody>",
+        *rows,
+    ]
     body.append("</tbody></table></div>" if cards else "</tbody></table></div><p>None yet.</p>")
     return document("backtests", body, style=_STYLE)
 

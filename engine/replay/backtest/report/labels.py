@@ -60,10 +60,11 @@ def period_labels(periods: Periods) -> list[str]:
 
 
 def span_label(found: Backtest) -> str:
-    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (Europe/Berlin); 1,203 changes read`."""
+    """`from 2026-03-01 00:00:00 to 2026-04-01 00:00:00 (UTC); 1,203 rows of changes read`. The rows
+    of an update are two."""
     zone = found.span.zone
     begin, end = (instant_label(at, zone) for at in (found.span.begin, found.span.end))
-    read = f"{counted(found.rows, 'change')} read"
+    read = f"{counted(found.rows, 'row')} of changes read"
     if found.warm_up:
         read += f", from {age_text(found.warm_up / 1_000_000)} before on"
         read += " (what fired in that warm-up is not counted)"

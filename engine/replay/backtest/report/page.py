@@ -151,7 +151,7 @@ def _keys(found: Backtest, label: str, lines: Timelines) -> Iterator[str]:
         button = f'<button type="button" data-key="{at}" hidden>timeline</button>'
         cells.append(f"<td class='drawn'>{button if at is not None else ''}</td>")
         rows.append(cells)
-    yield from _table(["rule", "key", "count", "", ""], rows)
+    yield from _table(["rule", "key", "count", "as a bar", "timeline"], rows)
 
 
 def _difference(found: Difference) -> Iterator[str]:
@@ -187,7 +187,7 @@ def _timeline(lines: Timelines) -> Iterator[str]:
 
 def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]:
     """A table of cells that are made already."""
-    yield '<div class="wide"><table><thead><tr>'
+    yield '<div class="wide" tabindex="0"><table><thead><tr>'
     yield "".join(f'<th scope="col">{inert(name)}</th>' for name in names)
     yield "</tr></thead><tbody>"
     yield from (f"<tr>{''.join(cells)}</tr>" for cells in rows)

@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from rich.cells import cell_len
 
 from tidegate.engine.core.text.layout import columns, counted, cut, fates_text, wrapped
+from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import Difference
 from tidegate.engine.replay.backtest.counts import busiest, by_period, by_rule
 from tidegate.engine.replay.backtest.model import Backtest
@@ -100,8 +101,9 @@ def _bars(rows: Sequence[tuple[str, str, int]], width: int) -> Iterable[str]:
     """Lines of two names, a bar and the count. Long names are cut."""
     numbers = max(len(f"{count:,}") for *_, count in rows)
     room = width - numbers - 5  # two gaps of two, one of one
-    first = min(max(cell_len(one) for one, _, _ in rows), _NAME_MAX, room // 3)
-    second = min(max(cell_len(one) for _, one, _ in rows), _NAME_MAX, room // 3)
+    first = min(max(cell_len(in_line(one)) for one, _, _ in rows), _NAME_MAX, room // 3)
+    wide = max(min(_NAME_MAX, room // 3), room - first - _BAR_MAX)
+    second = min(max(cell_len(in_line(one)) for _, one, _ in rows), wide)
     bar = min(_BAR_MAX, room - first - second)
     most = max(count for *_, count in rows)
     for one, other, count in rows:

@@ -86,7 +86,7 @@
       cells.forEach((cell) => row.append(make("td", {}, cell)));
       body.append(row);
     }
-    const top = make("thead", {}), box = make("div", { class: "wide" });
+    const top = make("thead", {}), box = make("div", { class: "wide", tabindex: 0 });
     top.append(head);
     made.append(top, body);
     box.append(made);

@@ -69,3 +69,5 @@ def test_hostile_keys_and_labels_come_back_as_they_were() -> None:
     found = lines(backtest(rows, label=HOSTILE[0]), backtest([], "pay"))
     assert [line["key"] for line in found] == [json.loads(key) for key in keys]
     assert {line["in"] for line in found} == {HOSTILE[0]}
+    (line,) = lines(backtest([], "pay"), backtest(rows[:1], label="of \udcff"))
+    assert line["in"] == "of \\udcff"  # bytes of a file's name that are no UTF-8

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
@@ -85,11 +86,12 @@ def test_the_index_is_made_of_what_stands_there(tmp_path: Path) -> None:
     (tmp_path / "torn.html").write_text(kept.read_text()[:4_000].partition("fired")[0])
     (tmp_path / "binary.html").write_bytes(bytes(range(256)))
     (tmp_path / "folder.html").mkdir()
+    os.mkfifo(tmp_path / "pipe.html")
     last = filed(tmp_path, OTHER, made_at=MADE_AT - DAY)
     assert [row[0] for row in listed(tmp_path)] == [
         f"./{name}" for name in (kept.name, moved.name, last.name)
     ]
-    said = "4 other pages of this folder are no report, or not a whole one."
+    said = "5 other pages of this folder are no report, or not a whole one."
     assert said in index(tmp_path).texts("p")
 
 

@@ -37,7 +37,7 @@ def test_counts_are_told_by_rule_by_day_and_by_key() -> None:
     lines = list(show(backtest(FEW, "pay", "tell", "quiet", rows=1_203)))
     said = " ".join(lines)
     assert "14 fired, 1,000 whose condition failed, 1 damped, 1 dead" in said
-    assert "1,203 changes read" in said
+    assert "1,203 rows of changes read" in said
     assert words(lines, "rule ") == [
         ["pay", "10", "0", "1", "0"],
         ["tell", "4", "1,000", "0", "1"],
@@ -89,6 +89,12 @@ def test_conditions_that_are_not_asked_are_not_called_fired() -> None:
     assert words(lines, "rule ") == [["pay", "1", "0", "0", "0", "3"]]
     label = "fired, or would if its condition held (not asked), by day and rule"
     assert words(lines, label)[0][-1] == "4"
+
+
+def test_the_longest_bar_is_that_of_the_most_wherever_it_stands() -> None:
+    rows = [firing("pay", "{}", MARCH + n * DAY) for n in (0, 1, 1, 1, 1)]
+    days = words(list(show(backtest(rows))), "fired, by day and rule")
+    assert [len(row[-2]) for row in days] == [10, 40]
 
 
 def test_nothing_that_fired_has_no_bars() -> None:
@@ -148,6 +154,15 @@ def test_differences_are_told_by_rule_and_one_by_one() -> None:
     assert "pay account_id=0 1 constituent; in 2: condition failed" in said
     assert f".. and {24 - ROWS_MAX} more" in said
     assert "1: 1 constituent from 2026-03-01 00:00:22; 2: 3 constituents from" in said
+
+
+def test_rows_of_rules_that_both_have_are_shown_before_those_of_others() -> None:
+    alone = [firing("gone", "{}", MARCH + n) for n in range(2 * ROWS_MAX)]
+    one = backtest([*alone, firing("pay", "{}", MARCH + DAY)])
+    lines = list(show(one, compared(one, backtest([], "pay"))))
+    rows = words(lines, "only in 1")
+    assert [row[2] for row in rows[:3]] == ["pay", "gone", "gone"]
+    assert rows[-1] == ["..", "and", f"{ROWS_MAX + 1}", "more"]
 
 
 def test_no_difference_is_said() -> None:
