@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
@@ -140,7 +141,8 @@ def met(tables: Mapping[str, pa.Table], executors: Sequence[int], since: int) ->
 
 @detecting
 def test_g26_partitions_that_were_stepped_apart_are_those_that_were_stepped_together() -> None:
-    """A few buckets together, a few apart, the rest together again. In how many examples two
+    """A few buckets together, a few apart, the rest together again: detections are the same, and
+    what is carried but for rows that have expired. In how many examples two
     executors have occurrences of one event type where they meet, and in how many a broadcast
     arrives then, is printed: fewer than one in four and one in twenty fail."""
     meetings, broadcasts = list[bool](), list[bool]()
@@ -168,7 +170,7 @@ def test_g26_partitions_that_were_stepped_apart_are_those_that_were_stepped_toge
         begin = data.draw(st.sampled_from([0, 0, min(1, last)]))
         end = data.draw(st.sampled_from([last, last, min(begin + 1, last)]))
         since = watermark = -SECOND
-        found = list[str]()
+        found, unlike = list[str](), Counter[str]()
         for number, (until, bucket) in enumerate(steps):
             clocks = clock_batches(rulebook, watermark + 1, until)
             arrivals = identified(batches(rulebook, bucket) | clocks, number)
@@ -180,7 +182,8 @@ def test_g26_partitions_that_were_stepped_apart_are_those_that_were_stepped_toge
             step = cluster.apart if begin <= number < end else cluster.together
             own, watermark = lines_of(step(arrivals, until)), until
             assert own == lines_of(whole.together(arrivals, until))
-            assert tables_of(cluster.carried) == tables_of(whole.carried)
+            before, unlike = unlike, differing(cluster.carried, whole.carried)
+            assert not before & unlike
             found += own
         saw(found)
 
@@ -220,9 +223,16 @@ def test_g26_what_executors_have_detected_at_one_instant_is_told_apart() -> None
     assert found_.keys.column("k").to_pylist() == keys
 
 
-def tables_of(carried: Carried) -> dict[str, list[str]]:
-    """In some order."""
-    return {name: sorted(rows_of(table)) for name, table in carried.tables.items()}
+def differing(one: Carried, other: Carried) -> Counter[str]:
+    """The rows that only one of the two carries. An expired row may be kept for one step longer,
+    where its executor had nothing to do: no row may differ after two steps in turn."""
+    first, second = rows_by_table(one), rows_by_table(other)
+    return (first - second) + (second - first)
+
+
+def rows_by_table(carried: Carried) -> Counter[str]:
+    tables = carried.tables.items()
+    return Counter(f"{name}: {row}" for name, table in tables for row in rows_of(table))
 
 
 def rows_of(table: pa.Table) -> list[str]:
