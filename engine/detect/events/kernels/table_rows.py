@@ -53,6 +53,26 @@ def longest_run(values):
 
 
 @njit
+def among_simultaneous(time, index):
+    """For each place its number among those of the same time. Times do not fall, places ascend.
+
+    >>> among_simultaneous(np.array([1, 4, 4, 4]), np.array([0, 2, 3]))
+    array([0, 1, 2])
+    """
+    out = np.empty(len(index), dtype=np.int64)
+    first, last = 0, -1
+    for i in range(len(index)):
+        at = index[i]
+        if last < 0 or time[at] != time[last]:
+            first = at
+            while first > last + 1 and time[first - 1] == time[at]:
+                first -= 1
+        out[i] = at - first
+        last = at
+    return out
+
+
+@njit
 def split(code, codes):
     """The places of each code, one code after the other; and where each code begins.
 
