@@ -133,6 +133,10 @@ def pipeline() -> Figure:
 
 
 def groups() -> Figure:
+    """1M events in 1M groups meet 632,000 of them, each 1.6 times: the row of an instance is a miss
+    of the processor's cache, and nearly as many instances as events are written as columns. Of the
+    CPU time the pass over the events takes 27 % (twice what it takes with 10k groups), turning
+    rows to columns 18 %, the causes of instances 13 %, the columns of emissions 10 %."""
     taken = {
         name: partial(step, runner(TEXTS["groups"]), batch(EVENTS, count))
         for name, count in GROUPS.items()

@@ -14,6 +14,7 @@ from itertools import accumulate
 
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.shape import Scan, Shape
+from tidegate.engine.detect.events.kernels.columns import NEVER
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
 from tidegate.rules.expressions import nodes as x
 
@@ -56,11 +57,15 @@ class Node:
     def keys(self) -> tuple[bool, bool]:
         return self.own, self.every
 
+    def oldest(self, watermark: int) -> int:
+        """When an instance must start at least, so that it is of use after a watermark."""
+        return NEVER + 1 if self.horizon_micros is None else watermark + 1 - self.horizon_micros
+
     def forgetting(self, flow: Flow, kept: Carry, watermark: int) -> tuple[Flow, Carry]:
         """A step's flow and carry without what is older than the horizon."""
         if self.horizon_micros is None:
             return flow, kept
-        oldest = watermark + 1 - self.horizon_micros
+        oldest = self.oldest(watermark)
         kept = tuple(part.where(part.start >= oldest) for part in kept)
         return replace(flow, pending=flow.pending.since(oldest)), kept
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Protocol, runtime_checkable
+from typing import Protocol
 
 import numpy as np
 
@@ -34,17 +35,15 @@ class Shape(Protocol):
         ...
 
 
-@runtime_checkable
-class Scan(Protocol):
+class Scan(ABC):
     """A choice that is made in one scan over all rows of the event types that are the operands. A
     frozen value as `Shape` is."""
 
-    @property
-    def slots(self) -> int: ...
+    slots: int
 
+    @abstractmethod
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         """What `Shape.step` gives, from what arrives of the operands."""
-        ...
 
 
 def greatest(found: Instances, moment: Moment) -> Instances:

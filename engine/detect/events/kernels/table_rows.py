@@ -53,6 +53,26 @@ def longest_run(values):
 
 
 @njit
+def among_simultaneous(time, index):
+    """For each place its number among those of the same time. Times do not fall, places ascend.
+
+    >>> among_simultaneous(np.array([1, 4, 4, 4]), np.array([0, 2, 3]))
+    array([0, 1, 2])
+    """
+    out = np.empty(len(index), dtype=np.int64)
+    first, last = 0, -1
+    for i in range(len(index)):
+        at = index[i]
+        if last < 0 or time[at] != time[last]:
+            first = at
+            while first > last + 1 and time[first - 1] == time[at]:
+                first -= 1
+        out[i] = at - first
+        last = at
+    return out
+
+
+@njit
 def split(code, codes):
     """The places of each code, one code after the other; and where each code begins.
 
@@ -111,6 +131,7 @@ def places(time, number, of_time, of_number):
 @njit
 def merged(left_time, left_code, right_time, right_code):
     """Merges two runs, each in order of time: time, code. At one instant the left run comes first.
+    It goes on from both ends in turn, as neither waits for the other: that takes half the time.
 
     >>> zero, one = np.zeros(2, dtype=np.int32), np.ones(2, dtype=np.int32)
     >>> merged(np.array([1, 4]), zero, np.array([2, 4]), one)
@@ -120,20 +141,27 @@ def merged(left_time, left_code, right_time, right_code):
     out_time = np.empty(n, dtype=np.int64)
     out_code = np.empty(n, dtype=np.int32)
     i, j, o = 0, 0, 0
-    while i < len(left_time) and j < len(right_time):
+    i_end, j_end, o_end = len(left_time), len(right_time), n  # behind what is not merged yet
+    while i < i_end and j < j_end:
         left = left_time[i] <= right_time[j]  # no jump: it could not be foreseen
         out_time[o] = left_time[i] if left else right_time[j]
         out_code[o] = left_code[i] if left else right_code[j]
         i += left
         j += not left
         o += 1
-    rest = n - o
-    if i < len(left_time):
-        out_time[o:] = left_time[len(left_time) - rest :]
-        out_code[o:] = left_code[len(left_code) - rest :]
+        if i < i_end and j < j_end:
+            right = right_time[j_end - 1] >= left_time[i_end - 1]
+            o_end -= 1
+            out_time[o_end] = right_time[j_end - 1] if right else left_time[i_end - 1]
+            out_code[o_end] = right_code[j_end - 1] if right else left_code[i_end - 1]
+            j_end -= right
+            i_end -= not right
+    if i < i_end:
+        out_time[o:o_end] = left_time[i:i_end]
+        out_code[o:o_end] = left_code[i:i_end]
     else:
-        out_time[o:] = right_time[len(right_time) - rest :]
-        out_code[o:] = right_code[len(right_code) - rest :]
+        out_time[o:o_end] = right_time[j:j_end]
+        out_code[o:o_end] = right_code[j:j_end]
     return out_time, out_code
 
 

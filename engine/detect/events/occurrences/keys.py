@@ -24,10 +24,12 @@ SPREAD_MAX = 4
 
 @dataclass(frozen=True, slots=True)
 class Keys:
-    """The keys of one step: code c (from 1) stands for row c - 1 of `columns`."""
+    """The keys of one step: code c (from 1) stands for row c - 1 of `columns`. `low`: where the
+    only column is all integers from one on, that one."""
 
     columns: tuple[pa.Array, ...]
     count: int
+    low: int | None = None
 
     @property
     def chunked(self) -> Columns:
@@ -36,8 +38,33 @@ class Keys:
 
     def values(self, code: Int32) -> list[pa.Array]:
         """The key columns of some codes; null where the code is `EVERY_KEY` or past the last."""
-        index = pa.array(code.astype(np.int64) - 1, mask=(code < 1) | (code > self.count))
+        none = (code < 1) | (code > self.count)
+        mask = none if none.any() else None
+        if self.low is not None:
+            (column,) = self.columns
+            return [pa.array(np.add(code, self.low - 1, dtype=np.int64), column.type, mask)]
+        index = pa.array(code - np.int32(1), mask=mask)
         return [column.take(index) for column in self.columns]
+
+    def known_codes(self, chunks: Sequence[Columns]) -> list[Int32] | None:
+        """The codes of each chunk's rows, where it is seen at a glance that all are among these
+        keys; else None: they are to be encoded together.
+
+        >>> keys = Keys((pa.array([7, 8, 9]),), 3, low=7)
+        >>> keys.known_codes([[pa.chunked_array([[9, 7]])]])
+        [array([3, 1], dtype=int32)]
+        """
+        if self.low is None:
+            return None
+        found = []
+        for (column,) in chunks:
+            if column.type != self.columns[0].type or column.null_count or not len(column):
+                return None
+            values = whole(column).to_numpy().astype(np.int64, copy=False)
+            if values.min() < self.low or values.max() >= self.low + self.count:
+                return None
+            found.append(_from_one(values, self.low))
+        return found
 
     def codes_of(self, columns: Sequence[pa.Array]) -> Int32:
         """The codes of some keys. A key that is not among these has the code 0."""
@@ -79,15 +106,16 @@ def encode(chunks: Sequence[Columns]) -> tuple[list[Int32], Keys]:
     """
     sizes = np.cumsum([0, *(len(chunk[0]) for chunk in chunks)])
     single = [_encode_column([chunk[c] for chunk in chunks]) for c in range(len(chunks[0]))]
-    codes, columns = single[0][0], [single[0][1]]
-    for more, column in single[1:]:
+    codes, column, low = single[0]
+    columns = [column]
+    for more, column, _ in single[1:]:
         joint = (codes.astype(np.int64) - 1) * len(column) + more - 1
         encoded = pa.array(joint).dictionary_encode()
         codes = _from_one(encoded.indices.to_numpy(), 0)
         first, second = np.divmod(encoded.dictionary.to_numpy(), max(len(column), 1))
         columns = [*(c.take(pa.array(first)) for c in columns), column.take(pa.array(second))]
     parts = [codes[a:b] for a, b in pairwise(sizes)]
-    return parts, Keys(tuple(columns), len(columns[0]))
+    return parts, Keys(tuple(columns), len(columns[0]), low if len(columns) == 1 else None)
 
 
 def _from_one(values: Int32 | Int64, low: int) -> Int32:
@@ -96,9 +124,9 @@ def _from_one(values: Int32 | Int64, low: int) -> Int32:
     return np.subtract(values, low - 1, out=codes, casting="unsafe")
 
 
-def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
-    """The codes, from 1 on, of all parts together, and the values that they stand for. Raises
-    `KeyTypeError`."""
+def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array, int | None]:
+    """The codes, from 1 on, of all parts together, and the values that they stand for: all integers
+    from one on (which is that), or any (None). Raises `KeyTypeError`."""
     joined = united(parts)
     if pa.types.is_floating(joined.type):
         joined = pc.add(joined, 0.0)  # -0.0 is 0.0
@@ -106,11 +134,11 @@ def _encode_column(parts: list[pa.ChunkedArray]) -> tuple[Int32, pa.Array]:
             joined = pc.if_else(odd, pa.scalar(math.nan, joined.type), joined)  # there is one NaN
     if own := _own_codes(joined):
         values, low, column = own
-        return _from_one(values, low), column
+        return _from_one(values, low), column, low
     if pa.types.is_null(joined.type):
-        return np.ones(len(joined), dtype=np.int32), pa.nulls(1)
+        return np.ones(len(joined), dtype=np.int32), pa.nulls(1), None
     encoded = whole(joined).dictionary_encode(null_encoding="encode")
-    return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary
+    return _from_one(encoded.indices.to_numpy(), 0), encoded.dictionary, None
 
 
 def _own_codes(column: pa.ChunkedArray) -> tuple[Int64, int, pa.Array] | None:

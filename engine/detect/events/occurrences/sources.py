@@ -111,7 +111,8 @@ class Source:
         arrived, index = self._line.batch(self.event), index - self.carried
         if arrived.number is not None:
             return arrived.number[index]
-        return index - np.searchsorted(arrived.time, arrived.time[index])
+        found: Int64 = table_rows.among_simultaneous(arrived.time, index)
+        return found
 
     def rows(self) -> Int64:
         """The row of each occurrence of the batch."""

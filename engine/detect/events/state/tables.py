@@ -111,11 +111,10 @@ def write_occurrences(batch: Batch, number: Int64, rank: Int64) -> pa.Table:
     for name, ids in batch.ids.items():
         raw = pa.py_buffer(np.ascontiguousarray(ids).tobytes())
         columns["id:" + name] = pa.Array.from_buffers(pa.binary(16), len(batch), [None, raw])
-    table = pa.table(columns)
     parameters = compact(batch).table
     for name in parameters.column_names:
-        table = table.append_column("p:" + name, parameters.column(name))
-    return table.replace_schema_metadata(SCHEMA)
+        columns["p:" + name] = parameters.column(name)
+    return _table(columns)
 
 
 def compact(batch: Batch) -> Batch:
@@ -187,23 +186,28 @@ def write_instances(
     time: Int64, number: Int64,
 ) -> pa.Table:  # fmt: skip
     """The table of some carried instances; time[r] and number[r] name the step's occurrence r."""
+    offsets = pa.array(found.offsets.astype(np.int32))
+    entries = (time[found.row], number[found.row], found.role)
     columns = {
         "slot": pa.array(slot),
         "every": pa.array(every),
         **{f"k{i}": column for i, column in enumerate(keys)},
         "start": pa.array(found.start),
         "end": pa.array(found.end),
-        "times": lists_of(found.offsets, time[found.row]),
-        "numbers": lists_of(found.offsets, number[found.row]),
-        "roles": lists_of(found.offsets, found.role),
     }
-    return pa.table(columns).replace_schema_metadata(SCHEMA)
+    for name, values in zip(_ENTRIES, entries, strict=True):
+        columns[name] = pa.ListArray.from_arrays(offsets, pa.array(values))
+    return _table(columns)
+
+
+def _table(columns: Mapping[str, pa.Array]) -> pa.Table:
+    return pa.Table.from_arrays([*columns.values()], [*columns], metadata=SCHEMA)
 
 
 def write_keys(keys: Sequence[pa.Array]) -> pa.Table:
     """The table of known keys."""
     columns = {f"k{i}": column for i, column in enumerate(keys)}
-    return pa.table(columns).replace_schema_metadata(SCHEMA)
+    return _table(columns)
 
 
 def flat(table: pa.Table, name: str) -> pa.Array:

@@ -40,7 +40,8 @@ from tidegate.engine.detect.events.step.frame import Frame
 from tidegate.engine.detect.events.step.kept import Kept
 
 _SPARE = 1_024
-"""So many keys that nothing is carried of stay in hand, beside as many as are in use."""
+"""So many keys that nothing is carried of stay in hand, beside three times as many as are in use:
+they are likely to come back."""
 
 
 class _InUse(NamedTuple):
@@ -110,9 +111,8 @@ def _in_use(
         mark[[0, -1]] = False
         keys[domain], home = every.get(domain, NO_KEYS), np.full(len(mark), UNKNOWN)
         if decoded.count == count and domain in decoded.homes:
-            before = decoded.homes[domain]
-            home[frame.codes.coded(domain, np.arange(len(before), dtype=np.int32))] = before
-        if len(mark) > 2 * np.count_nonzero(mark) + _SPARE:
+            home[frame.codes.again.get(domain, slice(None))] = decoded.homes[domain]
+        if len(mark) > 4 * np.count_nonzero(mark) + _SPARE:
             left = np.flatnonzero(mark).astype(np.int32)
             again[domain] = np.cumsum(mark, dtype=np.int32)
             again[domain][-1] = len(left) + 1
@@ -172,13 +172,12 @@ def _node_parts(
     every = (whole.key == EVERY_KEY) | (whole.key > keys.count)
     table = write_instances(slot, every, keys.values(whole.key), whole, kept.time, kept.number)
     found = {}
-    for partition, part in sliced(marked(table, kept.count), spans).items():
+    for partition, part in sliced(table, spans).items():
         due, timers = FOREVER, 0
         if behind is not None:
             instants = cast(Timed, node.shape).due(read_spans(node, part))
             due, timers = int(instants.min(initial=FOREVER)) + behind, len(instants)
         old = dropped_at(whole.start[spans[partition]], node.horizon_micros)
-        said = timers or old < FOREVER
         name = part_name("node:" + node.digest, partition)
-        found[name] = marked(part, kept.count, due, timers, old) if said else part
+        found[name] = marked(part, kept.count, due, timers, old)
     return found

@@ -134,10 +134,9 @@ class Frame:
 
     def stored(self, node: Node) -> Carry | None:
         """What a node carried, in the key codes of this step; None if it did not."""
-        slots = self.decoded.carry.get(node.digest)
-        if slots is None:
-            return None
-        domain = self.graph.domain(node)
+        slots, domain = self.decoded.carry.get(node.digest), self.graph.domain(node)
+        if slots is None or domain not in self.codes.again:
+            return slots
         return tuple(replace(part, key=self.codes.coded(domain, part.key)) for part in slots)
 
     def carry(self, node: Node) -> Carry:

@@ -104,6 +104,12 @@ def encode_step(graph: Graph, nodes: Iterable[Node], decoded: Decoded, timeline:
     found: dict[object, Int32] = {}
     keys: dict[int | None, Keys] = {None: NO_KEYS}
     for domain, parts in chunks.items():
+        keys[domain] = decoded.keys.get(domain, NO_KEYS)
+        arriving = {name: part for name, part in parts.items() if name != domain}
+        codes = keys[domain].known_codes([*arriving.values()])
+        if codes is not None:
+            found |= zip(arriving, codes, strict=True)
+            continue
         try:
             codes, keys[domain] = encode(list(parts.values()))
         except KeyTypeError as error:
@@ -116,6 +122,7 @@ def encode_step(graph: Graph, nodes: Iterable[Node], decoded: Decoded, timeline:
             [every, found.get(domain, none), [keys[domain].count + 1]], dtype=np.int32
         )
         for domain in chunks
+        if keys[domain] is not decoded.keys.get(domain)
     }
     return Codes(timeline, found, read, again, keys)
 

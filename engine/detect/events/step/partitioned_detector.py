@@ -96,6 +96,8 @@ class Partitioned:
 
     def _asleep(self, parked: Collection[str]) -> frozenset[str]:
         """The tables of the nodes that are not stepped when these rules are parked."""
+        if not parked:
+            return frozenset()
         return frozenset("node:" + digest for digest in self.detector.asleep(parked))
 
     def passed_over(

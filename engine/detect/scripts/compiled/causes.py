@@ -59,26 +59,37 @@ def in_order(time, key):
 
 
 def causes_of(
-    number: Int64, key: Int32, arrived: Causes, timed: Causes, ids: UInt64, depth: Int32
+    number: Int64,
+    key: Int32,
+    arrived: Causes,
+    timed: Causes,
+    ids: UInt64,
+    depth: Int32,
+    *,
+    instants: bool,
 ) -> Causes:
-    """The causes of some numbers. `arrived`, `timed`: those of arrivals and of timed events; ids
-    and depths are kept by key."""
+    """The causes of some numbers; their instants are set where they are asked for. `arrived`,
+    `timed`: those of arrivals and of timed events; ids and depths are kept by key."""
     found = room_for(len(number))
-    _find(number, key, arrived, timed, ids, depth, found)
+    _find(number, key, arrived, timed, ids, depth, found, instants)
     return found
 
 
 @njit
-def _find(number, key, arrived, timed, ids_kept, depth_kept, found):
+def _find(number, key, arrived, timed, ids_kept, depth_kept, found, instants):
     time, ids, depth = found
     for n in range(len(number)):
         if number[n] >= len(arrived.time):
             i = np.uint64(number[n] - len(arrived.time))
-            time[n], depth[n] = timed.time[i], timed.depth[i]
+            depth[n] = timed.depth[i]
+            if instants:
+                time[n] = timed.time[i]
             ids[n, 0], ids[n, 1] = timed.ids[i, 0], timed.ids[i, 1]
         elif number[n] >= 0:
             i = np.uint64(number[n])
-            time[n], depth[n] = arrived.time[i], arrived.depth[i]
+            depth[n] = arrived.depth[i]
+            if instants:  # among many keys it is a miss of the processor's cache
+                time[n] = arrived.time[i]
             ids[n, 0], ids[n, 1] = arrived.ids[i, 0], arrived.ids[i, 1]
         elif number[n] == -1:
             k = np.uint64(key[n])

@@ -34,9 +34,6 @@ from tidegate.rules.eventscript.types import Array, Basic
 
 Int32 = npt.NDArray[np.int32]
 
-TURNED = 2048
-"""So many rows are made columns at a time: they are in the processor's cache then."""
-
 
 class Fleet:
     """The instances of a bucket as arrays, by the codes of their keys; `keys` instances at most.
@@ -113,22 +110,16 @@ class Fleet:
         file[rows, places] = words(flat, items.kind, self._texts)
 
     def words(self, code: Int32) -> Int64:
-        """The words of some instances, in ascending order of their codes: words[word, n]."""
+        """The words of some instances: words[word, n]. Numpy makes the room, as it asks for large
+        pages: the faults of small ones took as long as the rest."""
         rows = self.arrays.integers
-        if len(code) and code[-1] - code[0] == len(code) - 1:
-            rows = rows[code[0] : code[-1] + 1]
-        else:
-            rows = rows.take(code, axis=0)
-        words = np.empty((rows.shape[1], len(rows)), np.int64)
-        for first in range(0, len(rows), TURNED):
-            some = rows[first : first + TURNED]
-            for word, place in enumerate(words):  # row by row, numpy takes ten times as long
-                place[first : first + TURNED] = some[:, word]
+        words = np.empty((rows.shape[1], len(code)), np.int64)
+        kernel.turn(rows, code, words)
         return words
 
     def written(self, code: Int32, words: Int64) -> dict[str, pa.Array]:
         """The columns of some instances, but for their keys."""
-        cause = self.causes(words[kernel.CAUSE], code)
+        cause = self.causes(words[kernel.CAUSE], code, instants=False)
         texts = pa.array([state.text for state in self._table.states], pa.string())
         found = {
             "paths": texts.take(pa.array(words[kernel.STATE_AFTER] - 1)),
@@ -186,11 +177,12 @@ class Fleet:
         self.made.time[:count], self.made.ids[:count] = before.time, before.ids
         self.made.depth[:count] = before.depth
 
-    def causes(self, number: Int64, code: Int32) -> Causes:
-        """The causes of some numbers, in instances of some keys."""
+    def causes(self, number: Int64, code: Int32, *, instants: bool = True) -> Causes:
+        """The causes of some numbers, in instances of some keys; their instants may be left out."""
         if len(number) == len(self._arrivals) and in_turn(number):  # each arrival once
             return self.arrived
-        return causes_of(number, code, self.arrived, self.made, self.id, self.depth)
+        kept = self.arrived, self.made, self.id, self.depth
+        return causes_of(number, code, *kept, instants=instants)
 
     # one instance ------------------------------------------------------------------------------
 

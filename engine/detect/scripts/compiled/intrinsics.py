@@ -34,16 +34,20 @@ def transition(_typing, address, rows, context, row, now, place, cause, records)
 
 @intrinsic
 def fetch_ahead(_typing, rows, row) -> Any:
-    """Prefetches a row of a C-contiguous array of two dimensions, by LLVM's `llvm.prefetch`. A row
-    outside the array has no effect."""
+    """Prefetches both ends of a row of a C-contiguous array of two dimensions, by LLVM's
+    `llvm.prefetch`: a short row may lie in two of the cache's lines. A row outside the array has no
+    effect."""
 
     def generate(target, builder, signature, arguments):
-        first = _row(target, builder, signature.args[0], *arguments)
+        rows, row = arguments
+        first = _row(target, builder, signature.args[0], rows, row)
+        after = _row(target, builder, signature.args[0], rows, builder.add(row, row.type(1)))
         byte, number = ir.IntType(8).as_pointer(), ir.IntType(32)
         kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
         function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0")
         how = [number(each) for each in (_FOR_WRITING, _KEPT_LONG, _DATA)]
-        builder.call(function, [builder.bitcast(first, byte), *how])
+        for place in (first, builder.gep(after, [row.type(-1)])):
+            builder.call(function, [builder.bitcast(place, byte), *how])
         return target.get_dummy_value()
 
     return types.void(rows, row), generate

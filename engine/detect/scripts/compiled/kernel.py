@@ -19,6 +19,8 @@ Int32 = npt.NDArray[np.int32]
 AHEAD = 16
 """So many events before its own a row of an instance is fetched: among many keys it lies anywhere
 in memory."""
+TURNED = 64
+"""So many rows of instances are turned to columns at a time."""
 EVERY = -1
 """The key of an event of all instances."""
 NO_EVENT, PYTHONS = -1, -2
@@ -111,6 +113,25 @@ class Scratch(NamedTuple):
     where: Int64
     was: Int64
     clocks: Int64
+
+
+@njit
+def turn(rows, code, words):
+    """Writes the words of some rows to columns: words[word, n] is that of row code[n]. Some rows at
+    a time are turned, as they are in the processor's cache then.
+
+    >>> words = np.empty((2, 2), dtype=np.int64)
+    >>> turn(np.array([[1, 2], [3, 4], [5, 6]]), np.array([0, 2]), words)
+    >>> words
+    array([[1, 5],
+           [2, 6]])
+    """
+    width, count = words.shape
+    for first in range(0, count, TURNED):
+        last = min(first + TURNED, count)
+        for word in range(width):
+            for n in range(first, last):
+                words[word, n] = rows[code[n], word]
 
 
 @njit

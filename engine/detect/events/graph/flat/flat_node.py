@@ -16,6 +16,8 @@ from tidegate.engine.detect.events.graph.flat.arrivals import (
 )
 from tidegate.engine.detect.events.graph.flat.line import Layout
 from tidegate.engine.detect.events.graph.search_limits import check_carried
+from tidegate.engine.detect.events.graph.shape import Scan
+from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 from tidegate.engine.detect.events.occurrences.instances import (
     NONE,
@@ -31,7 +33,7 @@ from tidegate.rules.model import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Flat:
+class Flat(Scan):
     """The choice among the instances of stages in sequence, in one scan over all keys.
 
     Reads every row of the event type of each leaf. Carries in one slot, per
@@ -90,6 +92,9 @@ class Flat:
         """The scan of a context that carries partial matches: found and kept."""
         scan = slot_scan.recent if self.context is Context.RECENT else match_scan.continuous
         code, positions, waiting, entries, size = scan(layout, line.line, offsets, moment.watermark)
+        last = entries[np.arange(len(size)), size - 1]
+        by_end, _ = table_rows.split(last, len(line.line.time))
+        waiting, entries, size = waiting[by_end], entries[by_end], size[by_end]
         filled = np.arange(entries.shape[1]) < size[:, None]
         ends = np.concatenate([[0], np.cumsum(size)])
         kept = line.instances(waiting, ends, entries[filled])

@@ -16,6 +16,7 @@ from tidegate.engine.detect.events.graph.flat.arrivals import (
 )
 from tidegate.engine.detect.events.graph.flat.queue_scans import united
 from tidegate.engine.detect.events.graph.search_limits import check_carried
+from tidegate.engine.detect.events.graph.shape import Scan
 from tidegate.engine.detect.events.kernels.columns import ENDLESS
 from tidegate.engine.detect.events.occurrences.instances import (
     NONE,
@@ -33,7 +34,7 @@ from tidegate.rules.model import Context
 
 
 @dataclass(frozen=True, slots=True)
-class Windows:
+class Windows(Scan):
     """The choice among the windows that close now, in one scan over all keys.
 
     Reads every row of the event types. Carries per key, in one slot: the a's that are not consumed

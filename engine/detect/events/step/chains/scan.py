@@ -22,7 +22,7 @@ import numpy as np
 
 from tidegate.engine.core.columns.numba_cache import inlined, njit
 from tidegate.engine.core.values import Int64, UInt64
-from tidegate.engine.detect.events.kernels.columns import NEVER, Bools, Int16, Int32
+from tidegate.engine.detect.events.kernels.columns import Bools, Int16, Int32
 from tidegate.engine.detect.events.kernels.prefetch import prefetch
 
 AHEAD = 16
@@ -208,25 +208,26 @@ def latest_stage_first(first, code, time, place, run):
 
 
 @njit
-def by_last_row(matches, first, arrivals):
-    """The keys whose latest match ends with an arrival, in order of that arrival. The arrivals have
-    rows from `first` on. matches[key] is the start (`NEVER` = none) and the rows of the key's
-    latest match.
+def by_last_row(matches, first, arrivals, oldest):
+    """The keys whose latest match ends with an arrival, in order of that arrival, and starts at
+    `oldest` or later. The arrivals have rows from `first` on. matches[key] is the start (`NEVER` =
+    none) and the rows of the key's latest match.
 
     Key 1's match ends with row 6, key 2's with row 5, key 0's was carried:
 
     >>> matches = np.array([[1, 0], [10, 6], [20, 5]])
-    >>> by_last_row(matches, 5, 3)
+    >>> by_last_row(matches, 5, 3, 10)
     array([2, 1], dtype=int32)
     """
     last = matches.shape[1] - 1
-    key_at = np.full(arrivals, -1, dtype=np.int32)
+    key_at = np.full(arrivals + 1, -1, dtype=np.int32)  # the last place is of no arrival
     for key in range(len(matches)):
-        if matches[key, 0] != NEVER and matches[key, last] >= first:
-            key_at[matches[key, last] - first] = key
+        at = matches[key, last] - first
+        arrived = (matches[key, 0] >= oldest) & (at >= 0)
+        key_at[at if arrived else arrivals] = key  # no jump: it could not be foreseen
     out = np.empty(arrivals, dtype=np.int32)
     n = 0
-    for key in key_at:
+    for key in key_at[:arrivals]:
         out[n] = key
         n += key >= 0
     return out[:n]

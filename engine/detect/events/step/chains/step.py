@@ -91,18 +91,22 @@ def _carried(
     at = chain.layout.at[place]
     if isinstance(node.shape, Minus):
         return (remembered(state[:, at], pending),)
-    return (_latest(chain, state[:, at : at + place + 2], before[0], frame),)
+    matches, oldest = state[:, at : at + place + 2], node.oldest(moment.watermark)
+    return (_latest(chain, matches, before[0], oldest, frame),)
 
 
-def _latest(chain: Chain, matches: Int64, before: Instances, frame: Frame) -> Instances:
-    """The latest match of each key, in order of end; matches[key] is its start and its rows.
+def _latest(
+    chain: Chain, matches: Int64, before: Instances, oldest: int, frame: Frame
+) -> Instances:
+    """The latest match of each key, if it starts at `oldest` or later, in order of end;
+    matches[key] is its start and its rows.
 
     Those carried before are in order, as are arrivals: nothing is compared.
     """
     first = frame.occurrences.first
-    arrived = by_last_row(matches, first, len(frame.timeline))
+    arrived = by_last_row(matches, first, len(frame.timeline), oldest)
     still = before.key[matches[before.key, -1] == before.row[before.offsets[1:] - 1]]
-    key = np.concatenate([still, arrived])
+    key = np.concatenate([still[matches[still, 0] >= oldest], arrived])
     rows = matches[key, 1:]
     end = frame.occurrences.instants(rows[:, -1])
     return _matches(chain, key, matches[key, 0], end, rows)
