@@ -307,9 +307,8 @@ def _last_end(fired: Firings) -> int:
 
 
 def _ids(fired: Firings | None, entry: Entry) -> tuple[str, ...]:
-    """The firings that an entry is for. `fired`: of the key, in its bucket. One without ids is for
-    all that are acted on; a condition is for all."""
+    """The firings that an entry may be for. `fired`: of the key, in its bucket. One without ids is
+    for all that are acted on; of the others the condition or damping is told."""
     if entry.firing_ids is not None or fired is None:
         return entry.firing_ids or ()
-    some = fired if entry.kind == "condition" else fired.acted_on
-    return tuple(some.hex_ids().to_pylist())
+    return tuple(fired.hex_ids().to_pylist())

@@ -187,6 +187,25 @@ def test_what_was_begun_before_the_time_that_is_asked_for_counts(store: SqlStore
     assert "No `new` or `told` came for id 7 between 09:16:39 and" in told(before)[1]
 
 
+def test_what_was_not_read_is_not_taken_for_absent(store: SqlStore) -> None:
+    run = Stored(store, HEAD + '  r: {per: {new: id, told: k}, on: "not(told)[new, [3 h]]"}\n')
+    item(run, 10, 7)
+    for minutes in range(1, 200, 10):
+        item(run, 60 * minutes, 8)
+    run.signal(9_000, "told", k=7).at(20_000)
+    said = told(run.why_not("r", {"id": 7}, 20))[1]
+    assert "is due for id 7 at 12:00:10" in said
+    assert "detected later" not in said
+
+
+def test_the_firing_that_damps_another_is_told_however_long_ago(store: SqlStore) -> None:
+    run = Stored(store, HEAD + "  r: {per: k, on: told, cooldown: 2 h}\n")
+    for seconds in (10, 3_000, 5_000, 7_000):
+        run.signal(seconds, "told", k=7).at(seconds + 0.5)
+    said = told(run.why_not("r", {"k": 7}, 7_000.2, 6_999))[1]
+    assert "it fired at 09:00:10, so `cooldown` drops until 11:00:10" in said
+
+
 def test_only_the_key_and_the_values_that_failed_are_shown(store: SqlStore) -> None:
     text = HEAD.replace("table: items}", "table: items, where: amount > 5}")
     run = Stored(store, text + "  r: {per: id, on: new}\n")
