@@ -275,7 +275,9 @@ def _plainly(value: Any) -> Any:
 def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
     """`tidegate firings`: a JSON line each, or a title and a few lines each."""
     lines = firing_lines(found, screen_width())
-    pointer = ["`tidegate why ID` tells why one is there, and what became of it"] * bool(title)
+    pointer = ["`tidegate why ID` tells why one is there, and what became of it"] * bool(
+        title and found
+    )
     _show(found, chain([title], lines, pointer), as_json=as_json)
 
 
