@@ -274,9 +274,10 @@ def _plainly(value: Any) -> Any:
 
 def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
     """`tidegate firings`: a JSON line each, or a title and a few lines each."""
+    pointer = "`tidegate why ID` tells why one is there, and what became of it"
+    below = [pointer] if title and found else []
     lines = firing_lines(found, screen_width())
-    pointer = ["`tidegate why ID` tells why one is there, and what became of it"] * bool(title)
-    _show(found, chain([title], lines, pointer), as_json=as_json)
+    _show(found, chain([title], lines, below), as_json=as_json)
 
 
 def told(value: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:

@@ -11,6 +11,7 @@ import json
 from bisect import bisect_left
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import pyarrow as pa
@@ -28,6 +29,8 @@ from tidegate.engine.store.recorded import is_for
 CHAINED_MAX = 64
 """Buckets of a rule that are looked through for the detections that another rule used."""
 _ASKED = ("skip", "redrive")
+CHAINED_FIRINGS_MAX = 20_000
+"""After so many firings no further bucket is looked through."""
 _HALVED_MAX = 64  # instants that are looked up by halving; of more, the buckets are read at once
 _VERSIONS_MAX = 1_000  # in one query
 
@@ -118,7 +121,7 @@ class Traces(Bound):
         query = sa.select(c.version, sa.func.max(c.bucket).label("taken")).group_by(c.version)
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
         query = query.where(c.bucket <= until)
-        wanted, found = sorted(versions), {}
+        wanted, found = sorted(versions), dict[int, int]()
         with self.database.read() as connection:
             for at in range(0, len(wanted), _VERSIONS_MAX):
                 some = query.where(c.version.in_(wanted[at : at + _VERSIONS_MAX]))
@@ -192,15 +195,20 @@ class Traces(Bound):
         self, rule: str, bucket: int, exact: Collection[int], *, later: bool
     ) -> tuple[list[tuple[int, Firings]], bool]:
         """A rule's firings by bucket: those of the buckets `exact`, and of the nearest
-        `CHAINED_MAX` buckets from `bucket` on, or up to it; and whether there are more."""
+        `CHAINED_MAX` buckets from `bucket` on, or up to it, fewer where they have many; and whether
+        there are more."""
         c = t.firings.c
-        of_rule = sa.select(c.bucket).where(c.rulebook == self.rulebook, c.rule == rule)
+        of_rule = sa.select(c.bucket, c.firing_count)
+        of_rule = of_rule.where(c.rulebook == self.rulebook, c.rule == rule)
         some = of_rule.where(c.bucket >= bucket if later else c.bucket <= bucket)
         some = some.order_by(c.bucket if later else c.bucket.desc()).limit(CHAINED_MAX + 1)
         with self.database.read() as connection:
-            found = [*connection.execute(some).scalars()]
-            more = len(found) > CHAINED_MAX
-            chosen = {*found[:CHAINED_MAX], *exact}
+            rows = connection.execute(some).all()
+            counts = accumulate(row.firing_count for row in rows)
+            near = [row.bucket for row, sum_ in zip(rows, counts, strict=True)
+                    if sum_ - row.firing_count <= CHAINED_FIRINGS_MAX]  # fmt: skip
+            more = len(rows) > min(CHAINED_MAX, len(near))
+            chosen = {*near[:CHAINED_MAX], *exact}
             pages = [
                 (one, fired)
                 for one in sorted(chosen)

@@ -232,7 +232,8 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
     lines = shown()
     assert lines[0] == "the newest 4 of 4 detections: 4 fired, 1 dead"
     assert max(map(len, lines)) <= 75
-    heads = [line for line in lines[1:] if not line.startswith(" ")]
+    assert lines[-1] == "`tidegate why ID` tells why one is there, and what became of it"
+    heads = [line for line in lines[1:-1] if not line.startswith(" ")]
     assert [line.split("  ")[0] for line in heads] == [one[:8] for one in ids]
     assert heads[1].endswith("2026-03-02 09:02:00  passed  account_id=8  #1 done, #2 dead, #3")
     assert lines[lines.index(heads[1]) + 1] == "  held"

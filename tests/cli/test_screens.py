@@ -27,7 +27,9 @@ BUCKET = (
 RULES = """\
 
 rule    state            last fired  fired  if failed  damped  dead  open
-passed  active  2026-03-02 09:02:00      2          0       0     0     0"""
+passed  active  2026-03-02 09:02:00      2          0       0     0     0
+
+`tidegate firings` lists what fired; `tidegate why ID` tells why"""
 ALL = """\
 rulebook  state        behind  fired  if failed  damped  dead  parked
 doors     idle            0 s      2          0       0     0       0

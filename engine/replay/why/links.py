@@ -13,6 +13,7 @@ from itertools import islice
 from typing import Any
 
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.parameters import ENGINE_COLUMNS
 from tidegate.engine.core.text.times import python_rows
@@ -20,7 +21,7 @@ from tidegate.engine.core.values import Firings
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
 from tidegate.engine.replay.why.texts import events_of
 from tidegate.engine.store.causes import OUTSIDE
-from tidegate.engine.store.traces import CHAINED_MAX, Place, Trace, Traces, raiser_of
+from tidegate.engine.store.traces import Place, Trace, Traces, raiser_of
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.model import Rulebook
 
@@ -136,23 +137,30 @@ def _chained(
     if more and not found:
         way = "after" if later else "before"
         links.notes.append(
-            f"Rule {rule} is connected with it; {CHAINED_MAX} buckets {way} it were looked through."
+            f"Rule {rule} is connected with it; its buckets next {way} it were looked through."
         )
 
 
 def _matching(own: Firings, others: Firings, *, later: bool) -> Iterator[str]:
-    mine = _rows(own)
-    end = own.firings["detected_at"][0].as_py()
+    mine = [row for row in _rows(own) if row[0][0] is not None]
+    start, end = own.firings["started_at"][0], own.firings["detected_at"][0]
+    begins, ends_at = others.firings["started_at"], others.firings["detected_at"]
+    if later:
+        inside = pc.and_(pc.less_equal(begins, start), pc.greater_equal(ends_at, end))
+    else:
+        inside = pc.and_(pc.greater_equal(begins, start), pc.less_equal(ends_at, end))
+    if not pc.any(inside).as_py():
+        return
+    others = others.some(inside)
     ids = others.hex_ids().to_pylist()
-    ends = others.firings["detected_at"].to_pylist()
     by_firing: dict[str, list[tuple[_Identity, dict[str, Any]]]] = {}
     for one, row in zip(others.relation["firing_id"].to_pylist(), _rows(others), strict=True):
-        by_firing.setdefault(one, []).append(row)
-    for one, its_end in zip(ids, ends, strict=True):
+        if row[0][0] is not None:
+            by_firing.setdefault(one, []).append(row)
+    for one in ids:
         theirs = by_firing.get(one, [])
         parts, whole = (mine, theirs) if later else (theirs, mine)
-        ordered = end <= its_end if later else its_end <= end
-        if parts and ordered and all(any(_same(p, w) for w in whole) for p in parts):
+        if parts and all(any(_same(p, w) for w in whole) for p in parts):
             yield one
 
 

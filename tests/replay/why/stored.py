@@ -10,7 +10,6 @@ from pathlib import Path
 import sqlalchemy as sa
 
 from tidegate.engine.capture.commit_instants import Now
-from tidegate.engine.core.entries import Effect, Outcome
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.values import CLIENT, Signal
 from tidegate.engine.evaluate.conditions import LocalConditions
@@ -122,6 +121,3 @@ def run_steps(cases: CaseFile, case: Case, store: SqlStore) -> CaseFile:
     ran = driver.run_fast(bare)
     assert ran.error is None, ran.error
     return cases
-
-
-__all__ = ["Effect", "Outcome", "StoredWorld", "run_case", "run_steps"]
