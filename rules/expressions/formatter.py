@@ -78,8 +78,8 @@ class _Formatter:
                 x.Periodic(opener=opener, closer=closer)
                 | x.PeriodicStar(opener=opener, closer=closer)
             ):
-                name = "P*" if isinstance(node, x.PeriodicStar) else self._word(node, "P")
-                return f"{name}({self.text(opener)}, {_tick(node)}, {self.text(closer)})"
+                sign = "P*" if isinstance(node, x.PeriodicStar) else self._word(node, "P")
+                return f"{sign}({self.text(opener)}, {_tick(node)}, {self.text(closer)})"
             case x.Labelled(label=label, part=part):
                 return f"{label}:({self.text(part)})"
             case x.Edge(name=name):
