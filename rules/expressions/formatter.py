@@ -66,8 +66,8 @@ class _Formatter:
             case x.Every(count=count, part=part):
                 return f"every({count}, {self.text(part)})"
             case x.Not(opener=opener, closer=x.Own(duration=d)) if self._says_no(node):
-                first, absent = self._chained(opener, (x.Seq,)), self._item(node.absent)
-                return f"{first} then no {absent} for {format_duration(d)}"
+                begun = self._chained(opener, (x.Seq,))
+                return f"{begun} then no {self._item(node.absent)} for {format_duration(d)}"
             case x.Not(absent=absent, opener=opener, closer=closer):
                 return f"not({self.text(absent)})[{self._listed(opener, closer)}]"
             case x.Aperiodic(opener=opener, part=part, closer=closer):

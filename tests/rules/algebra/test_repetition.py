@@ -214,12 +214,13 @@ def test_the_first_after_fires_once(form: str, data: st.DataObject) -> None:
     names = ("a", "b", "c")
     some = [expressions(EVERYTHING, (name,), 1).map(format_expression) for name in names]
     parts = [
-        data.draw(st.just(n) | st.just(n) | e.map("({})".format))
+        data.draw(st.just(n) | st.just(n) | st.just(n) | e.map("({})".format))
         for n, e in zip(names, some, strict=True)
     ]
     on = parse(form.format(*parts))
     assume(not fires_again(on, {}))
     instances = found(on, twice(data.draw(seconds(on, lines_max=6))))
+    assume(instances)
     assert not repeated(instances), format_expression(on)
     saw(instances[1:])
 
