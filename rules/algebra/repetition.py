@@ -15,6 +15,7 @@ starts with). The detections of a node have two properties, which follow from it
     (p ; q) - (q ; q)         -                                   yes: the second q is absent
     p ; [d], not(b)[p, [d]]   as p                                if `later`
     A*(p, b, c), P*           as p: each window closes once       if `later`
+    fa(p, q, c), times(..)    -                                   if p is `later`
     p ; q, not(b)[p, q]       if q renews p                       if `later`, or q happens once
     or                        if all parts are points             if all are and start differently
     and, any(m, ..)           if all parts are the same event     if `later`, or all happen once
@@ -152,6 +153,8 @@ class _Again:
                 return self.once(node.part)
             case x.AnyRepeat(part=part):
                 return plain(part) and self._point(part)
+            case x.Not(opener=opener) if _first_only(node):
+                return self.later(opener)
             case x.Seq(then=closer) | x.Not(closer=closer):
                 return happens_once(closer)
             case x.Or(parts=parts):
@@ -246,6 +249,14 @@ class _Again:
             for number, part in enumerate(parts)
             if any(firsts[number] & other for n, other in enumerate(firsts) if n != number)
         ]
+
+
+def _first_only(node: x.Not) -> bool:
+    """Whether the next closer must be absent, too: so `fa` and `times` are made."""
+    closer = node.closer
+    again = closer.part if isinstance(closer, x.AnyRepeat) else closer
+    absent = node.absent.parts if isinstance(node.absent, x.Or) else (node.absent,)
+    return x.Seq(closer, x.Instant(again)) in absent
 
 
 def happens_once(node: x.Expression) -> bool:

@@ -66,8 +66,8 @@ class _Formatter:
             case x.Every(count=count, part=part):
                 return f"every({count}, {self.text(part)})"
             case x.Not(opener=opener, closer=x.Own(duration=d)) if self._says_no(node):
-                first, absent = self._chained(opener, (x.Seq,)), self._item(node.absent)
-                return f"{first} then no {absent} for {format_duration(d)}"
+                begun = self._chained(opener, (x.Seq,))
+                return f"{begun} then no {self._item(node.absent)} for {format_duration(d)}"
             case x.Not(absent=absent, opener=opener, closer=closer):
                 return f"not({self.text(absent)})[{self._listed(opener, closer)}]"
             case x.Aperiodic(opener=opener, part=part, closer=closer):
@@ -78,8 +78,8 @@ class _Formatter:
                 x.Periodic(opener=opener, closer=closer)
                 | x.PeriodicStar(opener=opener, closer=closer)
             ):
-                name = "P*" if isinstance(node, x.PeriodicStar) else self._word(node, "P")
-                return f"{name}({self.text(opener)}, {_tick(node)}, {self.text(closer)})"
+                sign = "P*" if isinstance(node, x.PeriodicStar) else self._word(node, "P")
+                return f"{sign}({self.text(opener)}, {_tick(node)}, {self.text(closer)})"
             case x.Labelled(label=label, part=part):
                 return f"{label}:({self.text(part)})"
             case x.Edge(name=name):

@@ -32,7 +32,7 @@ def assembled(
     includes = Includes(file, files, bytes_max, problems)
     documents = includes.documents(top)
     known = declared(document.top for document in documents)
-    variables = Variables(known, files, os.environ, problems)
+    variables = Variables(known, files, os.environ, bytes_max, problems)
     filled = [replace(one, top=variables.document(one.top)) for one in documents]
     whole = with_added(merged(filled, problems), added, bytes_max, variables.node)
     kept = {**includes.texts, **variables.used}

@@ -47,7 +47,8 @@ class Filled(Scalar):
 
 
 class Variables:
-    """Fills in variables. `known`: those of `vars:`. `values`: of the environment, by `${NAME}`:
+    """Fills in variables. `known`: those of `vars:`. `bytes_max`: how long all that is filled in
+    may be. `values`: of the environment, by `${NAME}`:
     what a version of the rulebook keeps. What is wrong is added to `problems`."""
 
     def __init__(
@@ -55,10 +56,11 @@ class Variables:
         known: Mapping[str, str],
         values: Mapping[str, str],
         environment: Mapping[str, str],
+        bytes_max: int,
         problems: list[Problem],
     ) -> None:
         self._known, self._values, self._environment = known, values, environment
-        self._problems = problems
+        self._left, self._problems = bytes_max, problems
         self.used: dict[str, str] = {}
         """The values of the environment that were used, by `${NAME}`."""
 
@@ -83,7 +85,7 @@ class Variables:
         text, last, pieces = "", 0, []
         for found in _USE.finditer(node.text):
             value = found[0][1:] if found[1] else self._value(found[2], node, found.start())
-            if value is not None:
+            if value is not None and self._fits(value, node):
                 text += node.text[last : found.start()]
                 pieces.append((len(text), len(value), found.start(), len(found[0])))
                 text, last = text + value, found.end()
@@ -91,6 +93,15 @@ class Variables:
             return node
         text += node.text[last:]
         return Filled(node.place, text, node.style, node.raw, node.commented, node, tuple(pieces))
+
+    def _fits(self, value: str, node: Scalar) -> bool:
+        """Whether all values together are no longer than a text may be."""
+        fitted = self._left >= 0
+        self._left -= len(value)
+        if fitted and self._left < 0:
+            message = "the values of variables make the rulebook longer than yaml_bytes_max"
+            self._refused(message, "make them shorter", node, 0)
+        return self._left >= 0
 
     def _value(self, name: str, node: Scalar, offset: int) -> str | None:
         """The value of a variable; None: it is left as it is."""
@@ -119,8 +130,10 @@ class Variables:
         self.used[written] = value
         return value
 
-    def _refused(self, message: str, hint: str, node: Scalar, offset: int) -> None:
+    def _refused(self, message: str, hint: str, node: Scalar, offset: int) -> str | None:
+        """None: the text stays as it is."""
         self._problems.append(Problem("variable", message, node.locate(offset), hint))
+        return None
 
 
 def declared(documents: Iterator[Fields]) -> dict[str, str]:

@@ -22,6 +22,10 @@ from tidegate.rules.expressions.parser import parse, replaced, unlabelled
 from tidegate.rules.model import Context
 
 ONCE = [
+    "fa(a, b, c)",
+    "faAbs(a or b, (b ; c), c) within 5 min",
+    "times(3, b, a, c)",
+    "relative(a, b[2])",
     "a",
     "a or b",
     "a within 5 s",
@@ -50,6 +54,8 @@ ONCE = [
     "not(b)[a, [5 s]] or (c ; c)",
 ]
 AGAIN = {
+    "prior(a, b)": "b",
+    "fa((a ; b), c, b)": "c",
     "a ; b": "b",
     "a ; b ; b": "b",
     "(a ; b ; b ; b) - c": "b",
@@ -194,6 +200,27 @@ def test_what_fires_once_never_shares_an_initiator(on: Expression, data: st.Data
     assume(not fires_again(on, {}))
     history = data.draw(seconds(on, lines_max=5))
     instances = found(on, twice(history))
+    assert not repeated(instances), format_expression(on)
+    saw(instances[1:])
+
+
+FIRST = ("fa({}, {}, {})", "faAbs({}, {}, {}) within 5 s", "times(2, {1}, {0}, {2})")
+
+
+@detecting
+@given(st.sampled_from(FIRST), st.data())
+@example_count(200, suppress_health_check=list(HealthCheck))
+def test_the_first_after_fires_once(form: str, data: st.DataObject) -> None:
+    names = ("a", "b", "c")
+    some = [expressions(EVERYTHING, (name,), 1).map(format_expression) for name in names]
+    parts = [
+        data.draw(st.just(n) | st.just(n) | st.just(n) | e.map("({})".format))
+        for n, e in zip(names, some, strict=True)
+    ]
+    on = parse(form.format(*parts))
+    assume(not fires_again(on, {}))
+    instances = found(on, twice(data.draw(seconds(on, lines_max=6))))
+    assume(instances)
     assert not repeated(instances), format_expression(on)
     saw(instances[1:])
 

@@ -105,3 +105,9 @@ def test_what_is_short_enough_is_the_same(
     assert seen(found_in(written(after), seeing)) == seen(saw(found_in(given_, seeing)))
     if length is not None:
         assert all(i.end - i.start <= length for i in found_in(written(made), seeing))
+
+
+def test_an_instant_has_no_length_whatever_it_is_made_of() -> None:
+    point = transform(parse("instant(a ; b)"))
+    assert point.length_micros == 0
+    assert transform(parse("instant(a ; b) within 5 s")) == point

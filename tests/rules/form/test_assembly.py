@@ -214,6 +214,13 @@ def test_what_is_refused(text: str, said: str) -> None:
     assert any(one.startswith(said) for one in shown), shown
 
 
+def test_values_cannot_blow_a_rulebook_up() -> None:
+    many = " ".join(["${a}"] * 2_000)
+    text = f"rulebook: x\nvars: {{a: {'y' * 1_000}}}\nevents: {{s: {{signal: {{}}}}}}\n"
+    with pytest.raises(InputError, match="longer than yaml_bytes_max"):
+        rules.load(f"{text}rules: {{r: {{on: s, description: '{many}'}}}}\n")
+
+
 def test_a_dollar_doubled_and_secrets_are_left(folder: Path) -> None:
     text = MAIN.replace("amount_of > ${floor}", "x = '$${floor}'")
     hook = "    do: {webhook: {url: https://x.org, headers: {A: '${TIDEGATE_SECRET_A}'}}}\n"
