@@ -174,5 +174,7 @@ def _tables(
         lake_feed(lake, own),
         lambda ledger: lake_sink(lake, ledger.store.app_ids),
         ports_of,
-        None if store is None else store.of(book.name).placed,
+        store.of(book.name).placed
+        if store is not None and book.name in store.rulebooks()
+        else None,
     )
