@@ -125,9 +125,8 @@ class _Maker:
     def _whole(self, tree: p.Predicate) -> Node:
         """A node; of small whole numbers one of 64 bits."""
         found = self.node(tree)
-        whole = isinstance(tree, p.Literal) and tree.kind == "bigint"
-        if self._small and whole and -(2**63) <= tree.value < 2**63:
-            return literal_node(tree.value, pa.int64())
+        if self._small and isinstance(tree, p.Literal) and tree.kind == "bigint":
+            return literal_node(tree.value, pa.int64())  # `is_small` has looked at it
         return found
 
     def _words(self, *parts: Node) -> tuple[Node, ...]:

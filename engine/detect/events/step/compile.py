@@ -114,7 +114,9 @@ def compile_rule(
     e = unlabelled(pattern.on)
     used = [name for name in x.names_in(e) if name in roots]
     points = [name for name in used if roots[name].point]
-    form = forms(e, pattern.per, used, points).of(pattern.selection or pattern.context)
+    form: Form | Paired = forms(e, pattern.per, used, points).of(
+        pattern.selection or pattern.context
+    )
     closers = chosen_closers(e, None if pattern.selection else pattern.context, used)
     build = Build(pattern.per, activation, book.timezone, book.settings, roots, closers)
     if pattern.where:
@@ -156,8 +158,8 @@ def _root(e: x.Expression, form: Form | Paired, build: Build) -> Node:
         case Paired(context=context, asked=asked_of):
             events, span = pair_of(asked_of.part) or (("", ""), 0)
             steps = build.settings.search_steps_max
-            shape = Pairs(context, asked_of, events, span, most, steps)
-            return build.walked(e, shape, events, span)
+            pairs = Pairs(context, asked_of, events, span, most, steps)
+            return build.walked(e, pairs, events, span)
         case Single(united=united):
             found = replace(build, all_rows=True).passed(e, None)
             if not united:

@@ -133,7 +133,7 @@ def _key_by_key(line: KeyedLine) -> KeyedLine:
     """The line with the positions of each key beside each other."""
     own = line.line
     order = np.argsort(own.code, kind="stable")
-    columns = (column[order] for column in (own.source, own.code, own.time, own.row))
+    columns = own.source[order], own.code[order], own.time[order], own.row[order]
     return replace(line, line=Line(*columns, own.carried, own.codes, own.rows))
 
 
