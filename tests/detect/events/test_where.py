@@ -134,15 +134,18 @@ def unconstrained(book: Rulebook) -> Rulebook:
 
 
 @pytest.mark.parametrize("operators", [PAIR, FEW, OPERATORS], ids=["pair", "few", "every"])
-@pytest.mark.parametrize("context", Context)
 @resuming
 @comparing
 @detecting
 def test_what_a_where_leaves_is_chosen_among_as_by_the_reference(
-    context: Context, operators: tuple[type[x.Expression], ...]
+    operators: tuple[type[x.Expression], ...],
 ) -> None:
     """`comparing`: at least one in three conditions decides otherwise than none."""
+    for context in Context:
+        draw(context, operators)
 
+
+def draw(context: Context, operators: tuple[type[x.Expression], ...]) -> None:
     @drawn_for(f"{context} {len(operators)}")
     @given(data=st.data())
     @example_count(CASES)
