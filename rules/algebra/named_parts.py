@@ -84,7 +84,8 @@ def asked_of(
     named = [part.path for c in p.columns(condition) for part in parts_of(c, parts)]
     if not named:
         return ()
-    least, path, bounded = _common(named), (), None
+    least, bounded = _common(named), None
+    path: Path = ()
     while True:
         node = _at(on, path)
         if transform(node, rules=rules).length_micros is not None:

@@ -81,7 +81,8 @@ class _Parser:
         return found
 
     def _read(self) -> list[_Token]:
-        found, at = [], 0
+        found: list[_Token] = []
+        at = 0
         while not found or found[-1].kind != "end":
             match = _TOKEN.match(self._text, at)
             if match is None:

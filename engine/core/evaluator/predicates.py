@@ -32,13 +32,18 @@ from tidegate.engine.core.evaluator.nodes import Mask, Node, Rows, Values, colum
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.rules.expressions import predicates as p
 
+Span = tuple[int, int]
+
 
 class Decision:
     """A condition between constituents, over columns of these types. `columns`: their names."""
 
-    def __init__(self, tree: p.Predicate, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(
+        self, tree: p.Predicate, types: Mapping[str, pa.DataType], *, small: bool = False
+    ) -> None:
+        """`small`: every result of whole numbers is one of 64 bits (`is_small`)."""
         self.columns = tuple(types)
-        self._node = _Maker(types).node(tree)
+        self._node = _Maker(types, small=small).node(tree)
 
     def true(self, columns: Mapping[str, pa.Array], count: int) -> Mask:
         """Which of `count` assignments it is true of; null is not true."""
@@ -49,10 +54,45 @@ class Decision:
 
 
 @lru_cache(maxsize=1024)
-def decision(tree: p.Predicate, types: tuple[tuple[str, pa.DataType], ...]) -> Decision:
+def decision(
+    tree: p.Predicate, types: tuple[tuple[str, pa.DataType], ...], *, small: bool = False
+) -> Decision:
     """The decision that a condition is over columns of these types, by name. Raises `OutsideError`
     where the types do not fit."""
-    return Decision(tree, dict(types))
+    return Decision(tree, dict(types), small=small)
+
+
+def is_small(tree: p.Predicate, columns: Mapping[str, pa.Array]) -> bool:
+    """Whether each result of whole numbers has 64 bits, over these values: sums of small numbers
+    are faster than exact ones of any size, and the same."""
+    spans: dict[str, Span] = {}
+    for name, values in columns.items():
+        if is_integer(values.type):
+            found = pc.min_max(values).as_py()
+            spans[name] = found["min"] or 0, found["max"] or 0
+    results = (_span(node, spans) for node in tree.walk())
+    return all(span is None or -(2**63) <= span[0] <= span[1] < 2**63 for span in results)
+
+
+def _span(tree: p.Predicate, spans: Mapping[str, Span]) -> Span | None:
+    """The least and the greatest value of whole numbers; None of others."""
+    match tree:
+        case p.Column():
+            return spans.get(str(tree))
+        case p.Literal(value=int() as value, kind="bigint"):
+            return value, value
+        case p.Unary(operator="-" | "abs" as sign, part=part) if found := _span(part, spans):
+            low, high = found
+            return (-high, -low) if sign == "-" else (0, max(-low, high))
+        case p.Arithmetic(operator=sign, left=left, right=right):
+            one, other = _span(left, spans), _span(right, spans)
+            if one and other:
+                if sign == "*":
+                    ends = [a * b for a in one for b in other]
+                    return min(ends), max(ends)
+                low, high = other if sign == "+" else (-other[1], -other[0])
+                return one[0] + low, one[1] + high
+    return None
 
 
 def column_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
@@ -61,8 +101,9 @@ def column_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
 
 
 class _Maker:
-    def __init__(self, types: Mapping[str, pa.DataType]) -> None:
+    def __init__(self, types: Mapping[str, pa.DataType], *, small: bool) -> None:
         self._types = types
+        self._small = small
 
     def node(self, tree: p.Predicate) -> Node:
         match tree:
@@ -77,8 +118,21 @@ class _Maker:
             case p.Comparison(operator=operator, left=left, right=right):
                 return _compared(operator, self.node(left), self.node(right))
             case p.Arithmetic(operator=operator, left=left, right=right):
-                return _calculated(operator, self.node(left), self.node(right))
+                one, other = self._whole(left), self._whole(right)
+                return _calculated(operator, *self._words(one, other), small=self._small)
         raise TypeError(tree)
+
+    def _whole(self, tree: p.Predicate) -> Node:
+        """A node; of small whole numbers one of 64 bits."""
+        found = self.node(tree)
+        if self._small and isinstance(tree, p.Literal) and tree.kind == "bigint":
+            return literal_node(tree.value, pa.int64())  # `is_small` has looked at it
+        return found
+
+    def _words(self, *parts: Node) -> tuple[Node, ...]:
+        if self._small and all(is_integer(part.kind) for part in parts):
+            return tuple(_over_kind(part, pa.int64()) for part in parts)
+        return parts
 
     def _boolean(self, tree: p.Predicate) -> Node:
         found = self.node(tree)
@@ -94,7 +148,8 @@ class _Maker:
             return _over(pa.bool_(), f"({part.text} {operator})", part, kernel)
         if types.is_null(part.kind):
             return part
-        part = _exact(part)
+        (part,) = self._words(part)
+        part = part if self._small and is_integer(part.kind) else _exact(part)
         kernel = pc.negate if operator == "-" else pc.abs
         return _over(part.kind, f"{operator}({part.text})", part, kernel)
 
@@ -153,13 +208,15 @@ def _widest(left: pa.DataType, right: pa.DataType) -> tuple[int, int]:
     return max(left.precision - left.scale, right.precision - right.scale) + scale, scale
 
 
-def _calculated(operator: str, left: Node, right: Node) -> Node:
+def _calculated(operator: str, left: Node, right: Node, *, small: bool = False) -> Node:
     if types.is_null(left.kind) or types.is_null(right.kind):
         return _null(pa.null(), left, right)
     text = f"({left.text} {operator} {right.text})"
     if is_float(left.kind) or is_float(right.kind):
         left, right = cast(left, pa.float64()), cast(right, pa.float64())
         return _both(pa.float64(), text, left, right, _PLAIN[operator])
+    if left.kind == right.kind == pa.int64() and small:
+        return _both(pa.int64(), text, left, right, _PLAIN[operator])
     left, right = _exact(left), _exact(right)
     if operator == "*":
         a, b = left.kind, right.kind

@@ -9,6 +9,7 @@ from typing import Any
 from tidegate.engine.core.event_names import EventKey, with_edges
 from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
+from tidegate.engine.detect.events.graph.flat.pair_node import Pairs, pair_of
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.graph import Census, Graph, Node, Stream, connect, digest
 from tidegate.engine.detect.events.graph.operators import (
@@ -115,14 +116,17 @@ def compile_rule(
     e = unlabelled(pattern.on)
     used = [name for name in x.names_in(e) if name in roots]
     points = [name for name in used if roots[name].point]
-    form = forms(e, pattern.per, used, points).of(pattern.selection or pattern.context)
-    if pattern.where:
-        restricted = pattern.context is Context.RESTRICTED
-        form = Operators() if restricted else Nested(pattern.context)
+    form: Form | Paired = forms(e, pattern.per, used, points).of(
+        pattern.selection or pattern.context
+    )
     closers = chosen_closers(e, None if pattern.selection else pattern.context, used)
     build = Build(pattern.per, activation, book.timezone, book.settings, roots, closers)
     if pattern.where:
         e = sifted(pattern.on, pattern.where.tree, used)
+        restricted = pattern.context is Context.RESTRICTED
+        form = Operators() if restricted else Nested(pattern.context)
+        if isinstance(e, Sifted) and _one_scan(e.part, pattern, used):
+            form = Paired(pattern.context, e)
     root = _root(e, form, build)
     if not root.apart:
         return root, None
@@ -131,12 +135,33 @@ def compile_rule(
     return _root(e, form, replace(build, census=census)), census
 
 
-def _root(e: x.Expression, form: Form, build: Build) -> Node:
+@dataclass(frozen=True, slots=True)
+class Paired:
+    """`a ; b within d` with a condition: pairs are made and chosen among in scans."""
+
+    context: Context
+    asked: Sifted
+
+
+def _one_scan(e: x.Expression, pattern: Pattern, used: Collection[str]) -> bool:
+    """Whether e is a pair of event types, none of them a rule, both keyed or both broadcast."""
+    found = pair_of(e)
+    if found is None or not {*found[0]}.isdisjoint(used):
+        return False
+    return len({name in pattern.per for name in found[0]}) == 1
+
+
+def _root(e: x.Expression, form: Form | Paired, build: Build) -> Node:
     """The node that a rule detects with."""
     most = build.settings.carried_per_key_max
     match form:
         case Operators():
             return build.operand(e, None)
+        case Paired(context=context, asked=asked_of):
+            events, span = pair_of(asked_of.part) or (("", ""), 0)
+            steps = build.settings.search_steps_max
+            pairs = Pairs(context, asked_of, events, span, most, steps)
+            return build.walked(e, pairs, events, span)
         case Single(united=united):
             found = replace(build, all_rows=True).passed(e, None)
             if not united:

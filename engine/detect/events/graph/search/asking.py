@@ -18,7 +18,7 @@ from tidegate.engine.core.parameters import OLD, TYPED
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
-from tidegate.engine.detect.events.occurrences.instances import Moment
+from tidegate.engine.detect.events.occurrences.instances import Bools, Moment
 from tidegate.rules.errors import EngineError
 
 Rows = tuple[int, ...]
@@ -45,50 +45,66 @@ class Asking:
 
     def _decide(self, of: Sifted, asked: Sequence[Rows]) -> list[bool]:
         rows = np.array(asked, dtype=np.int64)
-        columns = {}
-        for number, named in enumerate(of.named):
-            absent = rows[:, number] < 0
-            at = np.searchsorted(self.rows, np.where(absent, 0, rows[:, number]))
-            columns[str(named.column)] = self._column(named).take(pa.array(at, mask=absent))
-        try:
-            by = decision(of.condition, tuple((name, c.type) for name, c in columns.items()))
-        except OutsideError:
-            types = ", ".join(f"{name} is {values.type}" for name, values in columns.items())
-            raise EngineError(
-                "where-types",
-                f"a where cannot be asked of columns of these types: {types}",
-                "change the where, or the types of the columns",
-            ) from None
-        found: list[bool] = by.true(columns, len(asked)).tolist()
+        absent = rows < 0
+        at = np.searchsorted(self.rows, np.where(absent, 0, rows))
+        at[absent] = len(self.rows)  # where each column has a null
+        columns = [self._column(named) for named in of.named]
+        found: list[bool] = decided(of, columns, [*at.T], len(asked)).tolist()
         return found
 
     def _column(self, named: Named) -> pa.Array:
         if named not in self._columns:
-            self._columns[named] = self._read(named)
+            self._columns[named] = column_of(self.moment, self.rows, named)
         return self._columns[named]
 
-    def _read(self, named: Named) -> pa.Array:
-        """The values of a column in all rows; null in those of other event types."""
-        place, index, batches = self.moment.numbering.shown(self.rows)
-        events = [*batches]
-        pieces, places = [], []
-        for code in np.unique(place).tolist():
-            if events[code] in named.events:
-                at = np.flatnonzero(place == code)
-                pieces.append(_values(batches[events[code]], index[at], named))
-                places.append(at)
-        try:
-            kind = column_type([piece.type for piece in pieces])
-        except OutsideError:
-            types = ", ".join(str(piece.type) for piece in pieces)
-            message = f"{named.column} is of several types, which do not compare: {types}"
-            hint = "label the parts apart, or change the types of the columns"
-            raise EngineError("where-types", message, hint) from None
-        whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
-        source = np.full(len(self.rows), len(whole) - 1)
-        if places:
-            source[np.concatenate(places)] = np.arange(len(whole) - 1)
-        return whole.take(pa.array(source))
+
+def decided(
+    of: Sifted,
+    columns: Sequence[pa.Array],
+    at: Sequence[Int64],
+    count: int,
+    *,
+    small: bool = False,
+) -> Bools:
+    """Of which of `count` assignments the condition is true: columns[n] has the value of the n-th
+    name at the places at[n]. `small`: as `Decision` has it."""
+    names = [str(named.column) for named in of.named]
+    types = tuple((name, column.type) for name, column in zip(names, columns, strict=True))
+    try:
+        by = decision(of.condition, types, small=small)
+    except OutsideError:
+        said = ", ".join(f"{name} is {kind}" for name, kind in types)
+        raise EngineError(
+            "where-types",
+            f"a where cannot be asked of columns of these types: {said}",
+            "change the where, or the types of the columns",
+        ) from None
+    values = {n: c.take(pa.array(i)) for n, c, i in zip(names, columns, at, strict=True)}
+    return by.true(values, count)
+
+
+def column_of(moment: Moment, rows: Int64, named: Named) -> pa.Array:
+    """The values of a column in some rows, null in those of other event types; then a null."""
+    place, index, batches = moment.numbering.shown(rows)
+    events = [*batches]
+    pieces, places = [], []
+    for code in np.unique(place).tolist():
+        if events[code] in named.events:
+            at = np.flatnonzero(place == code)
+            pieces.append(_values(batches[events[code]], index[at], named))
+            places.append(at)
+    try:
+        kind = column_type([piece.type for piece in pieces])
+    except OutsideError:
+        types = ", ".join(str(piece.type) for piece in pieces)
+        message = f"{named.column} is of several types, which do not compare: {types}"
+        hint = "label the parts apart, or change the types of the columns"
+        raise EngineError("where-types", message, hint) from None
+    whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
+    source = np.full(len(rows) + 1, len(whole) - 1)
+    if places:
+        source[np.concatenate(places)] = np.arange(len(whole) - 1)
+    return whole.take(pa.array(source))
 
 
 def _named(of: Sifted, entries: Entries) -> Rows:
