@@ -35,9 +35,14 @@ class EveryNode(Meaning):
 
 
 def at_every_node(
-    expression: Expression, world: World, context: Context, until: int | None
+    expression: Expression,
+    world: World,
+    context: Context,
+    until: int | None,
+    where: object,
 ) -> list[Instance]:
     assert context is Context.RESTRICTED
+    assert where is None
     return [i for i in EveryNode(world).of(expression) if until is None or i.end <= until]
 
 

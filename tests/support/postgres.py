@@ -99,9 +99,30 @@ def start() -> Server:
         user = users.get("postgres") or users["nobody"]
         os.chown(folder, user.pw_uid, user.pw_gid)
         options |= {"user": user.pw_uid, "group": user.pw_gid, "extra_groups": []}
-    made = [initdb, "-D", data, "-A", "trust", "-U", "tester", "--no-sync", "-E", "UTF8"]
+    made: list[str | Path] = [
+        initdb,
+        "-D",
+        data,
+        "-A",
+        "trust",
+        "-U",
+        "tester",
+        "--no-sync",
+        "-E",
+        "UTF8",
+    ]
     subprocess.run(made, check=True, capture_output=True, **options)
-    command = [postgres, "-D", data, "-k", folder, "-c", "listen_addresses=", "-c", "fsync=off"]
+    command: list[str | Path] = [
+        postgres,
+        "-D",
+        data,
+        "-k",
+        folder,
+        "-c",
+        "listen_addresses=",
+        "-c",
+        "fsync=off",
+    ]
     server = Server(folder, command, options)
     server.begin()
     return server

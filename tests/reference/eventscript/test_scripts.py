@@ -14,7 +14,7 @@ from tests.reference.eventscript.scripts import Example, examples
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 
-SOME = example_count(60)
+SOME = example_count(100)
 
 
 def emitted(found: list[Emission]) -> list[Emission]:

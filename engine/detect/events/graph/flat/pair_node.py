@@ -21,6 +21,7 @@ from tidegate.engine.detect.events.graph.flat.line import Line
 from tidegate.engine.detect.events.graph.search.asking import column_of, decided
 from tidegate.engine.detect.events.graph.search.sifted import Sifted
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
+from tidegate.engine.detect.events.graph.shape import Scan
 from tidegate.engine.detect.events.occurrences.instances import (
     NONE,
     Arrivals,
@@ -44,7 +45,7 @@ _HOW = {
 
 
 @dataclass(frozen=True, slots=True)
-class Pairs:
+class Pairs(Scan):
     """The choice among the pairs of `a ; b` that a condition leaves. `events`: a and b.
 
     Carries in one slot the a's of the last `span_micros` that are not used up; in `continuous`
