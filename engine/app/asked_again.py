@@ -34,9 +34,9 @@ def asked_again(
     `spark`: by default a session is started. The query goes through the same gate as in `run`."""
     if not versions:
         return "Asked again: nothing, for the versions that it saw are not known."
-    allowed = load_policy(policy)
-    session = spark or start_session("tidegate why", {})
     try:
+        allowed = load_policy(policy)
+        session = spark or start_session("tidegate why", {})
         with closing(Catalog(session, book, "why")) as catalog:
             catalog.open()
             schemas = schemas_now(catalog)

@@ -242,7 +242,7 @@ class Past(Bound):
         with self.database.read() as connection:
             rows = [
                 row
-                for some in (c.state == HELD, *parts)
+                for some in (t.UNFINISHED & (c.state == HELD), *parts)  # an index has these
                 for row in connection.execute(query.where(some))
             ]
         found = {row.number: to_entry(row) for row in rows}

@@ -109,13 +109,14 @@ class _Form:
 def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
     if used and not used.keys().isdisjoint(x.names_in(expression)):
         return _made(expression, used, keyed)
-    return _of_events(expression, frozenset(keyed))
+    return _of_events(expression, frozenset(keyed), format_written(expression))
 
 
 @lru_cache(maxsize=KEPT_MAX)
-def _of_events(expression: x.Expression, keyed: Collection[str]) -> _Form:
+def _of_events(expression: x.Expression, keyed: Collection[str], _written: str) -> _Form:
     """The form of an expression that uses no rules. It is needed again when a rulebook that was
-    read is explained."""
+    read is explained. `_written`: the expression's text. Equal expressions may be written in other
+    words, and each is told in its own."""
     return _made(expression, {}, keyed)
 
 

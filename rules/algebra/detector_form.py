@@ -10,6 +10,7 @@ from tidegate.rules.algebra.normal_form import normalise
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import transform
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.model import Pattern, Rulebook
 
 KEPT_MAX = 10_000  # forms: one is asked for several times while a rulebook is read
@@ -29,7 +30,7 @@ def detected(pattern: Pattern, rules: Collection[str] = ()) -> x.Expression:
     used = frozenset(name for name in x.names_in(pattern.on) if name in rules)
     if pattern.selection:
         return without_points(pattern.on, used)
-    return _detected(pattern.on, used)
+    return _detected(pattern.on, used, format_written(pattern.on))
 
 
 def without_points(node: x.Expression, rules: Collection[str]) -> x.Expression:
@@ -41,7 +42,7 @@ def without_points(node: x.Expression, rules: Collection[str]) -> x.Expression:
 
 
 @lru_cache(maxsize=KEPT_MAX)
-def _detected(on: x.Expression, rules: frozenset[str]) -> x.Expression:
+def _detected(on: x.Expression, rules: frozenset[str], _written: str) -> x.Expression:
     on = without_points(on, rules)
     normal = normalise(on)
     if _labels(normal) != _labels(on):

@@ -18,6 +18,7 @@ from tidegate.rules.expressions.faults import Fault
 from tidegate.rules.expressions.nodes import Span
 
 NESTED_MAX = 50
+WORDS_MAX = 500
 _DIGITS_MAX = 38
 _TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+(?:\.\d*)?|\.\d+)(?:[eE][+-]?\d+)?)|(?P<text>'(?:[^'\\]|'')*')"
@@ -91,6 +92,9 @@ class _Parser:
             kind = match.lastgroup or "end"
             found.append(_Token(kind, match[kind], match.start(kind)))
             at = match.end()
+            if len(found) > WORDS_MAX:
+                hint = "ask the rest in the rule's `if`"
+                self._refuse(f"more than {WORDS_MAX} words and signs", hint, found[-1].span)
         return found
 
     def _fail(self, token: _Token) -> NoReturn:

@@ -92,8 +92,11 @@ class Includes:
         if name not in self.texts:
             if self._folder is None:
                 raise _NotReadError("a rulebook without a file includes none", "write a file")
+            path = os.path.join(self._folder, name)
+            if os.path.exists(path) and not os.path.isfile(path):
+                raise _NotReadError(f"{name} is no regular file", "name a YAML file")
             try:
-                self.texts[name] = read_file(os.path.join(self._folder, name))
+                self.texts[name] = read_file(path)
             except InputError as error:
                 [problem] = error.problems
                 if problem.place.line:
@@ -140,7 +143,12 @@ def _joined(section: str, old: Node, new: Node, problems: list[Problem]) -> Node
     if isinstance(old, Items) and isinstance(new, Items):
         return replace(old, items=(*old.items, *new.items))
     if not (isinstance(old, Fields) and isinstance(new, Fields)):
-        return old if isinstance(new, Fields | Items) else new  # which is refused where it is read
+        if isinstance(new, Fields | Items):
+            message = f"{section} has another form in {old.place}"
+            hint = "write both as mappings, or both as lists"
+            problems.append(Problem("type", message, new.place, hint))
+            return old
+        return new  # which is refused where it is read
     for name in new.entries.keys() & old.entries.keys():
         message = f"{name!r} of {section} stands in {old.keys[name]}, too"
         problems.append(Problem("twice", message, new.keys[name], "rename one of them"))

@@ -27,13 +27,20 @@ def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | No
         message = f"{firing!r} is no firing's id"
         raise InputError([Problem("bad-firing", message, word_place("FIRING"), hint)])
     missing: EngineError | None = None
+    found = []
     for one in _named(store, name):
         try:
-            return told(store, one, digits, ask_again)
+            store.of(one).traces.place(digits)
+            found.append(one)
         except EngineError as error:
             if error.code != "firing-gone":
                 raise
             missing = error
+    if len(found) > 1:
+        message = f"firings of {' and '.join(found)} begin with {digits}"
+        raise EngineError("firing-unclear", message, "give more digits, or --rulebook NAME")
+    if found:
+        return told(store, found[0], digits, ask_again)
     raise missing or EngineError("no-rulebook", "the store has no rulebook", "`tidegate run`")
 
 

@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tidegate.engine.core.evaluator.predicates import decision, is_small
-from tidegate.rules.expressions.predicate_parser import parse_predicate
+from tidegate.rules.expressions.predicate_parser import PredicateError, parse_predicate
 
 LEAST, MOST = -(2**63), 2**63 - 1
 NAN = float("nan")
@@ -77,3 +77,8 @@ def test_small_numbers_are_decided_as_exact_ones(
 )
 def test_results_beyond_64_bits_are_not_small(text: str, small: bool) -> None:
     assert is_small(parse_predicate(text), {"a.v": pa.array([1, MOST])}) is small
+
+
+def test_a_condition_of_very_many_words_is_refused() -> None:
+    with pytest.raises(PredicateError, match="more than 500 words and signs"):
+        parse_predicate(" + ".join(["a.v"] * 2_000) + " > 1")

@@ -3,6 +3,9 @@ history is cut."""
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from dataclasses import replace
 
 import pytest
@@ -24,8 +27,11 @@ from tests.reference.strategies import (
     written,
 )
 from tests.support.history import run
+from tidegate import rules
+from tidegate.engine.detect.events.graph.flat import pair_node
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.named_parts import asked_of, named_parts, parts_of, together
+from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.predicate_parser import parse_predicate
@@ -169,3 +175,46 @@ def test_in_twenty_thousand_cases(
     context: Context, operators: tuple[type[x.Expression], ...], data: st.DataObject
 ) -> None:
     check(context, data.draw(books(operators, data.draw(st.sampled_from([1, 2, 3])))), data)
+
+
+NODES = """
+from tidegate import rules
+from tidegate.rules.algebra.detector_form import detected
+from tidegate.engine.detect.events.graph.search.sifted import sifted
+book = rules.load('''
+rulebook: r
+events: {%s, z: {signal: {v: bigint}}}
+rules: {r: {on: "(%s) ; z within 1 h", where: x.v < z.v}}
+''')
+pattern = book.rules["r"].pattern
+print(sifted(detected(pattern), pattern.where.tree, ()))
+"""
+
+
+def test_a_node_with_a_where_has_one_name_in_all_processes() -> None:
+    """Else what it carries is lost by a restart."""
+    types = "abcdefgh"
+    events = ", ".join(f"{name}: {{signal: {{v: bigint}}}}" for name in types)
+    code = NODES % (events, " or ".join(f"x:({name})" for name in types))
+    said = {
+        subprocess.run(
+            [sys.executable, "-c", code],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            check=True,
+            capture_output=True,
+            text=True,
+        ).stdout
+        for seed in ("1", "2", "3")
+    }
+    assert len(said) == 1
+
+
+def test_pairs_without_end_reach_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(pair_node, "LEFT_MAX", 5)
+    book = rules.load(
+        "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}}}\n"
+        "rules: {r: {on: a ; b within 1 h, where: a.v < b.v, context: chronicle}}\n"
+    )
+    lines = [("a", n, {"v": 1}) for n in range(3)] + [("b", 10 + n, {"v": 2}) for n in range(2)]
+    with pytest.raises(EngineError, match="leaves more than 5 pairs"):
+        run(book, lines, [])

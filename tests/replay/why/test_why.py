@@ -22,6 +22,7 @@ from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.text import lines
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.traces import Traces
 from tidegate.rules.errors import EngineError, InputError
 
 Listed = Mapping[str, list[Mapping[str, Any]]]
@@ -265,3 +266,18 @@ def test_a_firing_of_many_rows_is_told_at_once(tmp_path: Path, empty_store: Path
         said = text_of(told)
     assert found == [None, *((n + 2) // 3 for n in range(1, rows))]
     assert f".. and {rows - 20} more: --format json" in said
+
+
+def test_digits_that_fit_firings_of_two_rulebooks_are_unclear(
+    tmp_path: Path, empty_store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'shop.db')}"
+    with open_store(url, create=False) as store:
+        whole = day(tmp_path, store)["settled"][0]["firing_id"]
+        store.of("other").versions.register("rulebook: other\nevents: {}\nrules: {}\n", None)
+        assert why(store, None, whole).firing_id == whole
+        place = store.of("shop").traces.place(whole)
+        monkeypatch.setattr(Traces, "place", lambda *_: place)
+        with pytest.raises(EngineError, match="firings of other and shop begin with"):
+            why(store, None, whole[:8])
+        assert why(store, "shop", whole[:8]).firing_id == whole

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from pathlib import Path
 from typing import Any
 
@@ -236,3 +237,16 @@ def test_places_behind_a_variable_are_exact(folder: Path) -> None:
     (folder / "bank.yaml").write_text(MAIN.replace("within 5 min", "within 5 mim"))
     [said] = problems(folder)
     assert said.startswith("bank.yaml:8:33: unknown unit 'mim'")
+
+
+def test_an_included_section_of_another_form_is_refused(folder: Path) -> None:
+    (folder / "parts/rules.yaml").write_text("rules: [{on: placed}]\n")
+    with pytest.raises(InputError, match="rules has another form in "):
+        load(folder)
+
+
+def test_only_regular_files_are_included(folder: Path) -> None:
+    (folder / "parts/rules.yaml").unlink()
+    os.mkfifo(folder / "parts/rules.yaml")
+    with pytest.raises(InputError, match="is no regular file"):
+        load(folder)

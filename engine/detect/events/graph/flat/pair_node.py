@@ -36,6 +36,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 
 PAIRS_MAX = 2_000_000  # that are asked at once
+LEFT_MAX = 50_000_000  # pairs of one bucket of which a condition is true: 800 MB
 _HOW = {
     Context.RESTRICTED: pair_scan.GREATEST,
     Context.CHRONICLE: pair_scan.CHRONICLE,
@@ -88,11 +89,15 @@ class Pairs(Scan):
         names = [str(named.column) for named in self.asked.named]
         small = is_small(self.asked.condition, dict(zip(names, columns, strict=True)))
         found: list[tuple[Int64, Int64]] = []
+        left = 0
         for since, until in pairwise(_chunks(counts)):
             a, b = pair_scan.pairs(line.line, counts, since, until)
             at = [(a, b)[side] for side in sides]
             true = decided(self.asked, columns, at, len(a), small=small)
             found.append((a[true], b[true]))
+            left += len(found[-1][0])
+            if left > LEFT_MAX:
+                raise self._too_many_left()
         parts = found or [(np.empty(0, np.int64),) * 2]
         return np.concatenate([p[0] for p in parts]), np.concatenate([p[1] for p in parts])
 
@@ -103,6 +108,13 @@ class Pairs(Scan):
             f" {self.search_steps_max} steps (setting search_steps_max)",
             "bound the expression by a shorter `within`, or raise search_steps_max",
             int(line.real[line.line.code[position]]),
+        )
+
+    def _too_many_left(self) -> LimitError:
+        return LimitError(
+            "search-steps",
+            f"the condition leaves more than {LEFT_MAX:,} pairs in one bucket",
+            "bound the expression by a shorter `within`, or lower bucket_rows_max",
         )
 
     def _kept(self, line: KeyedLine, used: Bools, moment: Moment) -> Instances:

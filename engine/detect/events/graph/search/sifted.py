@@ -17,11 +17,12 @@ from tidegate.rules.expressions.parser import unlabelled
 @dataclass(frozen=True, slots=True)
 class Named:
     """A column of a condition: the occurrence that fills one of these roles has its value. The
-    roles are counted from the first one of the part; `events`: their event types."""
+    roles are counted from the first one of the part; `events`: their event types, in the order of
+    their names: a node is named by what it says, in each process alike."""
 
     column: p.Column
     roles: tuple[int, ...]
-    events: frozenset[str]
+    events: tuple[str, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +96,7 @@ def _built(
 
 def _named(column: p.Column, filled: tuple[int, ...], first: int, e: x.Expression) -> Named:
     own = tuple(role - first for role in filled)
-    return Named(column, own, frozenset(roles(e)[role].event for role in own))
+    return Named(column, own, tuple(sorted({roles(e)[role].event for role in own})))
 
 
 def _role(e: x.Expression, path: Path) -> int:
