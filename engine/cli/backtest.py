@@ -93,6 +93,9 @@ def backtest(
     nothing is written but the reports."""
     from tidegate.engine.app import backtest as run
 
+    if html is not None and not html.absolute().parent.is_dir():
+        message, hint = f"there is no folder {html.absolute().parent}", "make it first"
+        raise InputError([Problem("no-folder", message, word_place("--html"), hint)])
     with _progress() as told:
         found = run(
             rulebook,
@@ -112,8 +115,8 @@ def backtest(
     from tidegate.engine.replay.backtest.against import compared
 
     difference = None if found.against is None else compared(found, found.against)
-    _write(found, difference, html, reports)
     _print(found, difference, as_json=as_json)
+    _write(found, difference, html, reports)  # last: what cannot be written is not lost
 
 
 def _other(against: str | None) -> Path | str | None:

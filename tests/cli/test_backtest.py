@@ -169,6 +169,7 @@ def test_what_vacuum_took_is_refused_with_the_earliest_time(
         (["--from", "1", "--warm-up", "1 month"], "months and years have no fixed length"),
         (["--from", "1", "--against", "nothing.yaml"], "there is no file nothing.yaml"),
         (["--from", "1", "--against", "store"], "--store URL, or TIDEGATE_STORE"),
+        (["--from", "1", "--html", "/no/folder/page.html"], "there is no folder /no/folder"),
     ],
 )
 def test_wrong_words_are_refused(

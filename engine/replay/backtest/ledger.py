@@ -11,8 +11,9 @@ Example: a bucket holds the commits of 9:00 to 10:00, and rule `warn` raises the
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import pyarrow as pa
@@ -41,8 +42,9 @@ class PastLedger(MemoryLedger):
 
     `causing`: the rules whose firings cause events, or switch rules. `signals`: those of a real
     store, at their instants. `known`: more ids that are taken. A signal that an action raises again
-    stays as the store has it. `parked`: what limits have stopped. `rows`, `rejected`: how many were
-    read, and could not become occurrences.
+    stays as the store has it. `behind`: by rule, how long it waits for late rows, microseconds:
+    what ended at E is detected that much later. `parked`: what limits have stopped. `rows`,
+    `rejected`: how many were read, and could not become occurrences.
     """
 
     def __init__(
@@ -51,20 +53,26 @@ class PastLedger(MemoryLedger):
         causing: Collection[str] = (),
         signals: Iterable[Signal] = (),
         known: Iterable[Key] = (),
+        behind: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(store)
         self.causing = frozenset(causing)
+        self._behind = behind
         self.parked: list[Parked] = []
         self.rows = self.rejected = 0
         self._to_come = sorted(signals, key=lambda signal: (signal.received_at, signal.key))
         self._known = {signal.key for signal in self._to_come}.union(known)
         self._unplaced: dict[Key, Signal] = {}
-        self._ends: dict[str, int] = {}  # when firings that cause something were detected
+        self._ends: dict[str, int] = {}  # when firings that cause something are detected
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         """See `engine.core.ledger.Buckets`. Raises CutError."""
         causes = [fired for fired in taken.firings if fired.rule in self.causing]
-        ends = {hex_id: at for fired in causes for hex_id, at in _ends(fired)}
+        ends = {
+            hex_id: at + self._behind.get(fired.rule, 0)
+            for fired in causes
+            for hex_id, at in _ends(fired)
+        }
         if ends and (cut := ceil_watermark(min(ends.values()))) < taken.plan.watermark:
             raise CutError(cut)
         if taken.parked and (middle := half(taken.plan)) is not None:

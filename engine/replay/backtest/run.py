@@ -23,6 +23,7 @@ from tidegate.engine.replay.backtest.past import PastFeed, TablePast
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.store import MemoryStore
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.model import Rulebook
 
 Progress = Callable[[int], None]
@@ -76,7 +77,9 @@ class Run:
         self._opening = Opening(dry_book(self.book), self.schemas, self.analyst)
         self._clock = StandingClock(self.past.begin)
         store, past = MemoryStore(self._clock), self.past
-        self.ledger = PastLedger(store, causes(self.book), past.signals, past.known)
+        behind = lateness_micros(self.book)
+        causing = causes(self.book)
+        self.ledger = PastLedger(store, causing, past.signals, past.known, behind)
 
     def take(self, feed: Feed, sink: Sink, ports_of: PortsOf, progress: Progress) -> None:
         """Take all buckets. What they found is in the ledger. `feed`: reads the tables; `sink`:

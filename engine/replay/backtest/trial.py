@@ -29,6 +29,7 @@ from tidegate.engine.replay.backtest.run import Past, PortsOf, Run
 from tidegate.engine.replay.backtest.span import instant_of, version_instant
 from tidegate.engine.replay.backtest.warm_up import memory
 from tidegate.engine.store.placed import Placed
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
@@ -94,7 +95,10 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
     warm_up = wanted
     while True:
         try:
-            pasts = [one.past(span.begin - warm_up, span.end) for one in tables]
+            ends = [_until(one.book, span, now) for one in tables]
+            pasts = [
+                one.past(span.begin - warm_up, end) for one, end in zip(tables, ends, strict=True)
+            ]
             runs = _runs(tables, pasts, progress)
             break
         except HistoryError as error:
@@ -157,6 +161,13 @@ def _runs(tables: Sequence[Tables], pasts: Sequence[Past], progress: Progress) -
         runs.append(run)
         done += past.commits
     return runs
+
+
+def _until(book: Rulebook, span: Span, now: int) -> int:
+    """Up to when the past is shown: what ends in the span is detected only when late rows of its
+    event types are not waited for any more."""
+    late = max(lateness_micros(book).values(), default=0)
+    return max(span.end, min(now, span.end + late))
 
 
 def _fired(book: Rulebook, run: Run, span: Span, *, skip: bool) -> dict[str, Firings]:

@@ -13,7 +13,7 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tests.support.make import BEGIN
+from tests.support.make import BEGIN, UTC
 from tidegate import rules
 from tidegate.engine.act.run import Runner
 from tidegate.engine.capture.commit_instants import Instants
@@ -40,7 +40,7 @@ from tidegate.engine.replay.memory.sink import MemorySink
 from tidegate.engine.replay.memory.tables import MemoryTable
 from tidegate.engine.store import SqlStore
 
-ROW = pa.schema({"id": pa.int64(), "k": pa.int64(), "v": pa.int64()})
+ROW = pa.schema({"id": pa.int64(), "k": pa.int64(), "v": pa.int64(), "at": UTC})
 NO_ROWS = ROW.empty_table()
 
 

@@ -43,8 +43,9 @@ def feed_of(rows: Sequence[Row], *names: str) -> MemoryFeed:
     """Tables with a commit a row, in order; the first commit is version 1."""
     tables = {name: MemoryTable(name, NO_ROWS, BEGIN - HOUR) for name in ("t", "out", *names)}
     for number, (seconds, k, v) in enumerate(rows):
-        row = pa.Table.from_pylist([{"id": number, "k": k, "v": v}], ROW)
-        tables["t"].commit(BEGIN + int(seconds * SECOND), row, (), None)
+        at = BEGIN + int(seconds * SECOND)
+        row = pa.Table.from_pylist([{"id": number, "k": k, "v": v, "at": moment(at)}], ROW)
+        tables["t"].commit(at, row, (), None)
     return MemoryFeed(tables)
 
 
@@ -88,6 +89,15 @@ def test_a_signal_stands_a_millisecond_after_its_rule_however_wide_buckets_are()
         ("done", 2.001),
         ("heard", 3),
     ]
+
+
+def test_a_rule_that_waits_for_late_rows_causes_signals_and_fires_up_to_the_end() -> None:
+    late = "  late: {on: insert, table: t, time: at, lateness: 10 min, where: v = 3}\n"
+    text = BOOK.replace("  hot:", late + "  hot:") + (
+        "  warn: {on: late, per: k, do: [{signal: {hot: {k: k}}}]}\n  heard: {on: hot, per: k}\n"
+    )
+    run = found(text, [(1, 7, 3), (3_590, 8, 3)])
+    assert fired(run) == [("warn", 1), ("heard", 601.001), ("warn", 3_590)]
 
 
 def test_a_rule_that_is_switched_off_stays_off() -> None:
