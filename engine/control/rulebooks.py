@@ -161,11 +161,13 @@ def ask_to_reload(
         message = f"rulebook `{book.name}` came from no file"
         raise EngineError("no-rulebook", message, "name the file to take over")
     given = source if source is not None else kept.file or ""
+    # Variables are those of the engine's environment, not of the environment of who asks
+    variables = {name: value for name, value in kept.files.items() if name.startswith("${")}
     if isinstance(given, str) and is_text(given):
-        changed = replace(kept, text=given, files={})
+        changed = replace(kept, text=given, files=variables)
     else:
         path = os.path.abspath(given)
-        changed = replace(kept, text=read_file(path), file=path, files={})
+        changed = replace(kept, text=read_file(path), file=path, files=variables)
     files = changed.judged(book.name).files
     version = store.of(book.name).versions.propose(replace(changed, files=files), kept.version)
     return version if version is not None else ask_to_reload(store, book, source)

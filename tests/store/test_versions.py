@@ -289,3 +289,20 @@ def test_g24_a_registered_rulebook_stands_by_itself(
         assert ask_to_reload(store, book) > number
         script.unlink()
         assert [*store.of("bank").versions.newest().load().scripts["s"].inputs] == ["b"]
+
+
+def test_a_reload_keeps_the_variables_of_the_engine(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Who asks for it may have others, or none."""
+    text = TEXT + 'tables: {t: {path: "${TIDEGATE_VAR_LAKE}/t"}}\n'
+    monkeypatch.setenv("TIDEGATE_VAR_LAKE", "/prod")
+    book = load(text)
+    store.of("bank").versions.register(text, None, files=book.files)
+    for here in ("/dev", None):
+        monkeypatch.delenv("TIDEGATE_VAR_LAKE")
+        if here:
+            monkeypatch.setenv("TIDEGATE_VAR_LAKE", here)
+        ask_to_reload(store, book, f"{text}# {here}\n")
+        assert store.of("bank").versions.newest().load().tables["t"].path == "/prod/t"
+        monkeypatch.setenv("TIDEGATE_VAR_LAKE", "/prod")
