@@ -10,10 +10,10 @@ from tidegate.engine.core.event_names import as_written
 from tidegate.engine.core.parameters import OLD, parameter_schema
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.rules.algebra.named_parts import named_parts, parts_of
-from tidegate.rules.analysis.predicate_types import faults
+from tidegate.rules.analysis.predicate_types import common_type, faults, not_common
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.expressions import predicates as p
-from tidegate.rules.expressions.faults import excerpt
+from tidegate.rules.expressions.faults import Fault, excerpt
 from tidegate.rules.expressions.nodes import Span
 from tidegate.rules.model import Constraint, Pattern, Rule, Rulebook
 
@@ -30,6 +30,7 @@ def where_columns(
         return {}
     found: dict[str, set[str]] = {}
     types: dict[p.Column, str | None] = {}
+    apart: list[Fault] = []
     for column in p.columns(where.tree):
         kinds = set()
         for event in _events(rule.pattern, column):
@@ -42,8 +43,10 @@ def where_columns(
                 continue
             found.setdefault(event, set()).add(name)
             kinds.add(spark_type(_type(schema, name)))
-        types[column] = kinds.pop() if len(kinds) == 1 else None
-    for fault in faults(where.tree, types.get):
+        types[column] = common_type(kinds) if kinds else None
+        if kinds and types[column] is None:
+            apart.append(not_common(column, kinds))
+    for fault in apart or faults(where.tree, types.get):
         problems.append(_problem(where, fault.span, fault.message, fault.hint))
     return {event: frozenset(names) for event, names in found.items()}
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from decimal import Decimal
 
 from tidegate.rules.expressions import predicates as p
@@ -39,6 +39,26 @@ def faults(tree: p.Predicate, types: Callable[[p.Column], str | None]) -> Iterat
     found: list[Fault] = []
     _Types(types, found).condition(tree)
     return iter(found)
+
+
+def common_type(types: Collection[str]) -> str | None:
+    """The type of a column whose label stands at event types with these types of it: a bigint and a
+    decimal(4,2) are a decimal(21,2). None: they do not compare."""
+    kinds = {kind_of(one) for one in types}
+    if len(kinds) == 1:
+        return min(types)
+    exact = [kind for kind in kinds if isinstance(kind, p.Exact)]
+    if len(exact) == len(kinds):
+        scale = max(kind.scale for kind in exact)
+        digits = max(kind.whole for kind in exact) + scale
+        return f"decimal({digits},{scale})" if digits <= DIGITS_MAX else None
+    return "double" if len(exact) + ("double" in kinds) == len(kinds) else None
+
+
+def not_common(column: p.Column, types: Collection[str]) -> Fault:
+    """The fault of a column without a common type."""
+    message = f"{column} is of several types, which do not compare: {', '.join(sorted(types))}"
+    return Fault(column.span, message, "label the parts apart, or change the types of the columns")
 
 
 class _Unknown:

@@ -91,6 +91,9 @@ class _Where:
             yield Fault(column.span, f"the label {name} stands at several parts", hint)
         else:
             yield from (fault for part in parts for fault in self._of_event(column, part.event))
+            types = self._types(column)
+            if types and predicate_types.common_type(types) is None:
+                yield predicate_types.not_common(column, types)
 
     def _unnamed(self, column: p.Column) -> Fault:
         name = column.part
@@ -126,13 +129,21 @@ class _Where:
             yield Fault(column.span, f"{event} has no column {column.column}", hint)
 
     def _type(self, column: p.Column) -> str | None:
-        """The declared type; None where only a table knows it. Of several event types with one
-        label the numbers are one."""
-        found = set()
+        """The declared type, which several event types with one label have in common; None where
+        only a table knows it."""
+        types = self._types(column)
+        return predicate_types.common_type(types) if types else None
+
+    def _types(self, column: p.Column) -> set[str]:
+        """The declared types of a column; none where only a table knows one."""
+        found = set[str]()
         for part in parts_of(column, self._parts):
             columns = declared_columns(self._book.events.get(part.event)) or {}
-            found.add(columns.get(_spelt(column.column, columns) or ""))
-        return found.pop() if not column.old and len(found) == 1 else None
+            declared = columns.get(_spelt(column.column, columns) or "")
+            if declared is None or column.old:
+                return set()
+            found.add(declared)
+        return found
 
     def _placed(self, asked: p.Predicate) -> Iterator[Fault]:
         columns = p.columns(asked)
