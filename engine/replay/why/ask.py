@@ -30,17 +30,17 @@ def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | No
     found = []
     for one in _named(store, name):
         try:
-            store.of(one).traces.place(digits)
-            found.append(one)
+            found.append((one, store.of(one).traces.place(digits)))
         except EngineError as error:
             if error.code != "firing-gone":
                 raise
             missing = error
     if len(found) > 1:
-        message = f"firings of {' and '.join(found)} begin with {digits}"
+        message = f"firings of {' and '.join(one for one, _ in found)} begin with {digits}"
         raise EngineError("firing-unclear", message, "give more digits, or --rulebook NAME")
     if found:
-        return told(store, found[0], digits, ask_again)
+        [(one, place)] = found
+        return told(store, one, place, ask_again)
     raise missing or EngineError("no-rulebook", "the store has no rulebook", "`tidegate run`")
 
 

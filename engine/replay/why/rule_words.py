@@ -34,7 +34,7 @@ def sentence(rule: Rule) -> str:
         said += f", {asks.format(_one_line(rule.condition.text))}"
     if rule.damping is not None:
         said += f", damped by {listed(damping_words(rule.damping))}"
-    actions = [*_actions(rule.reaction.actions)]
+    actions = [*map(act_words, rule.reaction.actions)]
     if actions:
         said += f"; then it {listed(actions)}"
     if rule.reaction.dry:
@@ -56,32 +56,20 @@ def damping_words(damping: Damping) -> Iterator[str]:
         yield f"a throttle of {damping.throttle.count:,} in {within}"
 
 
-def statement_words(statement: Statement) -> str:
-    """What an entry does: ``runs `INSERT INTO t ..` ``, `raises blocked`."""
-    match statement:
-        case SqlStatement(text) | Question(text):
-            verb = "asks" if isinstance(statement, Question) else "runs"
-            return f"{verb} `{_one_line(text)}`"
-        case SignalStatement(event=event):
+def act_words(act: Statement | Action) -> str:
+    """What an entry or an action does: ``runs `INSERT INTO t ..` ``, `raises blocked`."""
+    match act:
+        case Question(text):
+            return f"asks `{_one_line(text)}`"
+        case SqlStatement(text) | Sql(text=text):
+            return f"runs `{_one_line(text)}`"
+        case SignalStatement(event=event) | SignalAction(event=event):
             return f"raises {event}"
-        case WebhookStatement(url=url):
+        case WebhookStatement(url=url) | Webhook(url=url):
             return f"sends a webhook to {_host(url)}"
-        case SwitchStatement(rule=rule, enabled=enabled):
+        case SwitchStatement(rule=rule, enabled=enabled) | Switch(rule=rule, enabled=enabled):
             return f"{'enables' if enabled else 'disables'} rule {rule}"
-    return f"is a {statement.kind}"
-
-
-def _actions(actions: tuple[Action, ...]) -> Iterator[str]:
-    for action in actions:
-        match action:
-            case Sql(text=text):
-                yield f"runs `{_one_line(text)}`"
-            case SignalAction(event=event):
-                yield f"raises {event}"
-            case Webhook(url=url):
-                yield f"sends a webhook to {_host(url)}"
-            case Switch(rule=rule, enabled=enabled):
-                yield f"{'enables' if enabled else 'disables'} rule {rule}"
+    return f"is a {act.kind}"
 
 
 def _one_line(text: str) -> str:

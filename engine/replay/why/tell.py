@@ -15,13 +15,13 @@ from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
 from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edited, Entry, Story
-from tidegate.engine.replay.why.rule_words import sentence, statement_words
+from tidegate.engine.replay.why.rule_words import act_words, sentence
 from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why_not.fate import condition_values
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
-from tidegate.engine.store.traces import Trace, Traces, source_of
+from tidegate.engine.store.traces import Place, Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.sql.tokens import sql_words
@@ -30,11 +30,11 @@ AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
 """Asks a query again of the versions that it saw, by table. Returns a sentence on what it says."""
 
 
-def told(store: SqlStore, rulebook: str, digits: str, ask_again: AskAgain | None = None) -> Story:
-    """The story of the firing whose id begins with `digits`. Raises EngineError `firing-gone`,
-    `firing-unclear`."""
+def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | None = None) -> Story:
+    """The story of the firing at a place. Raises EngineError `firing-gone` if it was purged
+    meanwhile."""
     traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
-    trace = traces.trace(traces.place(digits))
+    trace = traces.trace(place)
     book = texts.book(trace.version)
     now = texts.book(texts.running.version)
     rule = book.rules.get(trace.place.rule) if book is not None else None
@@ -280,7 +280,7 @@ def _entries(trace: Trace) -> Iterator[Entry]:
             row["effect_version"],
             row["rows_written"],
             row["error"],
-            statement_words(statement),
+            act_words(statement),
             bool(row["alternative"]),
             row["fate"],
             trace.acted_on if row["firing_ids"] is None else len(row["firing_ids"]),

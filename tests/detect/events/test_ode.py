@@ -3,30 +3,25 @@ what the reference finds, in every context, however it is cut; and what they mea
 
 from __future__ import annotations
 
-from dataclasses import replace
 from functools import cache
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reference.cuts import cuts
-from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
-from tests.reference.hits import detecting, drawn_for, resuming, saw
-from tests.reference.planted import cases, untils
+from tests.reference.hits import detecting, drawn_for, resuming
+from tests.reference.planted import cases
 from tests.reference.strategies import (
     EVERYTHING,
     Operands,
-    expected,
     expressions,
-    of_last,
 )
-from tests.support.history import run
+from tests.support.agreement import check
 from tidegate import parse
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import Expression
-from tidegate.rules.model import Context, Rulebook, in_context
+from tidegate.rules.model import Context
 
 COUNTED = ("every(", "[1]", "[2]", "[3]")
 FORMS = (
@@ -60,18 +55,6 @@ def ode(names: tuple[str, ...]) -> Operands:
     events = st.sampled_from([name for name in names if not name.startswith("r")])
     drawn = st.builds(made, st.sampled_from(FORMS), part, part, part, events, st.integers(1, 3))
     return drawn.filter(lambda found: found is not None)
-
-
-def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
-    rulebook, history = case
-    *others, last = rulebook.rules.values()
-    rules = {rule.name: rule for rule in [*others, in_context(last, context)]}
-    rulebook = replace(rulebook, rules=rules)
-    until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
-    answer = expected(rulebook, history, until=until)
-    saw(of_last(rulebook, answer))
-    assert run(rulebook, history, until=until) == answer
-    assert run(rulebook, history, cut, until) == answer
 
 
 @pytest.mark.parametrize("context", Context)

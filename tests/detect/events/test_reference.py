@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reference.cuts import cuts, everywhere
+from tests.reference.cuts import everywhere
 from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, resuming, saw
@@ -18,9 +18,9 @@ from tests.reference.strategies import (
     Operator,
     compared_windows,
     expected,
-    of_last,
     rooted,
 )
+from tests.support.agreement import check
 from tests.support.history import run
 from tidegate.rules.model import Context, Rulebook, in_context
 
@@ -30,19 +30,6 @@ CASES = {context: 150 if context is Context.RESTRICTED else 60 for context in Co
 def books(depth: int) -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
     """One rule, or two of which the second may use the first as an event."""
     return cases(operators=EVERYTHING, contexts=list(Context), depth=depth, rules_max=2)
-
-
-def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
-    """A rulebook, its last rule in one context, over one history: in one piece, cut anywhere."""
-    rulebook, history = case
-    *others, last = rulebook.rules.values()
-    rules = {rule.name: rule for rule in [*others, in_context(last, context)]}
-    rulebook = replace(rulebook, rules=rules)
-    until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
-    answer = expected(rulebook, history, until=until)
-    saw(of_last(rulebook, answer))
-    assert run(rulebook, history, until=until) == answer
-    assert run(rulebook, history, cut, until) == answer
 
 
 @pytest.mark.parametrize("context", Context)

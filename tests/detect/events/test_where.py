@@ -13,19 +13,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.golden.load import PLACE
-from tests.reference.cuts import cuts
 from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
-from tests.reference.hits import compared, comparing, detecting, drawn_for, resuming, saw
-from tests.reference.planted import planted, untils
+from tests.reference.hits import compared, comparing, detecting, drawn_for, resuming
+from tests.reference.planted import planted
 from tests.reference.strategies import (
     EVERYTHING,
     SECOND,
     expected,
-    of_last,
     rulebooks,
     written,
 )
+from tests.support.agreement import agreed
 from tests.support.history import run
 from tidegate import rules
 from tidegate.engine.detect.events.graph.flat import pair_node
@@ -35,7 +34,7 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.predicate_parser import parse_predicate
-from tidegate.rules.model import Constraint, Context, Rule, Rulebook, in_context
+from tidegate.rules.model import Constraint, Context, Rule, Rulebook
 
 OPERATORS = tuple(operator for operator in EVERYTHING if operator is not x.Labelled)
 PAIR = (x.Seq,)
@@ -118,17 +117,9 @@ def books(
 
 
 def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
-    rulebook, history = case
-    *others, last = rulebook.rules.values()
-    rules = {rule.name: rule for rule in [*others, in_context(last, context)]}
-    rulebook = replace(rulebook, rules=rules)
-    until, cut = data.draw(untils(history)), data.draw(cuts(rulebook, history))
-    answer = expected(rulebook, history, until=until)
-    saw(of_last(rulebook, answer))
-    if any(rule.pattern.where for rule in rules.values()):
+    rulebook, history, until, answer = agreed(context, case, data)
+    if any(rule.pattern.where for rule in rulebook.rules.values()):
         compared(answer != expected(unconstrained(rulebook), history, until=until))
-    assert run(rulebook, history, until=until) == answer
-    assert run(rulebook, history, cut, until) == answer
 
 
 def unconstrained(book: Rulebook) -> Rulebook:
