@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Mapping
 from functools import reduce
 from operator import or_
@@ -19,6 +18,7 @@ from pyspark.util import _load_from_socket
 
 from tidegate.connectors.delta.catalog import collected, planned, quoted, spark_schema
 from tidegate.connectors.delta.plans import tried
+from tidegate.connectors.delta.spool import mapped
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.values import TableRange
 
@@ -105,23 +105,19 @@ def _hashes(schema: StructType, columns: list[str]) -> tuple[Column, Column]:
 
 
 def _spooled(frame: DataFrame) -> pa.Table:
-    batches = _arriving(frame)
-    with tempfile.NamedTemporaryFile(prefix="tidegate-", suffix=".arrow") as file:
-        order: list[int] = []
-        writer = None
-        for batch in batches:
-            if isinstance(batch, list):
-                order = batch
-                continue
-            writer = writer or pa.ipc.new_file(file, batch.schema)
-            writer.write_batch(batch)
-        if writer is None:
-            return frame.limit(0).toArrow()
-        writer.close()
-        file.flush()
-        stored = pa.ipc.open_file(pa.memory_map(file.name))
-        # The file has no name from here on: the mapping keeps its content.
-        return pa.Table.from_batches([stored.get_batch(at) for at in order], stored.schema)
+    order: list[int] = []
+
+    def batches() -> Iterator[pa.RecordBatch]:
+        for arrived in _arriving(frame):
+            if isinstance(arrived, list):
+                order.extend(arrived)
+            else:
+                yield arrived
+
+    stored = mapped(batches())
+    if stored is None:
+        return frame.limit(0).toArrow()
+    return pa.Table.from_batches([stored.get_batch(at) for at in order], stored.schema)
 
 
 def _arriving(frame: DataFrame) -> Iterator[Any]:

@@ -15,6 +15,7 @@ from typing import Any
 
 import orjson
 
+from tidegate.connectors.delta.appends import AddedFile, added_files
 from tidegate.engine.core.markers import parse_marker
 
 _ROWS_OF_ADD = re.compile(r'\\"numRecords\\":([0-9]{1,15})(?![0-9])')
@@ -72,7 +73,8 @@ class LoggedCommit:
     seal: the commit is an engine's seal of an entry and holds nothing else (G18).
     shown: its columns for `on: commit` (`engine.core.parameters.COMMITS`).
     written: how many rows it inserted, changed or deleted, where it says so. digest: of its file's
-    text; it changes where somebody writes the same version anew.
+    text; it changes where somebody writes the same version anew. appended: its files, where it is a
+    plain append (`appends.py`).
     """
 
     version: int
@@ -89,6 +91,7 @@ class LoggedCommit:
     written: int | None = None
     writer: tuple[str, str] | None = None
     digest: str = ""
+    appended: tuple[AddedFile, ...] | None = None
 
 
 class DamagedCommit(ValueError):
@@ -138,6 +141,7 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
         written=sum(metrics.values()) if metrics else None,
         writer=_writer(believed),
         digest=_digest(text),
+        appended=added_files(text) if changes_data else None,
     )
 
 

@@ -15,6 +15,7 @@ from pyspark.sql import SparkSession
 from pyspark.sql import functions as F
 
 from tidegate.connectors.delta import stops
+from tidegate.connectors.delta.appends import read_appends, readable
 from tidegate.connectors.delta.catalog import collected, quoted
 from tidegate.connectors.delta.changes import changes, decisions, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
@@ -47,6 +48,7 @@ class _Source:
     looked_at: float = float("-inf")  # when the whole log was searched last
     in_commit_timestamps: bool = True
     version: int = -1  # the latest that is known
+    readable: bool = False  # whether added files hold the rows as they are
 
 
 class DeltaFeed:
@@ -168,10 +170,37 @@ class DeltaFeed:
         what = f"table `{table.name}`: reading versions {span.first} to {span.last}"
         with stops.reading(table.name, span.first, span.last):
             return self._run(
-                what,
-                where,
-                lambda: to_arrow(changes(self._session, location, span, request), spool=spool),
+                what, where, lambda: self._changes(location, table, span, request, spool=spool)
             )
+
+    def _changes(
+        self, location: str, table: Table, span: TableRange, request: ReadRequest, *, spool: bool
+    ) -> pa.Table:
+        appended = self._appended(table, span, request, spool=spool)
+        if appended is not None:
+            return appended
+        return to_arrow(changes(self._session, location, span, request), spool=spool)
+
+    def _appended(
+        self, table: Table, span: TableRange, request: ReadRequest, *, spool: bool
+    ) -> pa.Table | None:
+        """The rows of plain appends to a table in a local folder; None if Spark must read them."""
+        source = self._source(table)
+        folder = source.log.files.folder
+        if folder is None or span.snapshot:
+            return None
+        files = []
+        with self._looking:
+            for version in range(span.first, span.last + 1):
+                if version in span.skipped:
+                    continue
+                commit = self._commit(table, source, version)
+                if commit is None or commit.appended is None:
+                    return None
+                files += [(version, file) for file in commit.appended]
+            if not source.readable:
+                return None
+        return read_appends(folder, files, request, span.cursor.schema, spool=spool)
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
         """See `engine.core.ports.Feed.history`. Raises EngineError `version-gone`, `log-damaged`,
@@ -227,6 +256,7 @@ class DeltaFeed:
             raise stops.table_missing(table.name, source.log.location)
         source.in_commit_timestamps = snapshot.metadata.in_commit_timestamps
         source.version = snapshot.version
+        source.readable = readable(snapshot.features, snapshot.metadata.configuration)
         if source_of_events and snapshot.catalog_managed:
             raise stops.catalog_managed(table.name)
         return snapshot
@@ -304,7 +334,11 @@ class DeltaFeed:
 
     def _commit(self, table: Table, source: _Source, version: int) -> LoggedCommit | None:
         with _undamaged(table), stops.reading(table.name, version, version):
-            return source.log.commit(version)
+            logged = source.log.commit(version)
+        if logged is not None:
+            properties = logged.metadata.configuration if logged.metadata else {}
+            source.readable &= readable(logged.features, properties)
+        return logged
 
     def _gap(
         self, table: Table, source: _Source, cursor: Cursor, version: int, whole: bool

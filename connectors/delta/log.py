@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -133,6 +134,12 @@ class LogFiles:
     @property
     def scheme(self) -> str:
         return str(self._folder.toUri().getScheme())
+
+    @property
+    def folder(self) -> Path | None:
+        """The table's folder where it is a local one."""
+        uri = self.table_path.toUri()
+        return Path(str(uri.getPath())) if self.scheme == "file" else None
 
     @property
     def table_path(self) -> Any:

@@ -75,9 +75,9 @@ class Capture:
         return request.used if request else ()
 
     def capture(self, plan: Plan, feed: Feed, clocks: Clocks = NO_CLOCKS) -> Bucket:
-        """Read what the plan holds. It takes one Spark job a table, and a second one for a `where`
-        over old and new that Arrow cannot decide. Raises EngineError as `Feed.read` does, and
-        `unpaired-update`."""
+        """Read what the plan holds. It takes one Spark job a table, none where all its commits
+        are plain appends, and a further one for a `where` over old and new that Arrow cannot
+        decide. Raises EngineError as `Feed.read` does, and `unpaired-update`."""
         batches: dict[str, Batch] = {}
         rejected: list[Rejected] = []
         rows = len(plan.signals)

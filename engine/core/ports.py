@@ -64,9 +64,9 @@ class ReadRequest:
 
     `changes`: change types of the feed, of FEED_KINDS. `where`: Spark SQL predicates by name. Each
     becomes a boolean column of that name: true; false, also if the predicate is null; null if it
-    raises (G25). `only`: predicates, one of which must be true or raise for a row to be read; all
-    rows if there are none. `same`: adds the columns SAME_1 and SAME_2, two hashes of all columns.
-    Rows that are equal in both are equal (G11).
+    raises (G25). `only`: predicates; rows of which none is true or raises may be left out. `same`:
+    adds the columns SAME_1 and SAME_2, two hashes of all columns. Rows that are equal in both are
+    equal (G11).
     """
 
     columns: Sequence[str]
@@ -117,8 +117,8 @@ class Feed(Protocol):
         ...
 
     def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
-        """The changes of `span` in one Spark job, in any order of rows: KIND, VERSION and what the
-        request asks for. A snapshot's rows are inserts."""
+        """The changes of `span` in any order of rows: KIND, VERSION and what the request asks for.
+        A snapshot's rows are inserts. It takes one Spark job; plain appends may take none."""
         ...
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
