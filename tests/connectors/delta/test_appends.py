@@ -281,4 +281,4 @@ def test_a_table_that_maps_its_columns_from_now_on(lake: Lake) -> None:
     schema = [c.schema for c in head.commits if c.schema][-1]
     cursor = replace(reading.span.cursor, version=last, schema=schema)
     reading.span = TableRange("t", last, last, {last: 0}, cursor)
-    assert reading.agree(request("id", "x", "y")) == (1, True)
+    assert reading.agree(request("id", "x")) == (1, True)
