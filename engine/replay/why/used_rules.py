@@ -42,8 +42,8 @@ def matching(own: Firings, others: Firings, *, later: bool) -> list[str]:
     mine, theirs = _numbers(_occurrences(own), others)
     ids = others.hex_ids()
     firing = pc.index_in(others.relation["firing_id"], ids).to_numpy().astype(np.int64)
-    fit = _fits(mine, theirs, firing, len(ids), later=later)
-    return [one for one, fits in zip(ids.to_pylist(), fits, strict=True) if fits]
+    fits = _fits(mine, theirs, firing, len(ids), later=later).tolist()
+    return [one for one, does in zip(ids.to_pylist(), fits, strict=True) if does]
 
 
 def _fits(mine: Int64, theirs: Int64, firing: Int64, count: int, *, later: bool) -> Bools:
