@@ -240,13 +240,13 @@ def of_digits(connection: sa.Connection, rulebook: str, digits: str) -> tuple[in
     """The (bucket, rule, id) of the firing whose id begins with these digits. Raises EngineError
     `firing-gone`, `firing-unclear`."""
     known = id_runs.begin_with(connection, rulebook, digits)
-    place = id_runs.find(connection, rulebook, known[0]) if known else None
-    if place is None:
+    if not known:
         raise firing_gone(digits)
     if len(known) > 1:
-        hint = f"give more digits: {known[0]}, {known[1]}"
+        hint = f"give more digits: {', '.join(one for one, _ in known)}"
         raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
-    return *place, known[0]
+    [(firing_id, place)] = known
+    return *place, firing_id
 
 
 def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> tuple[str, ...] | None:

@@ -33,25 +33,26 @@ AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
 def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | None = None) -> Story:
     """The story of the firing at a place. Raises EngineError `firing-gone` if it was purged
     meanwhile."""
-    traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
-    trace = traces.trace(place)
-    book = texts.book(trace.version)
-    now = texts.book(texts.running.version)
-    rule = book.rules.get(trace.place.rule) if book is not None else None
-    gone: list[str] = [] if rule is not None else ["sentence"]
-    notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
-    constituents = _constituents(traces, trace, book, gone)
-    entries = tuple(_entries(trace))
-    books = {id(one): one for one in (book, now) if one is not None}.values()
-    causes = linked.causes(traces, trace, book, constituents)
-    effects = linked.effects(traces, trace, books, entries)
-    acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
-    if acts and trace.through and not entries:
-        gone.append("entries")
-    notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
-    row = python_rows(trace.one.firings)[0]
-    seen = _seen(store, rulebook, trace, rule, book)
-    condition = _condition(trace, rule, row["condition"], seen)
+    with store.snapshot():
+        traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
+        trace = traces.trace(place)
+        book = texts.book(trace.version)
+        now = texts.book(texts.running.version)
+        rule = book.rules.get(trace.place.rule) if book is not None else None
+        gone: list[str] = [] if rule is not None else ["sentence"]
+        notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
+        constituents = _constituents(traces, trace, book, gone)
+        entries = tuple(_entries(trace))
+        books = {id(one): one for one in (book, now) if one is not None}.values()
+        causes = linked.causes(traces, trace, book, constituents)
+        effects = linked.effects(traces, trace, books, entries)
+        acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
+        if acts and trace.through and not entries:
+            gone.append("entries")
+        notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
+        row = python_rows(trace.one.firings)[0]
+        seen = _seen(store, rulebook, trace, rule, book)
+        condition = _condition(trace, rule, row["condition"], seen)
     if ask_again is not None and condition.query and rule is not None and book is not None:
         again = ask_again(trace, rule, book, condition.versions)
         condition = _with_answer(condition, again)
