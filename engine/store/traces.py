@@ -205,7 +205,8 @@ class Traces(Bound):
         of_rule = of_rule.where(c.rulebook == self.rulebook, c.rule == rule)
         of_rule = of_rule.order_by(c.bucket if later else c.bucket.desc()).limit(CHAINED_MAX + 1)
         queries = [of_rule.where(c.bucket >= bucket if later else c.bucket <= bucket)]
-        if known := sorted({one for one in arrived if one is not None}):
+        known = sorted({one for one in arrived if one is not None})
+        if known and not later:
             first = known[0] if None not in arrived else 0
             near = queries[0].where(c.bucket >= first)
             queries = [of_rule.where(c.bucket.in_(known[-CHAINED_MAX:])), near]
