@@ -1,5 +1,5 @@
 """What a firing came of, and what came of it: through signals, through commits, and through rules
-that use others as events.
+that use others as events. Commits are followed from one rulebook of the store to another.
 
 Example: `paid` raises `noticed`, of which `noted` comes; `noted` writes `log`, whose rows are
 events of `logged`. The causes of `noted` are `paid`, its effects `logged`.
@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import islice
 
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
+from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.texts import events_of
 from tidegate.engine.replay.why.used_rules import matching
 from tidegate.engine.store.causes import OUTSIDE
@@ -41,7 +42,11 @@ class Links:
 
 
 def causes(
-    traces: Traces, trace: Trace, book: Rulebook | None, constituents: Sequence[Constituent]
+    traces: Traces,
+    trace: Trace,
+    book: Rulebook | None,
+    others: Neighbours,
+    constituents: Sequence[Constituent],
 ) -> Links:
     """What a firing came of."""
     links = Links({}, [], [])
@@ -62,15 +67,10 @@ def causes(
     commits = [*dict.fromkeys((c.table, c.version) for c in constituents)] if deep else []
     for table, version in commits[:LINKS_MAX]:
         if table is not None and version is not None:
-            for entry in traces.behind(table, version):
-                ids, more = traces.firings_of(entry, LINKS_MAX)
-                via = f"{table} version {version}"
-                links.add(Link(one, entry["rule"], via) for one in ids)
-                if more:
-                    said = f"Entry {entry['number']}, which made {via}, was for more than"
-                    links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
-                elif not ids:
-                    links.gone.append(f"causes.{entry['rule']}")
+            via = f"{table} version {version}"
+            _behind(traces, (table, version), via, links)
+            for other in others.of(book.tables.get(table) if book is not None else None):
+                _behind(other.traces, (other.table, version), via, links, other.book.name)
     if len(raisers) > LINKS_MAX or len(commits) > LINKS_MAX:
         links.notes.append(f"It has rows of more than {LINKS_MAX:,} commits or signals of actions.")
     if book is not None and trace.place.rule in book.rules:
@@ -81,8 +81,26 @@ def causes(
     return links
 
 
+def _behind(
+    traces: Traces, commit: tuple[str, int], via: str, links: Links, rulebook: str | None = None
+) -> None:
+    """The firings behind a commit. `rulebook`: whose they are, if it is another one."""
+    for entry in traces.behind(*commit):
+        ids, more = traces.firings_of(entry, LINKS_MAX)
+        links.add(Link(one, entry["rule"], via, rulebook) for one in ids)
+        if more:
+            said = f"Entry {entry['number']}, which made {via}, was for more than"
+            links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
+        elif not ids:
+            links.gone.append(f"causes.{entry['rule']}")
+
+
 def effects(
-    traces: Traces, trace: Trace, books: Collection[Rulebook], entries: Sequence[Entry]
+    traces: Traces,
+    trace: Trace,
+    books: Collection[Rulebook],
+    others: Neighbours,
+    entries: Sequence[Entry],
 ) -> Links:
     """What came of a firing."""
     links = Links({}, [], [])
@@ -93,6 +111,10 @@ def effects(
             events = {name for book in books for name in events_of(book, table)}
             via = f"{table} version {version}"
             links.add(_linked(traces.came_of_commit(events, version), via))
+            known = next((book.tables[table] for book in books if table in book.tables), None)
+            for other in others.of(known):
+                came = other.traces.came_of_commit(events_of(other.book, other.table), version)
+                links.add(_linked(came, via, other.book.name))
     rule = trace.place.rule
     users = {
         name
@@ -105,8 +127,8 @@ def effects(
     return links
 
 
-def _linked(places: Iterable[Place], via: str) -> Iterator[Link]:
-    return (Link(place.firing_id, place.rule, via) for place in places)
+def _linked(places: Iterable[Place], via: str, rulebook: str | None = None) -> Iterator[Link]:
+    return (Link(place.firing_id, place.rule, via, rulebook) for place in places)
 
 
 def _chained(

@@ -89,11 +89,13 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A firing that this one came of, or that came of it. `via`: by what, as `orders version 7`."""
+    """A firing that this one came of, or that came of it. `via`: by what, as `orders version 7`.
+    `rulebook`: of the firing, where it is another one of the store."""
 
     firing_id: str
     rule: str | None
     via: str
+    rulebook: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +151,10 @@ def as_json(story: Story) -> dict[str, Any]:
         **told,
         "causes": [link.firing_id for link in story.causes],
         "effects": [link.firing_id for link in story.effects],
-        "links": {link.firing_id: {"rule": link.rule, "via": link.via} for link in links},
+        "links": {
+            link.firing_id: {"rulebook": link.rulebook, "rule": link.rule, "via": link.via}
+            for link in links
+        },
     }
 
 

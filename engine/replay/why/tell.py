@@ -15,6 +15,7 @@ from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
 from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edited, Entry, Story
+from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.rule_words import act_words, sentence
 from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why_not.fate import condition_values
@@ -44,8 +45,9 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         constituents = _constituents(traces, trace, book, gone)
         entries = tuple(_entries(trace))
         books = {id(one): one for one in (book, now) if one is not None}.values()
-        causes = linked.causes(traces, trace, book, constituents)
-        effects = linked.effects(traces, trace, books, entries)
+        others = Neighbours(store, rulebook)
+        causes = linked.causes(traces, trace, book, others, constituents)
+        effects = linked.effects(traces, trace, books, others, entries)
         acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
         if acts and trace.through and not entries:
             gone.append("entries")
@@ -206,8 +208,8 @@ def _deep(
             yield "What caused it went through a script, which does not say of what it emits."
         else:
             yield (
-                "An action caused it, but no entry of this rulebook: it was one of another "
-                "rulebook or store, a statement without a marker, or is forgotten."
+                "An action caused it, but no entry that this store still has: one of another "
+                "store, a statement without a marker, or is forgotten."
             )
 
 

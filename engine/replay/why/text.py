@@ -188,6 +188,8 @@ def _links(title: str, links: Sequence[Link], width: int) -> Iterator[str]:
 def link_words(link: Link) -> str:
     """`firing 5f3a0c12 of rule pay, by orders version 7`."""
     of_rule = f" of rule {link.rule}" if link.rule else f" {_GONE}"
+    if link.rulebook is not None:
+        of_rule += f" of rulebook {link.rulebook}"
     return f"firing {link.firing_id[:ID_DIGITS]}{of_rule}, by {link.via}"
 
 
