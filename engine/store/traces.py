@@ -24,7 +24,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.firings import firing_gone, of_digits
-from tidegate.engine.store.outbox import stored_firings
+from tidegate.engine.store.outbox import stored_firings, to_entry
 from tidegate.engine.store.recorded import is_for
 
 CHAINED_MAX = 64
@@ -48,7 +48,8 @@ class Place(NamedTuple):
 class Trace:
     """A firing as it is stored. `one`: the firing alone, with its rows and their sources.
     `version`: of the rulebook's text that its bucket ran. `now`: when the bucket was planned.
-    `pinned`: by table, the version that its conditions saw. `entries`: rows of the outbox.
+    `pinned`: by table, the version that its conditions saw. `entries`: rows of the outbox, each
+    with its `entry`.
     `raised`: how many signals its actions raised, by entry.
     `asked`: of its entries, who asked for what. `acted_on`: how many firings of its rule in the
     bucket are acted on. `through`: whether it is one of these."""
@@ -240,7 +241,9 @@ class Traces(Bound):
         query = query.where(c.bucket == place.bucket, c.rule == place.rule).order_by(c.number)
         rows = connection.execute(query).all()
         return tuple(
-            dict(row._mapping) for row in rows if is_for(row, place.firing_id, through=through)
+            {**row._mapping, "entry": to_entry(row)}
+            for row in rows
+            if is_for(row, place.firing_id, through=through)
         )
 
     def _raised(

@@ -148,6 +148,7 @@ def _chained(
             f"Rule {rule} is connected with it. Of its firings those of {len(pages):,} buckets"
             f" next to it, {way}, were looked through, and more are there."
         )
-    via = f"rule {trace.place.rule if later else rule}, used as an event"
+    used, user = (trace.place.rule, rule) if later else (rule, trace.place.rule)
+    via = f"{used}, an event of {user}"
     for fired in pages:
         yield from (Link(one, rule, via) for one in matching(trace.one, fired, later=later))

@@ -63,7 +63,8 @@ class Entry:
     """A statement that was run for the firing. `does`: what it is, without secrets. `firings`: for
     how many firings it ran at once. `signals`: how many
     the firing raised by it. `in_place_of`: the entry that was redriven by this one; `replaced_by`:
-    the one that this was redriven by. `next_attempt_at`: None unless it waits for one."""
+    the one that this was redriven by. `next_attempt_at`: None unless it waits for one. `commands`:
+    those that get past a held or dead one."""
 
     number: int
     kind: str
@@ -85,6 +86,7 @@ class Entry:
     in_place_of: int | None = None
     replaced_by: int | None = None
     asked: tuple[Asked, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -22,6 +22,7 @@ from tidegate.engine.replay.why_not.fate import condition_values
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
+from tidegate.engine.store.status import entry_commands
 from tidegate.engine.store.traces import Place, Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
@@ -43,7 +44,7 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         gone: list[str] = [] if rule is not None else ["sentence"]
         notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
         constituents = _constituents(traces, trace, book, gone)
-        entries = tuple(_entries(trace))
+        entries = tuple(_entries(trace, None if now is None else now.rules))
         books = {id(one): one for one in (book, now) if one is not None}.values()
         others = Neighbours(store, rulebook)
         causes = linked.causes(traces, trace, book, others, constituents)
@@ -265,7 +266,7 @@ def _with_answer(condition: Condition, again: str) -> Condition:
 # -- entries ------------------------------------------------------------------------------------
 
 
-def _entries(trace: Trace) -> Iterator[Entry]:
+def _entries(trace: Trace, rules: Collection[str] | None) -> Iterator[Entry]:
     by_place: dict[int, list[Mapping[str, Any]]] = {}
     for row in trace.entries:
         by_place.setdefault(row["place"], []).append(row)
@@ -299,6 +300,7 @@ def _entries(trace: Trace) -> Iterator[Entry]:
                 for one in trace.asked
                 if one["subject"] == str(row["number"])
             ),
+            tuple(entry_commands(row["entry"], rules)),
         )
 
 

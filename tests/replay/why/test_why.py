@@ -20,6 +20,7 @@ from tests.support import make
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.text import lines
+from tidegate.engine.replay.why.times import took
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.traces import Traces
@@ -238,7 +239,8 @@ def test_a_redrive_and_an_alternative_say_whom_they_stand_for(
     assert "#1 runs `UPDATE a`: redriven after 3 attempts; it has not begun" in told
     assert "#2 took its place. ada asked for redrive at" in told
     assert "#2 runs `UPDATE a`: dead after 1 attempt; begun at 09:00:00, settled 1 s later" in told
-    assert "It took the place of #1. Its last error: no such column." in told
+    assert "It took the place of #1. Its last error: no such column. What gets past it:" in told
+    assert "`tidegate redrive 2` or `tidegate skip 2`." in told
     assert "#3 (the alternative) runs `UPDATE a`: pending; it has not begun" in told
 
 
@@ -281,3 +283,20 @@ def test_digits_that_fit_firings_of_two_rulebooks_are_unclear(
         with pytest.raises(EngineError, match="firings of other and shop begin with"):
             why(store, None, whole[:8])
         assert why(store, "shop", whole[:8]).firing_id == whole
+
+
+@pytest.mark.parametrize(
+    ("micros", "said"),
+    [
+        (1, "less than 1 ms"),
+        (999, "less than 1 ms"),
+        (36_652, "37 ms"),
+        (999_499, "999 ms"),
+        (1_040_000, "1 s"),
+        (11_555_322, "11.6 s"),
+        (59_970_000, "1 min"),
+        (83_400_000, "1 min 23 s"),
+    ],
+)
+def test_what_the_engine_took_is_rounded(micros: int, said: str) -> None:
+    assert took(micros) == said
