@@ -103,7 +103,9 @@ def test_a_commit_names_the_firings_behind_it(
     (entry,) = json.loads(tidegate("why", "--commit", "orders@12", *at, "--json").stdout)["entries"]
     assert entry["firings"] == [first["settled"]["firing_id"]]
     nobody = tidegate("why", "--commit", "orders@99", *at).stdout
-    assert nobody.startswith("No entry of rulebook shop in this store made version 99 of orders")
+    assert nobody.startswith("No entry of this store made version 99 of orders")
+    anywhere = tidegate("why", "--commit", "orders@12", "--store", url)
+    assert anywhere.stdout == result.stdout
 
 
 @pytest.mark.parametrize(
@@ -118,6 +120,12 @@ def test_a_commit_names_the_firings_behind_it(
         (("abcdef", "--spark-conf", "a=b"), 2, "--spark-conf and --policy are for --spark"),
         (("--commit", "orders", "--rulebook", "shop"), 1, "'orders' is no commit"),
         (("--commit", "order@1", "--rulebook", "shop"), 1, "did you mean 'orders'"),
+        (
+            ("--commit", "orders@1", "--rulebook", "other"),
+            1,
+            "rulebook other has no table `orders`",
+        ),
+        (("--commit", "order@1"), 1, "this store has no table `order`"),
     ],
 )
 def test_what_cannot_be_told_is_refused(

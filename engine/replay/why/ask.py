@@ -46,9 +46,9 @@ def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | No
 
 
 def why_commit(store: SqlStore, name: str | None, commit: str) -> dict[str, Any]:
-    """What made a commit `TABLE@VERSION` (`commit.behind`). Raises InputError, EngineError
-    `no-rulebook`."""
-    return behind(store, the_rulebook(store, name), commit)
+    """What made a commit `TABLE@VERSION` (`commit.behind`)."""
+    with store.snapshot():
+        return behind(store, name, commit)
 
 
 def _named(store: SqlStore, name: str | None) -> Iterable[str]:

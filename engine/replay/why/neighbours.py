@@ -31,19 +31,20 @@ class Neighbours:
         """Those that have a table, by its location. The texts of others are not read."""
         if table is None:
             return
-        location = _location(table)
+        wanted = location(table)
         for name, kept in sorted(self._others.items()):
-            book = read(kept) if _names(kept, location) else None
+            book = read(kept) if _names(kept, wanted) else None
             for other in book.tables.values() if book is not None else ():
-                if book is not None and _location(other) == location:
+                if book is not None and location(other) == wanted:
                     yield Neighbour(self._store.of(name).traces, book, other.name)
 
 
-def _location(table: Table) -> str:
+def location(table: Table) -> str:
+    """Where a table is: its path, or its name in the catalog."""
     return (table.path or table.catalog or "").rstrip("/")
 
 
-def _names(kept: KeptRulebook, location: str) -> bool:
+def _names(kept: KeptRulebook, wanted: str) -> bool:
     """Whether a text has the last part of a location in it."""
-    last = location.rpartition("/")[2]
+    last = wanted.rpartition("/")[2]
     return any(last in text for text in (kept.text, *kept.files.values()))

@@ -97,8 +97,8 @@ def _outcome(story: Story, times: Times) -> Iterator[str]:
     if story.entries:
         yield "<ul>"
         for entry in story.entries:
-            said = " ".join(sentence.strip() for sentence in entry_sentences(entry, times))
-            yield f"<li>{inert(said)}</li>"
+            said = (sentence.strip().rstrip(".") for sentence in entry_sentences(entry, times))
+            yield f"<li>{inert('. '.join(said))}.</li>"
         yield "</ul>"
 
 

@@ -13,10 +13,12 @@ import pytest
 from tests.support import make
 from tidegate.engine.core.entries import Effect
 from tidegate.engine.core.values import Firings
-from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.ask import why, why_commit
+from tidegate.engine.replay.why.commit import lines as commit_lines
 from tidegate.engine.replay.why.model import as_json
 from tidegate.engine.replay.why.text import lines
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
 
 BANK = """\
 rulebook: bank
@@ -88,3 +90,16 @@ def test_a_table_of_another_place_is_another_table(store: SqlStore) -> None:
     assert story.causes == ()
     (note,) = story.notes
     assert note.startswith("An action caused it, but no entry that this store still has")
+
+
+def test_a_commit_leads_to_its_firings_from_whichever_rulebook(store: SqlStore) -> None:
+    paid = make.hex_ids(make.firings("pay", 2))
+    (own,) = why_commit(store, "bank", "ledger@12")["entries"]
+    assert (own["rulebook"], own["firings"]) == ("bank", paid)
+    for name in ("audit", None):
+        found = why_commit(store, name, "entries@12")
+        assert (found["rulebook"], found["entries"]) == ("audit", [own])
+        (said, *_) = commit_lines(found, 200)
+        assert said.startswith("Entry 1 of rule pay of rulebook bank made version 12 of entries")
+    with pytest.raises(EngineError, match="which rulebook is meant"):
+        why_commit(store, None, "ledger@12")  # `apart` calls another one so

@@ -30,6 +30,8 @@ def test_a_page_shows_occurrences_what_is_consumed_and_what_came_of_it(told: Sto
     assert text.count('class="dot c0 used"') == 1
     assert "What is crossed out is consumed: context chronicle." in text
     assert "signal: done" in text
+    (said,) = re.findall(r"<li>#\d+ raises noticed: (.*)</li>", text)
+    assert re.fullmatch(r"done; begun at .*[^.]\. It raised 1 signal for this firing\.", said)
     assert f"then noted {told.effects[0].firing_id[:8]}" in text
     assert f"<code>tidegate why {told.firing_id}</code>" in text
     assert "https://" not in text
