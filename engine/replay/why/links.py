@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
 from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.texts import events_of
@@ -145,8 +146,8 @@ def _chained(
     if more:
         way = "from it on" if later else "up to it"
         links.notes.append(
-            f"Rule {rule} is connected with it. Of its firings those of {len(pages):,} buckets"
-            f" next to it, {way}, were looked through, and more are there."
+            f"Rule {rule} is connected with it. Of its firings those of the next"
+            f" {counted(len(pages), 'bucket')}, {way}, were looked through, and more are there."
         )
     used, user = (trace.place.rule, rule) if later else (rule, trace.place.rule)
     via = f"{used}, an event of {user}"
