@@ -6,11 +6,9 @@ import os
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
-from tidegate.rules.checks.cascades import cascade_warnings
 from tidegate.rules.checks.cross_checks import check
 from tidegate.rules.checks.gaps import SIMULATED, refuse_unbuilt
 from tidegate.rules.checks.statements import check_statements
-from tidegate.rules.checks.warnings import warn
 from tidegate.rules.errors import InputError, Place, Problem, in_order
 from tidegate.rules.form.assembly import assembled
 from tidegate.rules.form.form import RULEBOOK
@@ -44,8 +42,10 @@ def load_rulebook(
     files: Mapping[str, str] | None = None,
     functions: Collection[str] | None = None,
     warned: bool = False,
+    doubts: bool = True,
 ) -> Rulebook:
-    """See `rules.load`. `warned`: what `run` refuses is among the warnings."""
+    """See `rules.load`. `warned`: what `run` refuses is among the warnings. `doubts`: whether there
+    are warnings; to look for them takes a third of the time."""
     if isinstance(source, str) and (file is not None or is_text(source)):
         text = source
     else:
@@ -74,7 +74,10 @@ def load_rulebook(
     check_statements(book, report, functions)
     refuse_unbuilt(book, limits, features, report, warned=warned)
     _leave_out(refused, report)
-    warn(book, report)
+    if doubts:
+        from tidegate.rules.checks.warnings import warn
+
+        warn(book, report)
     if report.problems:
         raise InputError(in_order(report.problems), said_once(report.warnings))
     loaded = Rulebook(
@@ -95,6 +98,10 @@ def load_rulebook(
         files=book.files,
         included=included,
     )
+    if not doubts:
+        return loaded
+    from tidegate.rules.checks.cascades import cascade_warnings
+
     return replace(loaded, warnings=said_once([*report.warnings, *cascade_warnings(loaded)]))
 
 

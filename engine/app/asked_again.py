@@ -28,15 +28,18 @@ def asked_again(
     book: Rulebook,
     versions: Mapping[str, int],
     spark: SparkSession | None = None,
+    spark_conf: Mapping[str, str] | None = None,
     policy: str | os.PathLike[str] | None = None,
 ) -> str:
     """A sentence on what the query of a firing says now. `versions`: those that it saw, by table.
-    `spark`: by default a session is started. The query goes through the same gate as in `run`."""
+    `spark`: by default a session is started, with `spark_conf`. The query goes through the same
+    gate as in `run`, with what `policy` allows. Raises InputError for a policy that cannot be
+    read."""
+    allowed = load_policy(policy)
     if not versions:
         return "Asked again: nothing, for the versions that it saw are not known."
     try:
-        allowed = load_policy(policy)
-        session = spark or start_session("tidegate why", {})
+        session = spark or start_session("tidegate why", spark_conf)
         with closing(Catalog(session, book, "why")) as catalog:
             catalog.open()
             schemas = schemas_now(catalog)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from functools import partial
+from pathlib import Path
+
 import click
 
 from tidegate.engine.cli import output
 from tidegate.engine.cli.group import brief, leave_out_pandas, main
-from tidegate.engine.cli.options import At, of_store
+from tidegate.engine.cli.options import At, of_store, pairs, policy_file, spark_conf
 from tidegate.engine.core.text.layout import screen_width
 
 
@@ -22,10 +25,19 @@ from tidegate.engine.core.text.layout import screen_width
     show_default=True,
 )
 @click.option("--spark", is_flag=True, help="Ask its query again, at the versions that it saw.")
+@spark_conf
+@policy_file
 @of_store
 @brief()
 def why(
-    firing: str | None, commit: str | None, as_test: bool, format_: str, spark: bool, at: At
+    firing: str | None,
+    commit: str | None,
+    as_test: bool,
+    format_: str,
+    spark: bool,
+    spark_conf: tuple[str, ...],
+    policy: Path | None,
+    at: At,
 ) -> None:
     """Why a firing is there: where its rows came from, what its condition saw, what its actions
     did, what it came of, and what came of it."""
@@ -38,6 +50,8 @@ def why(
         raise click.UsageError("--as-test excludes --commit, --spark and --format")
     if commit and (spark or form == "html"):
         raise click.UsageError("--commit excludes --spark and --format html")
+    if not spark and (spark_conf or policy):
+        raise click.UsageError("--spark-conf and --policy are for --spark")
     leave_out_pandas()
     with open_store(at.url, create=False) as store:
         if commit is not None:
@@ -53,7 +67,8 @@ def why(
         if spark:
             from tidegate.engine.app.asked_again import asked_again
 
-            again = asked_again
+            conf = pairs(spark_conf, "--spark-conf")
+            again = partial(asked_again, spark_conf=conf, policy=policy)
         story = ask(store, at.name, firing or "", again)
         if as_test:
             from tidegate.engine.replay.why.case import case_text

@@ -9,14 +9,15 @@ from __future__ import annotations
 
 import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.dialects import sqlite
 from sqlalchemy.exc import DBAPIError
 
 from tidegate.engine.core.failpoints import COMMITTED, failpoint
@@ -24,6 +25,9 @@ from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store.address import parse_url, redacted, without_secrets
 from tidegate.rules.errors import EngineError
+
+if TYPE_CHECKING:
+    from sqlalchemy.dialects import postgresql
 
 BUSY_SECONDS = 60
 PRIVATE = 0o600
@@ -60,6 +64,7 @@ class Database:
             hint = "pip install 'tidegate[postgres]'"
             said = without_secrets(str(error), self.url)
             raise EngineError("store-driver", f"{self.shown}: {said}", hint) from error
+        self._snapshot = threading.local()
         self._reading: sa.Engine = engine
         self._writing: sa.Engine = engine
         self._quick: sa.Engine = engine
@@ -81,9 +86,24 @@ class Database:
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A transaction that sees one state of the database and changes nothing."""
+        shared = getattr(self._snapshot, "connection", None)
+        if shared is not None:
+            yield shared
+            return
         with self._errors(), self._reading.begin() as connection:
             yield connection
             self._check_file(connection)
+
+    @contextmanager
+    def snapshot(self) -> Iterator[None]:
+        """What this thread reads meanwhile is of one state of the database, in one transaction."""
+        with self.read() as connection:
+            before = getattr(self._snapshot, "connection", None)
+            self._snapshot.connection = connection
+            try:
+                yield
+            finally:
+                self._snapshot.connection = before
 
     @contextmanager
     def write(self, *, durable: bool = True) -> Iterator[sa.Connection]:
@@ -181,7 +201,7 @@ def unpacked(of_sqlite: bool, columns: Sequence[sa.Column[Any]]) -> sa.Select[*t
         row = sa.func.json_each(text).table_valued("value").c.value
         cells = [sa.func.json_extract(row, f"$[{n}]") for n in range(len(columns))]
     else:
-        row = sa.func.json_array_elements(sa.cast(text, postgresql.JSON)).column_valued()
+        row = sa.func.json_array_elements(sa.cast(text, sa.JSON)).column_valued()
         cells = [row.op("->>")(n) for n in range(len(columns))]
     typed = zip(cells, columns, strict=True)
     return sa.select(*(sa.cast(cell, c.type).label(c.name) for cell, c in typed))
@@ -230,7 +250,11 @@ def _insert(connection: sa.Connection, table: sa.Table) -> sqlite.Insert | postg
 def _maker(
     of_sqlite: bool,
 ) -> Callable[[sa.Table], sqlite.Insert] | Callable[[sa.Table], postgresql.Insert]:
-    return sqlite.insert if of_sqlite else postgresql.insert
+    if of_sqlite:
+        return sqlite.insert
+    from sqlalchemy.dialects import postgresql  # it takes long, and SQLite does without
+
+    return postgresql.insert
 
 
 def _identity(file: Path | None) -> tuple[int, int] | None:

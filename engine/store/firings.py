@@ -240,13 +240,13 @@ def of_digits(connection: sa.Connection, rulebook: str, digits: str) -> tuple[in
     """The (bucket, rule, id) of the firing whose id begins with these digits. Raises EngineError
     `firing-gone`, `firing-unclear`."""
     known = id_runs.begin_with(connection, rulebook, digits)
-    place = id_runs.find(connection, rulebook, known[0]) if known else None
-    if place is None:
+    if not known:
         raise firing_gone(digits)
     if len(known) > 1:
-        hint = f"give more digits: {known[0]}, {known[1]}"
+        hint = f"give more digits: {', '.join(one for one, _ in known)}"
         raise EngineError("firing-unclear", f"several firings begin with {digits}", hint)
-    return *place, known[0]
+    [(firing_id, place)] = known
+    return *place, firing_id
 
 
 def _ids(row: sa.Row[Any], payloads: Sequence[Firings]) -> tuple[str, ...] | None:
@@ -325,9 +325,7 @@ def _chunks(
 def constituents_of(relation: pa.Table) -> list[dict[str, Any]]:
     """The rows of a relation as constituents. Null parameters, as those of other event types, are
     left out."""
-    labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]
-    spans = {f"{label}_{side}" for label in labels for side in ("start", "end")}
-    names = [n for n in relation.column_names if n not in ENGINE_COLUMNS and n not in spans]
+    names = parameter_names(relation)
     events = relation["event_type"].to_pylist()
     times = relation["occurred_at"].cast(pa.int64()).to_pylist()
     parameters = map(json_text.value, python_rows(relation.select(names)))
@@ -339,3 +337,10 @@ def constituents_of(relation: pa.Table) -> list[dict[str, Any]]:
         }
         for event, time, row in zip(events, times, parameters, strict=True)
     ]
+
+
+def parameter_names(relation: pa.Table) -> list[str]:
+    """The columns of a relation that its event types brought."""
+    labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]
+    spans = {f"{label}_{side}" for label in labels for side in ("start", "end")}
+    return [n for n in relation.column_names if n not in ENGINE_COLUMNS and n not in spans]

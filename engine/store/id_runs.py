@@ -13,6 +13,7 @@ Example: after 17 buckets there are two runs of level 1 (8 buckets each) and one
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -125,21 +126,45 @@ def places_of(
                 yield int(place["bucket"]), rule
 
 
-def begin_with(connection: sa.Connection, rulebook: str, digits: str) -> list[str]:
-    """The ids of firings that begin with these hexadecimal digits, two of them at most."""
+def begin_with(
+    connection: sa.Connection, rulebook: str, digits: str
+) -> list[tuple[str, tuple[int, str]]]:
+    """The firings whose ids begin with these hexadecimal digits, two of them at most: id, and
+    (bucket, rule)."""
+    if len(digits) == 2 * ID_BYTES:
+        place = find(connection, rulebook, digits)
+        return [] if place is None else [(digits, place)]
     low, high = (bytes.fromhex(digits.ljust(2 * ID_BYTES, fill)) for fill in "0f")
+    ids = sorted(one.hex() for one in _between(connection, rulebook, low, high))
+    places = ((one, find(connection, rulebook, one)) for one in ids)
+    return [*islice(((one, place) for one, place in places if place is not None), 2)]
+
+
+def _between(connection: sa.Connection, rulebook: str, low: bytes, high: bytes) -> set[bytes]:
+    """The ids from `low` to `high`. Of each run the last piece that may have some is read with
+    those of the other runs, and the pieces before it only where it begins behind `low`."""
     r, c = t.firing_runs.c, t.firing_ids.c
-    found: set[str] = set()
-    runs = connection.execute(sa.select(r.run).where(r.rulebook == rulebook)).scalars().all()
-    for run in runs:
-        pieces = sa.select(c.first_id, c.ids).where(c.rulebook == rulebook, c.run == run)
-        pieces = pieces.where(c.first_id <= high).order_by(c.first_id.desc())
-        for piece in connection.execute(pieces):
-            ids = (piece.ids[at : at + ID_BYTES] for at in range(0, len(piece.ids), ID_BYTES))
-            found.update(one.hex() for one in ids if low <= one <= high)
-            if piece.first_id <= low or len(found) > 1:
-                break
-    return sorted(one for one in found if find(connection, rulebook, one))[:2]
+    found: set[bytes] = set()
+    last = sa.select(c.ids).where(c.rulebook == rulebook, c.run == r.run, c.first_id <= high)
+    last = last.order_by(c.first_id.desc()).limit(1)
+    query = sa.select(r.run, last.scalar_subquery()).where(r.rulebook == rulebook)
+    for run, piece in connection.execute(query).all():
+        if piece is None:
+            continue
+        found.update(_within(piece, low, high))
+        if piece[:ID_BYTES] > low:
+            before = sa.select(c.first_id, c.ids).where(c.rulebook == rulebook, c.run == run)
+            before = before.where(c.first_id < piece[:ID_BYTES]).order_by(c.first_id.desc())
+            for first_id, ids in connection.execute(before):
+                found.update(_within(ids, low, high))
+                if first_id <= low:
+                    break
+    return found
+
+
+def _within(piece: bytes, low: bytes, high: bytes) -> Iterator[bytes]:
+    ids = (piece[at : at + ID_BYTES] for at in range(0, len(piece), ID_BYTES))
+    return (one for one in ids if low <= one <= high)
 
 
 def forget(connection: sa.Connection, rulebook: str, rows_max: int, index: Index = FIRINGS) -> int:

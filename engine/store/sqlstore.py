@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, suppress
 from typing import Self
 
 import sqlalchemy as sa
@@ -64,6 +64,10 @@ class SqlStore:
     def close(self) -> None:
         """Close all connections."""
         self.database.close()
+
+    def snapshot(self) -> AbstractContextManager[None]:
+        """What this thread reads meanwhile is of one state of the store, in one transaction."""
+        return self.database.snapshot()
 
     def wall(self) -> int:
         """The store's clock, microseconds: the database server's, or the machine's."""

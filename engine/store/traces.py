@@ -21,16 +21,17 @@ import sqlalchemy as sa
 from tidegate.engine.core.values import ENGINE, Firings
 from tidegate.engine.store import causes, id_runs
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import firings_from_columns
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.firings import firing_gone, of_digits
-from tidegate.engine.store.outbox import stored_firings
+from tidegate.engine.store.outbox import stored_firings, to_entry
 from tidegate.engine.store.recorded import is_for
 
 CHAINED_MAX = 64
 """Buckets of a rule that are looked through for the detections that another rule used."""
+CHAINED_BYTES_MAX = 32 << 20
+"""As stored: behind so many bytes of a rule's firings no further bucket is looked through."""
 _ASKED = ("skip", "redrive")
-CHAINED_FIRINGS_MAX = 20_000
-"""After so many firings no further bucket is looked through."""
 _HALVED_MAX = 64  # instants that are looked up by halving; of more, the buckets are read at once
 _VERSIONS_MAX = 1_000  # in one query
 
@@ -47,7 +48,8 @@ class Place(NamedTuple):
 class Trace:
     """A firing as it is stored. `one`: the firing alone, with its rows and their sources.
     `version`: of the rulebook's text that its bucket ran. `now`: when the bucket was planned.
-    `pinned`: by table, the version that its conditions saw. `entries`: rows of the outbox.
+    `pinned`: by table, the version that its conditions saw. `entries`: rows of the outbox, each
+    with its `entry`.
     `raised`: how many signals its actions raised, by entry.
     `asked`: of its entries, who asked for what. `acted_on`: how many firings of its rule in the
     bucket are acted on. `through`: whether it is one of these."""
@@ -192,29 +194,32 @@ class Traces(Bound):
         )
 
     def near(
-        self, rule: str, bucket: int, exact: Collection[int], *, later: bool
-    ) -> tuple[list[tuple[int, Firings]], bool]:
-        """A rule's firings by bucket: those of the buckets `exact`, and of the nearest
-        `CHAINED_MAX` buckets from `bucket` on, or up to it, fewer where they have many; and whether
-        there are more."""
+        self, rule: str, bucket: int, arrived: Collection[int | None], *, later: bool
+    ) -> tuple[list[Firings], bool]:
+        """A rule's firings in the buckets next to one, from there on, or up to it: at most
+        `CHAINED_MAX` buckets and `CHAINED_BYTES_MAX` bytes; and whether there are more. `arrived`:
+        unless `later`, the buckets in which the constituents of a firing arrived, None: not known.
+        These come first, and none before all of them is looked at."""
         c = t.firings.c
-        of_rule = sa.select(c.bucket, c.firing_count)
+        size = sa.func.length(c.firings) + sa.func.length(c.relation)
+        of_rule = sa.select(c.bucket, size.label("size"))
         of_rule = of_rule.where(c.rulebook == self.rulebook, c.rule == rule)
-        some = of_rule.where(c.bucket >= bucket if later else c.bucket <= bucket)
-        some = some.order_by(c.bucket if later else c.bucket.desc()).limit(CHAINED_MAX + 1)
+        of_rule = of_rule.order_by(c.bucket if later else c.bucket.desc()).limit(CHAINED_MAX + 1)
+        queries = [of_rule.where(c.bucket >= bucket if later else c.bucket <= bucket)]
+        known = sorted({one for one in arrived if one is not None})
+        if known and not later:
+            first = known[0] if None not in arrived else 0
+            near = queries[0].where(c.bucket >= first)
+            queries = [of_rule.where(c.bucket.in_(known[-CHAINED_MAX:])), near]
+        pages = sa.select(c.rule, c.firings, c.outcomes, c.relation).order_by(c.bucket)
+        pages = pages.where(c.rulebook == self.rulebook, c.rule == rule)
         with self.database.read() as connection:
-            rows = connection.execute(some).all()
-            counts = accumulate(row.firing_count for row in rows)
-            near = [row.bucket for row, sum_ in zip(rows, counts, strict=True)
-                    if sum_ - row.firing_count <= CHAINED_FIRINGS_MAX]  # fmt: skip
-            more = len(rows) > min(CHAINED_MAX, len(near))
-            chosen = {*near[:CHAINED_MAX], *exact}
-            pages = [
-                (one, fired)
-                for one in sorted(chosen)
-                for fired in stored_firings(connection, self.rulebook, one, [rule])
-            ]
-        return pages, more
+            sizes = {row.bucket: row.size for query in queries for row in connection.execute(query)}
+            ends = accumulate(sizes.values(), initial=0)
+            chosen = [one for one, end in zip(sizes, ends, strict=False) if end < CHAINED_BYTES_MAX]
+            chosen = chosen[:CHAINED_MAX]
+            rows = connection.execute(pages.where(c.bucket.in_(chosen))).all()
+        return [firings_from_columns(*row) for row in rows], len(sizes) > len(chosen)
 
     def _came(self, ids: Sequence[bytes], chosen: Any) -> Iterator[Place]:
         with self.database.read() as connection:
@@ -236,7 +241,9 @@ class Traces(Bound):
         query = query.where(c.bucket == place.bucket, c.rule == place.rule).order_by(c.number)
         rows = connection.execute(query).all()
         return tuple(
-            dict(row._mapping) for row in rows if is_for(row, place.firing_id, through=through)
+            {**row._mapping, "entry": to_entry(row)}
+            for row in rows
+            if is_for(row, place.firing_id, through=through)
         )
 
     def _raised(

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import shlex
-from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
 from click.testing import CliRunner
 
 from tests.support.lake import Shop
@@ -33,54 +33,23 @@ rules:
 """
 
 
-def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    shop = Shop(spark, tmp_path)
+@pytest.fixture(scope="module")
+def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
+    """A shop in which three orders came: two are large, and what is logged of them is seen."""
+    shop = Shop(spark, tmp_path_factory.mktemp("shop"))
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
     shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     shop.run_once()
-    shop.order((1, 10), (2, 3))
+    shop.order((1, 10), (2, 3), (3, 30))
     with shop.engine() as engine:
         engine.run(until_idle=True)
         firings = {f["condition"]: f for f in list_firings(shop.store, "shop") if f["entries"]}
         assert as_json(engine.why(firings["held"]["firing_id"][:8]))["rule"] == "large"
-    listed = {f["rule"]: f for f in list_firings(shop.store, "shop") if f["condition"] != "failed"}
-    with open_store(shop.store, create=False) as store:
-        held = why(store, None, listed["large"]["firing_id"])
-        seen = why(store, None, listed["seen"]["firing_id"])
-        assert [one.firing_id for one in held.effects] == [seen.firing_id]
-        assert [one.firing_id for one in seen.causes] == [held.firing_id]
-        assert held.condition.versions == {"orders": 1}
-        assert _again(spark, store, held).endswith("of the same versions, it holds.")
-        failed = next(f for f in list_firings(shop.store, "shop") if f["condition"] == "failed")
-        missed = why(store, None, failed["firing_id"])
-        assert _again(spark, store, missed).endswith("it does not hold.")
-        shop.sql("UPDATE {orders} SET amount = 0")
-        assert _again(spark, store, held).endswith("it holds.")
-        shop.sql("RESTORE {orders} TO VERSION AS OF 0")
-        assert why(store, None, held.firing_id) == held
-        for file in (tmp_path / "orders").glob("*.parquet"):
-            file.unlink()
-        assert "versions that are gone (VACUUM" in _again(spark, store, held)
+    return shop
 
 
-def _again(spark: SparkSession, store: SqlStore, story: Story) -> str:
-    told = why(store, None, story.firing_id, lambda *asked: asked_again(*asked, spark=spark))
-    return told.condition.asked_again or ""
-
-
-def test_the_command_in_a_commit_can_be_typed_as_it_stands(
-    spark: SparkSession, tmp_path: Path
-) -> None:
-    shop = Shop(spark, tmp_path)
-    shop.book.write_text(BOOK)
-    shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
-    shop.run_once()
-    shop.order((1, 10), (2, 30))
-    shop.run_once()
+def test_the_command_in_a_commit_can_be_typed_as_it_stands(shop: Shop) -> None:
     commit = shop.sql("DESCRIBE HISTORY {log} LIMIT 1")[0]
     command = json.loads(commit.userMetadata)["why"]
     program, *words = shlex.split(command, comments=True)
@@ -90,3 +59,33 @@ def test_the_command_in_a_commit_can_be_typed_as_it_stands(
     assert f"Its commit is version {commit.version} of log, which wrote 2 rows" in result.stdout
     behind = ["why", "--commit", f"log@{commit.version}", "--store", shop.store]
     assert "for 2 firings of bucket" in " ".join(CliRunner().invoke(main, behind).stdout.split())
+
+
+def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(shop: Shop) -> None:
+    spark = shop.spark
+    found = [*list_firings(shop.store, "shop")]
+    listed = {f["rule"]: f for f in found if f["condition"] != "failed"}
+    with open_store(shop.store, create=False) as store:
+        held = why(store, None, listed["large"]["firing_id"])
+        seen = why(store, None, listed["seen"]["firing_id"])
+        of_both = {f["firing_id"] for f in found if f["rule"] == "seen"}
+        assert {one.firing_id for one in held.effects} == of_both
+        assert len(of_both) == 2
+        assert held.firing_id in [one.firing_id for one in seen.causes]
+        assert held.condition.versions == {"orders": 1}
+        assert _again(spark, store, held).endswith("of the same versions, it holds.")
+        failed = next(f for f in list_firings(shop.store, "shop") if f["condition"] == "failed")
+        missed = why(store, None, failed["firing_id"])
+        assert _again(spark, store, missed).endswith("it does not hold.")
+        shop.sql("UPDATE {orders} SET amount = 0")
+        assert _again(spark, store, held).endswith("it holds.")
+        shop.sql("RESTORE {orders} TO VERSION AS OF 0")
+        assert why(store, None, held.firing_id) == held
+        for file in (shop.folder / "orders").glob("*.parquet"):
+            file.unlink()
+        assert "versions that are gone (VACUUM" in _again(spark, store, held)
+
+
+def _again(spark: SparkSession, store: SqlStore, story: Story) -> str:
+    told = why(store, None, story.firing_id, lambda *asked: asked_again(*asked, spark=spark))
+    return told.condition.asked_again or ""

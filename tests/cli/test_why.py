@@ -14,6 +14,7 @@ import sqlalchemy as sa
 from tests.cli.conftest import Tidegate
 from tests.replay.why.books import day
 from tidegate.engine.cli.screens import ID_DIGITS
+from tidegate.engine.replay.why.model import Condition
 from tidegate.engine.store import open_store
 from tidegate.engine.store import tables as t
 
@@ -102,7 +103,9 @@ def test_a_commit_names_the_firings_behind_it(
     (entry,) = json.loads(tidegate("why", "--commit", "orders@12", *at, "--json").stdout)["entries"]
     assert entry["firings"] == [first["settled"]["firing_id"]]
     nobody = tidegate("why", "--commit", "orders@99", *at).stdout
-    assert nobody.startswith("No entry of rulebook shop in this store made version 99 of orders")
+    assert nobody.startswith("No entry of this store made version 99 of orders")
+    anywhere = tidegate("why", "--commit", "orders@12", "--store", url)
+    assert anywhere.stdout == result.stdout
 
 
 @pytest.mark.parametrize(
@@ -113,8 +116,16 @@ def test_a_commit_names_the_firings_behind_it(
         ((), 2, "say either FIRING or --commit TABLE@VERSION"),
         (("abcdef", "--commit", "orders@1"), 2, "say either FIRING or --commit"),
         (("abcdef", "--as-test", "--format", "html"), 2, "--as-test excludes"),
+        (("abcdef", "--policy", __file__), 2, "--spark-conf and --policy are for --spark"),
+        (("abcdef", "--spark-conf", "a=b"), 2, "--spark-conf and --policy are for --spark"),
         (("--commit", "orders", "--rulebook", "shop"), 1, "'orders' is no commit"),
         (("--commit", "order@1", "--rulebook", "shop"), 1, "did you mean 'orders'"),
+        (
+            ("--commit", "orders@1", "--rulebook", "other"),
+            1,
+            "rulebook other has no table `orders`",
+        ),
+        (("--commit", "order@1"), 1, "this store has no table `order`"),
     ],
 )
 def test_what_cannot_be_told_is_refused(
@@ -124,6 +135,32 @@ def test_what_cannot_be_told_is_refused(
     result = tidegate("why", *words, "--store", shop[0])
     assert result.exit_code == code
     assert said in result.stderr
+
+
+def test_a_query_is_asked_again_with_the_policy_and_the_conf_that_are_given(
+    tidegate: Tidegate, shop: tuple[str, dict[str, Any]], tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:  # fmt: skip
+    url, first = shop
+    given: dict[str, Any] = {}
+
+    def asked(*_: Any, **options: Any) -> str:
+        given.update(options)
+        return "Asked again."
+
+    monkeypatch.setattr("tidegate.engine.app.asked_again.asked_again", asked)
+    monkeypatch.setattr("tidegate.engine.replay.why.tell._condition", a_query)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text("functions: [f]\n")
+    options = ("--spark", "--policy", policy, "--spark-conf", "a.b=c")
+    result = tidegate("why", first["settled"]["firing_id"], "--store", url, *options)
+    assert result.exit_code == 0, result.stderr
+    assert given == {"policy": policy, "spark_conf": {"a.b": "c"}}
+    assert "Asked again." in result.stdout
+
+
+def a_query(*_: Any) -> Condition:
+    return Condition("SELECT firing_id FROM event", "held", query=True, coupling="deferred")
 
 
 def test_a_story_needs_neither_spark_nor_the_detector(shop: tuple[str, dict[str, Any]]) -> None:

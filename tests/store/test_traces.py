@@ -13,8 +13,10 @@ from tidegate.engine.core.entries import Effect
 from tidegate.engine.core.values import ENGINE, Firings
 from tidegate.engine.store import SqlStore, id_runs
 from tidegate.engine.store import tables as t
+from tidegate.engine.store import traces as traces_module
 from tidegate.engine.store.causes import commit_id
 from tidegate.engine.store.traces import Place
+from tidegate.rules.errors import EngineError
 
 
 @pytest.fixture
@@ -130,6 +132,77 @@ def test_a_commit_leads_to_its_entry_and_the_firings_behind_it(store: SqlStore, 
     assert traces.behind("a", 14) == []
     assert traces.behind("b", 12) == []
     assert store.of("other").traces.behind("a", 12) == []
+
+
+def buckets_of(found: list[Firings]) -> list[int]:
+    """The buckets of firings as `make.firings` gives them."""
+    ends = (fired.firings["detected_at"][0].value for fired in found)
+    return [(end - make.BEGIN) // make.HOUR + 1 for end in ends]
+
+
+def test_the_firings_near_a_bucket_are_those_before_it_or_from_it_on(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bucket in range(1, 10):
+        fired = [make.firings(rule, 1, bucket) for rule in "ab"]
+        make.commit(store, epoch, make.plan(bucket), fired=fired)
+    near = store.of("bank").traces.near
+    monkeypatch.setattr(traces_module, "CHAINED_MAX", 3)
+    for arrived, later, wanted, more in (
+        ((), True, [5, 6, 7], True),
+        ((), False, [3, 4, 5], True),
+        ((4,), False, [4, 5], False),
+        ((4, None), False, [3, 4, 5], True),
+        ((1, 2), False, [1, 2, 5], True),
+        ((9, 10), True, [5, 6, 7], True),
+    ):
+        found, rest = near("a", 5, arrived, later=later)
+        assert ({one.rule for one in found}, buckets_of(found), rest) == ({"a"}, wanted, more)
+    assert near("c", 5, (), later=True) == ([], False)
+    found, rest = near("a", 8, (), later=True)
+    assert (buckets_of(found), rest) == ([8, 9], False)
+    monkeypatch.setattr(traces_module, "CHAINED_BYTES_MAX", 1)
+    found, rest = near("a", 5, (), later=True)
+    assert (buckets_of(found), rest) == ([5], True)
+
+
+def test_what_is_read_in_a_snapshot_is_of_one_state(store: SqlStore, epoch: int) -> None:
+    fired = make.firings("pay")
+    first, second = make.hex_ids(fired)
+    traces = store.of("bank").traces
+    with store.snapshot():
+        assert traces.known([first]) == {}
+        make.commit(store, epoch, make.plan(), fired=[fired])
+        with store.snapshot():
+            assert traces.known([first]) == {}
+        assert traces.known([first]) == {}
+    assert traces.known([first, second]) == {one: Place(1, "pay", one) for one in (first, second)}
+
+
+def test_digits_lead_to_the_firing_in_whichever_piece(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_runs, "PIECE_IDS", 2)
+    monkeypatch.setattr(id_runs, "FAN_OUT", 3)
+    ids = []
+    for bucket in range(1, 10):
+        fired = make.firings("pay", 5, bucket)
+        ids += [(one, bucket) for one in make.hex_ids(fired)]
+        make.commit(store, epoch, make.plan(bucket), fired=[fired])
+    place = store.of("bank").traces.place
+    for whole, bucket in ids:
+        alone = next(n for n in range(1, 33) if sum(o.startswith(whole[:n]) for o, _ in ids) == 1)
+        assert place(whole[:alone]) == place(whole) == Place(bucket, "pay", whole)
+        if alone > 1:
+            with pytest.raises(EngineError, match="several firings begin with"):
+                place(whole[: alone - 1])
+    with pytest.raises(EngineError, match="there is no firing"):
+        place("f" * 32)
+    with store.database.write() as connection:
+        connection.execute(sa.delete(t.firings).where(t.firings.c.bucket > 1))
+    for whole, bucket in ids:  # those of one number in all nine buckets share 16 digits
+        if bucket == 1:
+            assert place(whole[:16]) == Place(1, "pay", whole)
 
 
 def test_an_instant_leads_to_the_bucket_that_holds_it(store: SqlStore, epoch: int) -> None:

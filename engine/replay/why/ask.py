@@ -28,13 +28,14 @@ def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | No
         raise InputError([Problem("bad-firing", message, word_place("FIRING"), hint)])
     missing: EngineError | None = None
     found = []
-    for one in _named(store, name):
-        try:
-            found.append((one, store.of(one).traces.place(digits)))
-        except EngineError as error:
-            if error.code != "firing-gone":
-                raise
-            missing = error
+    with store.snapshot():
+        for one in _named(store, name):
+            try:
+                found.append((one, store.of(one).traces.place(digits)))
+            except EngineError as error:
+                if error.code != "firing-gone":
+                    raise
+                missing = error
     if len(found) > 1:
         message = f"firings of {' and '.join(one for one, _ in found)} begin with {digits}"
         raise EngineError("firing-unclear", message, "give more digits, or --rulebook NAME")
@@ -45,9 +46,9 @@ def why(store: SqlStore, name: str | None, firing: str, ask_again: AskAgain | No
 
 
 def why_commit(store: SqlStore, name: str | None, commit: str) -> dict[str, Any]:
-    """What made a commit `TABLE@VERSION` (`commit.behind`). Raises InputError, EngineError
-    `no-rulebook`."""
-    return behind(store, the_rulebook(store, name), commit)
+    """What made a commit `TABLE@VERSION` (`commit.behind`)."""
+    with store.snapshot():
+        return behind(store, name, commit)
 
 
 def _named(store: SqlStore, name: str | None) -> Iterable[str]:

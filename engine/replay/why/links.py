@@ -1,5 +1,5 @@
 """What a firing came of, and what came of it: through signals, through commits, and through rules
-that use others as events.
+that use others as events. Commits are followed from one rulebook of the store to another.
 
 Example: `paid` raises `noticed`, of which `noted` comes; `noted` writes `log`, whose rows are
 events of `logged`. The causes of `noted` are `paid`, its effects `logged`.
@@ -10,16 +10,12 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from tidegate.engine.core.parameters import ENGINE_COLUMNS
-from tidegate.engine.core.text.times import python_rows
-from tidegate.engine.core.values import Firings
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
+from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.texts import events_of
+from tidegate.engine.replay.why.used_rules import matching
 from tidegate.engine.store.causes import OUTSIDE
 from tidegate.engine.store.traces import Place, Trace, Traces, raiser_of
 from tidegate.rules.analysis.graph import uses_of
@@ -27,7 +23,6 @@ from tidegate.rules.model import Rulebook
 
 LINKS_MAX = 1_000
 """Firings of one kind of link that are told."""
-_Identity = tuple[Any, ...]
 
 
 @dataclass(slots=True)
@@ -48,7 +43,11 @@ class Links:
 
 
 def causes(
-    traces: Traces, trace: Trace, book: Rulebook | None, constituents: Sequence[Constituent]
+    traces: Traces,
+    trace: Trace,
+    book: Rulebook | None,
+    others: Neighbours,
+    constituents: Sequence[Constituent],
 ) -> Links:
     """What a firing came of."""
     links = Links({}, [], [])
@@ -69,27 +68,40 @@ def causes(
     commits = [*dict.fromkeys((c.table, c.version) for c in constituents)] if deep else []
     for table, version in commits[:LINKS_MAX]:
         if table is not None and version is not None:
-            for entry in traces.behind(table, version):
-                ids, more = traces.firings_of(entry, LINKS_MAX)
-                via = f"{table} version {version}"
-                links.add(Link(one, entry["rule"], via) for one in ids)
-                if more:
-                    said = f"Entry {entry['number']}, which made {via}, was for more than"
-                    links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
-                elif not ids:
-                    links.gone.append(f"causes.{entry['rule']}")
+            via = f"{table} version {version}"
+            _behind(traces, (table, version), via, links)
+            for other in others.of(book.tables.get(table) if book is not None else None):
+                _behind(other.traces, (other.table, version), via, links, other.book.name)
     if len(raisers) > LINKS_MAX or len(commits) > LINKS_MAX:
         links.notes.append(f"It has rows of more than {LINKS_MAX:,} commits or signals of actions.")
     if book is not None and trace.place.rule in book.rules:
         used = [n for n in uses_of(book.rules[trace.place.rule], book.rules) if n in book.rules]
-        arrived = {one.bucket for one in constituents if one.bucket is not None}
+        arrived = {one.bucket for one in constituents}
         for name in used:
             links.add(_chained(traces, trace, name, arrived, links, later=False))
     return links
 
 
+def _behind(
+    traces: Traces, commit: tuple[str, int], via: str, links: Links, rulebook: str | None = None
+) -> None:
+    """The firings behind a commit. `rulebook`: whose they are, if it is another one."""
+    for entry in traces.behind(*commit):
+        ids, more = traces.firings_of(entry, LINKS_MAX)
+        links.add(Link(one, entry["rule"], via, rulebook) for one in ids)
+        if more:
+            said = f"Entry {entry['number']}, which made {via}, was for more than"
+            links.notes.append(f"{said} {LINKS_MAX:,} firings: the first are listed.")
+        elif not ids:
+            links.gone.append(f"causes.{entry['rule']}")
+
+
 def effects(
-    traces: Traces, trace: Trace, books: Collection[Rulebook], entries: Sequence[Entry]
+    traces: Traces,
+    trace: Trace,
+    books: Collection[Rulebook],
+    others: Neighbours,
+    entries: Sequence[Entry],
 ) -> Links:
     """What came of a firing."""
     links = Links({}, [], [])
@@ -100,6 +112,10 @@ def effects(
             events = {name for book in books for name in events_of(book, table)}
             via = f"{table} version {version}"
             links.add(_linked(traces.came_of_commit(events, version), via))
+            known = next((book.tables[table] for book in books if table in book.tables), None)
+            for other in others.of(known):
+                came = other.traces.came_of_commit(events_of(other.book, other.table), version)
+                links.add(_linked(came, via, other.book.name))
     rule = trace.place.rule
     users = {
         name
@@ -112,79 +128,28 @@ def effects(
     return links
 
 
-def _linked(places: Iterable[Place], via: str) -> Iterator[Link]:
-    return (Link(place.firing_id, place.rule, via) for place in places)
+def _linked(places: Iterable[Place], via: str, rulebook: str | None = None) -> Iterator[Link]:
+    return (Link(place.firing_id, place.rule, via, rulebook) for place in places)
 
 
 def _chained(
     traces: Traces,
     trace: Trace,
     rule: str,
-    exact: Collection[int],
+    arrived: Collection[int | None],
     links: Links,
     *,
     later: bool,
 ) -> Iterator[Link]:
-    """The firings of a rule that uses this firing's rule (`later`), or that it uses: all rows of
-    the one are rows of the other, too."""
-    pages, more = traces.near(rule, trace.place.bucket, exact, later=later)
-    found = False
-    for _, fired in pages:
-        for one in _matching(trace.one, fired, later=later):
-            found = True
-            via = f"rule {trace.place.rule}" if later else f"rule {rule}"
-            yield Link(one, rule, f"{via}, used as an event")
-    if more and not found:
-        way = "after" if later else "before"
+    """The firings of a rule that uses this firing's rule (`later`), or that it uses."""
+    pages, more = traces.near(rule, trace.place.bucket, arrived, later=later)
+    if more:
+        way = "from it on" if later else "up to it"
         links.notes.append(
-            f"Rule {rule} is connected with it; its buckets next {way} it were looked through."
+            f"Rule {rule} is connected with it. Of its firings those of the next"
+            f" {counted(len(pages), 'bucket')}, {way}, were looked through, and more are there."
         )
-
-
-def _matching(own: Firings, others: Firings, *, later: bool) -> Iterator[str]:
-    mine = [row for row in _rows(own) if row[0][0] is not None]
-    start, end = own.firings["started_at"][0], own.firings["detected_at"][0]
-    begins, ends_at = others.firings["started_at"], others.firings["detected_at"]
-    if later:
-        inside = pc.and_(pc.less_equal(begins, start), pc.greater_equal(ends_at, end))
-    else:
-        inside = pc.and_(pc.greater_equal(begins, start), pc.less_equal(ends_at, end))
-    if not pc.any(inside).as_py():
-        return
-    others = others.some(inside)
-    ids = others.hex_ids().to_pylist()
-    by_firing: dict[str, list[tuple[_Identity, dict[str, Any]]]] = {}
-    for one, row in zip(others.relation["firing_id"].to_pylist(), _rows(others), strict=True):
-        if row[0][0] is not None:
-            by_firing.setdefault(one, []).append(row)
-    for one in ids:
-        theirs = by_firing.get(one, [])
-        parts, whole = (mine, theirs) if later else (theirs, mine)
-        if parts and all(any(_same(p, w) for w in whole) for p in parts):
-            yield one
-
-
-def _rows(fired: Firings) -> list[tuple[_Identity, dict[str, Any]]]:
-    """Each row of a relation: where it came from, and its parameters."""
-    relation, sources = fired.relation, fired.sources
-    nothing = pa.nulls(len(relation))
-    versions = (nothing if sources is None else sources["version"]).to_pylist()
-    signals = (nothing if sources is None else sources["signal"]).to_pylist()
-    events = relation["event_type"].to_pylist()
-    times = relation["occurred_at"].cast(pa.int64()).to_pylist()
-    names = [name for name in relation.column_names if name not in ENGINE_COLUMNS]
-    parameters = python_rows(relation.select(names))
-    origins = zip(events, times, versions, signals, strict=True)
-    return [*zip(origins, parameters, strict=True)]
-
-
-def _same(part: tuple[_Identity, dict[str, Any]], other: tuple[_Identity, dict[str, Any]]) -> bool:
-    """Whether two rows are one occurrence, as far as both know its parameters."""
-    if part[0] != other[0]:
-        return False
-    shared = part[1].keys() & other[1].keys()
-    return all(
-        part[1][name] == other[1][name]
-        for name in shared
-        if part[1][name] is not None and other[1][name] is not None
-    )
+    used, user = (trace.place.rule, rule) if later else (rule, trace.place.rule)
+    via = f"{used}, an event of {user}"
+    for fired in pages:
+        yield from (Link(one, rule, via) for one in matching(trace.one, fired, later=later))

@@ -63,7 +63,8 @@ class Entry:
     """A statement that was run for the firing. `does`: what it is, without secrets. `firings`: for
     how many firings it ran at once. `signals`: how many
     the firing raised by it. `in_place_of`: the entry that was redriven by this one; `replaced_by`:
-    the one that this was redriven by. `next_attempt_at`: None unless it waits for one."""
+    the one that this was redriven by. `next_attempt_at`: None unless it waits for one. `commands`:
+    those that get past a held or dead one."""
 
     number: int
     kind: str
@@ -85,15 +86,18 @@ class Entry:
     in_place_of: int | None = None
     replaced_by: int | None = None
     asked: tuple[Asked, ...] = ()
+    commands: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Link:
-    """A firing that this one came of, or that came of it. `via`: by what, as `orders version 7`."""
+    """A firing that this one came of, or that came of it. `via`: by what, as `orders version 7`.
+    `rulebook`: of the firing, where it is another one of the store."""
 
     firing_id: str
     rule: str | None
     via: str
+    rulebook: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +153,10 @@ def as_json(story: Story) -> dict[str, Any]:
         **told,
         "causes": [link.firing_id for link in story.causes],
         "effects": [link.firing_id for link in story.effects],
-        "links": {link.firing_id: {"rule": link.rule, "via": link.via} for link in links},
+        "links": {
+            link.firing_id: {"rulebook": link.rulebook, "rule": link.rule, "via": link.via}
+            for link in links
+        },
     }
 
 

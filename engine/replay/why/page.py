@@ -68,10 +68,14 @@ def _table(names: Sequence[str], rows: Iterable[Sequence[str]]) -> Iterator[str]
 def _constituents(story: Story, times: Times) -> Iterator[str]:
     names = ("event", "at", "from", "bucket", "waited, s", "row")
     yield f"<h2>{inert(counted(len(story.constituents), 'occurrence'))}</h2>"
-    rows = story.constituents[:ROWS_MAX]
-    yield from _table(names, (_cells(one, times) for one in rows))
-    if len(rows) < len(story.constituents):
-        yield f"<p>The first {len(rows):,} of {len(story.constituents):,}.</p>"
+    yield from _table(names, (_cells(one, times) for one in story.constituents[:ROWS_MAX]))
+    yield from _first(len(story.constituents))
+
+
+def _first(count: int) -> Iterator[str]:
+    """What is said below a table or list that does not hold all."""
+    if count > ROWS_MAX:
+        yield f"<p>The first {ROWS_MAX:,} of {count:,}: --format json has all.</p>"
 
 
 def _cells(one: Constituent, times: Times) -> tuple[str, ...]:
@@ -93,8 +97,8 @@ def _outcome(story: Story, times: Times) -> Iterator[str]:
     if story.entries:
         yield "<ul>"
         for entry in story.entries:
-            said = " ".join(sentence.strip() for sentence in entry_sentences(entry, times))
-            yield f"<li>{inert(said)}</li>"
+            said = (sentence.strip().rstrip(".") for sentence in entry_sentences(entry, times))
+            yield f"<li>{inert('. '.join(said))}.</li>"
         yield "</ul>"
 
 
@@ -103,3 +107,4 @@ def _links(title: str, links: Sequence[Link]) -> Iterator[str]:
         yield f"<h2>{title} {inert(counted(len(links), 'firing'))}</h2><ul>"
         yield from (f"<li>{inert(link_words(link))}</li>" for link in links[:ROWS_MAX])
         yield "</ul>"
+        yield from _first(len(links))

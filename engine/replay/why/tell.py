@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from typing import Any
 
 import pyarrow as pa
@@ -15,12 +15,14 @@ from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
 from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edited, Entry, Story
+from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.rule_words import act_words, sentence
 from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why_not.fate import condition_values
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
+from tidegate.engine.store.status import entry_commands
 from tidegate.engine.store.traces import Place, Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
@@ -33,25 +35,27 @@ AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
 def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | None = None) -> Story:
     """The story of the firing at a place. Raises EngineError `firing-gone` if it was purged
     meanwhile."""
-    traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
-    trace = traces.trace(place)
-    book = texts.book(trace.version)
-    now = texts.book(texts.running.version)
-    rule = book.rules.get(trace.place.rule) if book is not None else None
-    gone: list[str] = [] if rule is not None else ["sentence"]
-    notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
-    constituents = _constituents(traces, trace, book, gone)
-    entries = tuple(_entries(trace))
-    books = {id(one): one for one in (book, now) if one is not None}.values()
-    causes = linked.causes(traces, trace, book, constituents)
-    effects = linked.effects(traces, trace, books, entries)
-    acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
-    if acts and trace.through and not entries:
-        gone.append("entries")
-    notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
-    row = python_rows(trace.one.firings)[0]
-    seen = _seen(store, rulebook, trace, rule, book)
-    condition = _condition(trace, rule, row["condition"], seen)
+    with store.snapshot():
+        traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
+        trace = traces.trace(place)
+        book = texts.book(trace.version)
+        now = texts.book(texts.running.version)
+        rule = book.rules.get(trace.place.rule) if book is not None else None
+        gone: list[str] = [] if rule is not None else ["sentence"]
+        notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
+        constituents = _constituents(traces, trace, book, gone)
+        entries = tuple(_entries(trace, None if now is None else now.rules))
+        books = {id(one): one for one in (book, now) if one is not None}.values()
+        others = Neighbours(store, rulebook)
+        causes = linked.causes(traces, trace, book, others, constituents)
+        effects = linked.effects(traces, trace, books, others, entries)
+        acts = rule is not None and rule.reaction.actions and not rule.reaction.dry
+        if acts and trace.through and not entries:
+            gone.append("entries")
+        notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
+        row = python_rows(trace.one.firings)[0]
+        seen = _seen(store, rulebook, trace, rule, book)
+        condition = _condition(trace, rule, row["condition"], seen)
     if ask_again is not None and condition.query and rule is not None and book is not None:
         again = ask_again(trace, rule, book, condition.versions)
         condition = _with_answer(condition, again)
@@ -205,8 +209,8 @@ def _deep(
             yield "What caused it went through a script, which does not say of what it emits."
         else:
             yield (
-                "An action caused it, but no entry of this rulebook: it was one of another "
-                "rulebook or store, a statement without a marker, or is forgotten."
+                "An action caused it, but no entry that this store still has: one of another "
+                "store, a statement without a marker, or is forgotten."
             )
 
 
@@ -262,7 +266,7 @@ def _with_answer(condition: Condition, again: str) -> Condition:
 # -- entries ------------------------------------------------------------------------------------
 
 
-def _entries(trace: Trace) -> Iterator[Entry]:
+def _entries(trace: Trace, rules: Collection[str] | None) -> Iterator[Entry]:
     by_place: dict[int, list[Mapping[str, Any]]] = {}
     for row in trace.entries:
         by_place.setdefault(row["place"], []).append(row)
@@ -296,6 +300,7 @@ def _entries(trace: Trace) -> Iterator[Entry]:
                 for one in trace.asked
                 if one["subject"] == str(row["number"])
             ),
+            tuple(entry_commands(row["entry"], rules)),
         )
 
 

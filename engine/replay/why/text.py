@@ -9,7 +9,7 @@ from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.layout import counted, cut, pairs_text, wrapped
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why.model import Condition, Constituent, Entry, Link, Story
-from tidegate.engine.replay.why.times import Times, key_words
+from tidegate.engine.replay.why.times import Times, key_words, took
 from tidegate.engine.replay.why_not.words import lasting
 
 ID_DIGITS = 8
@@ -55,7 +55,7 @@ def headline(story: Story, times: Times) -> str:
     return (
         f"Firing {story.firing_id} of rule {story.rule}{of_key} ended at {times.at(story.end)}"
         f" ({times.day}, {story.timezone}).{span} Bucket {story.bucket} detected it, at"
-        f" {times.at(story.detected_at)}."
+        f" {times.clock(story.detected_at)}."
     )
 
 
@@ -149,9 +149,11 @@ def entry_sentences(entry: Entry, times: Times) -> Iterator[str]:
     for asked in entry.asked:
         by = asked.by or "somebody"
         said = f", answered: {asked.answer}" if asked.answer else ""
-        made.append(f"{by} asked for {asked.kind} at {times.at(asked.at)}{said}")
+        made.append(f"{by} asked for {asked.kind} at {times.clock(asked.at)}{said}")
     if entry.error:
-        made.append(f"Its last error: {entry.error}")
+        made.append(f"Its last error: {entry.error.rstrip('.')}")
+    if entry.commands:
+        made.append(f"What gets past it: {' or '.join(f'`{one}`' for one in entry.commands)}")
     if made:
         yield "    " + ". ".join(made) + "."
 
@@ -165,12 +167,12 @@ def _tries(entry: Entry) -> str:
 def _span(entry: Entry, times: Times) -> str:
     if entry.begun_at is None:
         waits = entry.next_attempt_at
-        return f"; it is due at {times.at(waits)}" if waits else "; it has not begun"
-    said = f"; begun at {times.at(entry.begun_at)}"
+        return f"; it is due at {times.clock(waits)}" if waits else "; it has not begun"
+    said = f"; begun at {times.clock(entry.begun_at)}"
     if entry.settled_at is not None and entry.settled_at > entry.begun_at:
-        said += f", settled {lasting(entry.settled_at - entry.begun_at)} later"
+        said += f", settled {took(entry.settled_at - entry.begun_at)} later"
     if entry.next_attempt_at is not None:
-        said += f", tried again at {times.at(entry.next_attempt_at)}"
+        said += f", tried again at {times.clock(entry.next_attempt_at)}"
     return said
 
 
@@ -188,6 +190,8 @@ def _links(title: str, links: Sequence[Link], width: int) -> Iterator[str]:
 def link_words(link: Link) -> str:
     """`firing 5f3a0c12 of rule pay, by orders version 7`."""
     of_rule = f" of rule {link.rule}" if link.rule else f" {_GONE}"
+    if link.rulebook is not None:
+        of_rule += f" of rulebook {link.rulebook}"
     return f"firing {link.firing_id[:ID_DIGITS]}{of_rule}, by {link.via}"
 
 

@@ -6,10 +6,10 @@ from __future__ import annotations
 import json
 from functools import lru_cache
 
-from tidegate import rules
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError
+from tidegate.rules.loader import load_rulebook
 from tidegate.rules.model import Rulebook
 
 _KEPT_MAX = 8
@@ -46,7 +46,8 @@ def read(kept: KeptRulebook) -> Rulebook | None:
 
 @lru_cache(_KEPT_MAX)
 def _read(text: str, file: str | None, added: str, files: str) -> Rulebook:
-    return rules.load(text, file=file, added=json.loads(added), files=json.loads(files))
+    kept = {"added": json.loads(added), "files": json.loads(files)}
+    return load_rulebook(text, {}, file, frozenset(), **kept, doubts=False)
 
 
 def events_of(book: Rulebook, table: str) -> set[str]:

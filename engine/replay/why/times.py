@@ -11,9 +11,11 @@ from zoneinfo import ZoneInfo
 from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.replay.why.model import Story
+from tidegate.engine.replay.why_not.words import lasting
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
+_MILLISECOND, _SECOND = 1_000, 1_000_000
 
 
 class Times:
@@ -31,6 +33,10 @@ class Times:
         time = time.rstrip("0").rstrip(".") if "." in time else time
         return time if day == self.day else f"{day} {time}"
 
+    def clock(self, micros: int) -> str:
+        """What the engine's clock said, to the millisecond."""
+        return self.at(rounded(micros, _MILLISECOND))
+
     def local(self, micros: int) -> str:
         """An instant in the rulebook's zone, ISO 8601 without an offset."""
         try:
@@ -38,6 +44,18 @@ class Times:
         except OverflowError:
             return micros_text(micros)
         return found.replace(tzinfo=None).isoformat()
+
+
+def rounded(micros: int, step: int) -> int:
+    """The nearest multiple of a step."""
+    return (micros + step // 2) // step * step
+
+
+def took(micros: int) -> str:
+    """How long the engine took for something, in three digits or so: `37 ms`, `11.6 s`, `2 min`."""
+    steps = (_MILLISECOND, _SECOND // 10, _SECOND)
+    step = steps[(micros >= _SECOND) + (micros >= 60 * _SECOND)]
+    return lasting(rounded(micros, step)) if micros >= step else "less than 1 ms"
 
 
 def key_words(key: Mapping[str, Any]) -> str:

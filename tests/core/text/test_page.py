@@ -5,13 +5,15 @@ from __future__ import annotations
 import base64
 import hashlib
 import json
+import os
 import re
+from pathlib import Path
 
 import pytest
 
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
-from tidegate.engine.core.text.page import data, document, inert
+from tidegate.engine.core.text.page import data, document, inert, write_page
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -44,3 +46,26 @@ def test_the_policy_allows_the_page_s_own_style_and_script_and_nothing_else() ->
 def test_a_page_without_a_script_may_run_none() -> None:
     made = document("t", [])
     assert "script" not in made
+
+
+def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
+    file, link = tmp_path / "page.html", tmp_path / "link.html"
+    write_page(file, "before é")
+    link.symlink_to(file)
+    opened = file.open(encoding="utf-8")
+    write_page(link, "after")
+    assert (opened.read(), file.read_text()) == ("before é", "after")
+    assert link.is_symlink()
+    with pytest.raises(UnicodeEncodeError):
+        write_page(file, "half \ud800")
+    assert file.read_text() == "after"
+    assert sorted(tmp_path.iterdir()) == [link, file]
+
+
+def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
+    write_page(pipe, "<p>")
+    assert os.read(reader, 10) == b"<p>"
+    assert [*tmp_path.iterdir()] == [pipe]

@@ -12,7 +12,7 @@ from tests.replay.why.books import day, story
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
 from tidegate.engine.replay.why.model import Constituent, Link, Story
-from tidegate.engine.replay.why.page import page
+from tidegate.engine.replay.why.page import ROWS_MAX, page
 from tidegate.engine.replay.why.picture import DOTS_MAX, ENDS_MAX
 from tidegate.engine.store import open_store
 
@@ -30,6 +30,8 @@ def test_a_page_shows_occurrences_what_is_consumed_and_what_came_of_it(told: Sto
     assert text.count('class="dot c0 used"') == 1
     assert "What is crossed out is consumed: context chronicle." in text
     assert "signal: done" in text
+    (said,) = re.findall(r"<li>#\d+ raises noticed: (.*)</li>", text)
+    assert re.fullmatch(r"done; begun at .*[^.]\. It raised 1 signal for this firing\.", said)
     assert f"then noted {told.effects[0].firing_id[:8]}" in text
     assert f"<code>tidegate why {told.firing_id}</code>" in text
     assert "https://" not in text
@@ -69,6 +71,19 @@ def test_a_picture_of_many_says_what_it_leaves_out(told: Story) -> None:
     assert f"The first {DOTS_MAX} of {DOTS_MAX + 5} occurrences are drawn" in text
     assert len(re.findall('class="box"', text)) == ENDS_MAX + 1
     assert ".. and 6 more" in text
+
+
+def test_a_page_of_ten_thousand_says_how_many_it_shows(told: Story) -> None:
+    one = told.constituents[0]
+    many = tuple(replace(one, time=told.start + n, row={"id": n}) for n in range(10_000))
+    links = tuple(Link(f"{n:032}", "r", "s") for n in range(ROWS_MAX + 1))
+    text = page(replace(told, constituents=many, end=told.start + 10_000, causes=links))
+    assert text.count("<tr>") == 1 + ROWS_MAX
+    assert f"<td>id={ROWS_MAX - 1}</td>" in text
+    assert text.count("The first 1,000 of 10,000: --format json has all.") == 1
+    assert text.count("The first 1,000 of 1,001: --format json has all.") == 1
+    whole = page(replace(told, constituents=many[:ROWS_MAX], causes=links[:ROWS_MAX]))
+    assert "--format json has all" not in whole
 
 
 def test_a_page_is_one_file(told: Story, tmp_path: Path) -> None:

@@ -20,7 +20,8 @@ from tests.support import make
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.text import lines
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.replay.why.times import took
+from tidegate.engine.store import SqlStore, open_store, traces
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.traces import Traces
 from tidegate.rules.errors import EngineError, InputError
@@ -102,6 +103,20 @@ def test_a_rule_that_uses_others_came_of_them(shop: tuple[SqlStore, Listed]) -> 
     assert causes == {*settled[:2]}
     assert [twice["firing_id"] in [e.firing_id for e in story(store, one).effects]
             for one in found["settled"]] == [True, True, False]  # fmt: skip
+
+
+def test_a_story_says_where_not_all_buckets_were_looked_through(
+    shop: tuple[SqlStore, Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, found = shop
+    (twice,) = found["twice"]
+    assert story(store, twice).notes == ()
+    monkeypatch.setattr(traces, "CHAINED_MAX", 1)
+    (note,) = story(store, twice).notes
+    assert note == (
+        "Rule settled is connected with it. Of its firings those of the next 1 bucket, up to it,"
+        " were looked through, and more are there."
+    )
 
 
 def test_a_condition_that_failed_says_its_values(shop: tuple[SqlStore, Listed]) -> None:
@@ -216,6 +231,25 @@ def test_an_emission_of_a_script_says_of_which(tmp_path: Path) -> None:
     assert f"emitted by script {told.constituents[0].script}" in text_of(told)
 
 
+def test_a_cause_behind_a_script_is_said_not_to_be_known(tmp_path: Path, empty_store: Path) -> None:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'bank.db')}"
+    text = (
+        "rulebook: bank\nevents: {ping: {signal: {n: bigint}}}\n"
+        "scripts: {echo: {text: 'in {long n;} ping out {long n;} transfer"
+        " ( ping(a) { !> transfer({n: a.n}); } )*'}}\nrules: {blocked: {on: transfer}}\n"
+    )
+    with open_store(url, create=False) as store:
+        epoch = store.of("bank").lease.acquire("one", 60)
+        store.of("bank").versions.register(text, "/bank.yaml")
+        fired = make.firings("blocked", depth=pa.array([1, 2], pa.int32()))
+        make.commit(store, epoch, make.plan(), fired=[fired])
+        outside, deep = (why(store, None, one) for one in make.hex_ids(fired))
+    assert [one.script for one in deep.constituents] == [None, "echo"]
+    assert outside.notes == ()
+    said = "What caused it went through a script, which does not say of what it emits."
+    assert deep.notes == (said,)
+
+
 def test_a_redrive_and_an_alternative_say_whom_they_stand_for(
     tmp_path: Path, empty_store: Path
 ) -> None:
@@ -230,7 +264,7 @@ def test_a_redrive_and_an_alternative_say_whom_they_stand_for(
         second = replace(first.placed(first.turn.place), number=0)
         outbox = store.of("bank", epoch).outbox
         (second,) = outbox.settle([make.outcome(first, "redriven", 3, successors=(second,))])
-        more = {"begun_at": make.BEGIN, "settled_at": make.BEGIN + make.SECOND}
+        more: dict[str, Any] = {"begun_at": make.BEGIN, "settled_at": make.BEGIN + make.SECOND}
         other = make.entry(order=1, alternative=True)
         ends = make.outcome(second, "dead", 1, "no such column", successors=(other,), **more)
         outbox.settle([ends])
@@ -238,7 +272,8 @@ def test_a_redrive_and_an_alternative_say_whom_they_stand_for(
     assert "#1 runs `UPDATE a`: redriven after 3 attempts; it has not begun" in told
     assert "#2 took its place. ada asked for redrive at" in told
     assert "#2 runs `UPDATE a`: dead after 1 attempt; begun at 09:00:00, settled 1 s later" in told
-    assert "It took the place of #1. Its last error: no such column." in told
+    assert "It took the place of #1. Its last error: no such column. What gets past it:" in told
+    assert "`tidegate redrive 2` or `tidegate skip 2`." in told
     assert "#3 (the alternative) runs `UPDATE a`: pending; it has not begun" in told
 
 
@@ -281,3 +316,20 @@ def test_digits_that_fit_firings_of_two_rulebooks_are_unclear(
         with pytest.raises(EngineError, match="firings of other and shop begin with"):
             why(store, None, whole[:8])
         assert why(store, "shop", whole[:8]).firing_id == whole
+
+
+@pytest.mark.parametrize(
+    ("micros", "said"),
+    [
+        (1, "less than 1 ms"),
+        (999, "less than 1 ms"),
+        (36_652, "37 ms"),
+        (999_499, "999 ms"),
+        (1_040_000, "1 s"),
+        (11_555_322, "11.6 s"),
+        (59_970_000, "1 min"),
+        (83_400_000, "1 min 23 s"),
+    ],
+)
+def test_what_the_engine_took_is_rounded(micros: int, said: str) -> None:
+    assert took(micros) == said
