@@ -1,6 +1,6 @@
 """An answer of `why-not`: the rungs of the ladder, as text and as JSON.
 
-quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00
+quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00 (Europe/Berlin)
   ✓ active        Rule quick was active since 08:00:00.
   ..
   ✗ parts         `large ; large` took 5 min 12 s for card 7, ..
@@ -52,6 +52,7 @@ class WhyNot:
             "key": value(self.key),
             "at": instant(self.at),
             "since": instant(self.since),
+            "timezone": self.words.zone,
             "fired": self.fired,
             "rungs": [*map(_rung, self.rungs)],
             "notes": [*self.notes],
@@ -64,7 +65,7 @@ class WhyNot:
         """What `--format text` prints."""
         of = f", {key_phrase(self.key)}" if self.key else ""
         when = f"{self.words.dated(self.since)} to {self.words.dated(self.at)}"
-        yield f"{self.rule}{of}, {when}"
+        yield f"{self.rule}{of}, {when} ({self.words.zone})"
         width = max(len(rung.name) for rung in self.rungs)
         for rung in self.rungs:
             yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"

@@ -3,17 +3,20 @@ no occurrence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
 from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
+from tidegate.engine.replay.why_not.sources import Dropped
 from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
@@ -21,6 +24,7 @@ from tidegate.rules.model import ClockEvent
 from tidegate.rules.sql.tree import columns, tree_of
 
 Row = TypeVar("Row", DroppedRow, RefusedRow)
+_NO_TIME = -(2**62)
 
 
 class Arrivals:
@@ -32,27 +36,29 @@ class Arrivals:
         self._on = unlabelled(asked.rule.pattern.on)
         named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
         self._events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
-        self.refused = self._of_key(
-            dict.fromkeys(self._events, asked.evidence.refused), lambda row: row.instant
-        )
+        self.refused = dict(self._refused())
 
-    @property
-    def _dropped(self) -> Mapping[str, list[DroppedRow]]:
-        kept = self._asked.evidence.kept
-        return self._of_key(
-            {event: kept.dropped(event) for event in self._events}, lambda row: row.instant
-        )
-
-    def _of_key(
-        self, rows: Mapping[str, Sequence[Row]], instant: Callable[[Row], int | None]
-    ) -> dict[str, list[Row]]:
-        """The rows of the key, by event type."""
-        found: dict[str, list[Row]] = {}
-        for event, some in rows.items():
-            mine = [row for row in some if self._mine(event, row.event, row.row, instant(row))]
-            if mine:
-                found[event] = sorted(mine, key=lambda row: row.instant or 0)
+    @cached_property
+    def dropped(self) -> Mapping[str, Sequence[DroppedRow]]:
+        """By event type, the rows of the key that `where` or `of` dropped."""
+        asked, found = self._asked, dict[str, Sequence[DroppedRow]]()
+        for event in self._events:
+            columns = asked.per(event)
+            key = {} if columns is None else asked.key
+            some = asked.evidence.kept.dropped(
+                event, columns or (), key, asked.begin, asked.until
+            )
+            if len(some):
+                found[event] = some
         return found
+
+    def _refused(self) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
+        """By event type, the rows of the key that were rejected."""
+        every = self._asked.evidence.refused
+        for event in self._events:
+            mine = [row for row in every if self._mine(event, row.event, row.row, row.instant)]
+            if mine:
+                yield event, sorted(mine, key=lambda row: row.instant or 0)
 
     def _mine(self, event: str, named: str, row: Mapping[str, Any], instant: int | None) -> bool:
         asked = self._asked
@@ -72,7 +78,7 @@ class Arrivals:
         asked, count = self._asked, self._probe.count
         absent: tuple[str, ...] = ()
         if not self._detected:
-            became_none = {*self.refused, *self._dropped}
+            became_none = {*self.refused, *self.dropped}
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
         counts = {asked.written(event): count(event) for event in self._events}
         evidence: dict[str, Any] = {"counts": counts}
@@ -150,7 +156,7 @@ class Arrivals:
 
     def rejected(self) -> Rung:
         """Whether rows were rejected that would have made the difference."""
-        chosen = self._decisive(self.refused, {**self._dropped})
+        chosen = self._decisive(self.refused, self.dropped)
         if chosen is None:
             number = sum(map(len, self.refused.values()))
             said = f"{counted(number, 'row')} rejected{self._asked.words.of_key}."
@@ -164,7 +170,7 @@ class Arrivals:
 
     def where(self) -> Rung:
         """Whether rows were dropped by `where` or `of` that would have made the difference."""
-        asked, dropped = self._asked, self._dropped
+        asked, dropped = self._asked, self.dropped
         chosen = self._decisive(dropped, {})
         if chosen is None:
             number = sum(map(len, dropped.values()))
@@ -200,16 +206,23 @@ class Arrivals:
         if absent or not self._probe.alone:
             return None
         for event, some in rows.items():
-            instants = [row.instant for row in some if row.instant is not None]
-            given = self._probe.with_instants(event, instants)
+            instants = _instants(some)
+            given = self._probe.with_instants(event, instants[instants > _NO_TIME])
             found = self._probe.each([self._on], given)[0].span(
                 self._asked.since, self._asked.until
             )
             if len(found):
                 taken = {part.instant for part in found.parts(len(found) - 1)}
-                used = [row for row in some if row.instant in taken]
-                return event, (used or some)[-1]
+                used = np.flatnonzero(np.isin(instants, [*taken]))
+                return event, some[int(used[-1]) if len(used) else -1]
         return None
+
+
+def _instants(rows: Sequence[DroppedRow] | Sequence[RefusedRow]) -> Int64:
+    """When they stand; for a row without a time, long ago."""
+    if isinstance(rows, Dropped):
+        return rows.instants
+    return np.array([_NO_TIME if row.instant is None else row.instant for row in rows], np.int64)
 
 
 def _values(row: DroppedRow) -> dict[str, Any]:

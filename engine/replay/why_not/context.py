@@ -100,4 +100,4 @@ def _used(
 def _firing(asked: Asked, instant: int) -> str | None:
     """The id of the firing of a detection, if it is kept."""
     found = [one.id for one in firings_of(asked, None) if one.end == instant]
-    return found[-1] if found else None
+    return found[-1] if found else asked.evidence.ended_at(instant)

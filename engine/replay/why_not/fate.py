@@ -281,8 +281,8 @@ class Fate:
         forgotten = self._asked.evidence.firings_from
         if at is not None and forgotten is not None and at < forgotten:
             sentence += (
-                f" firings before {words.at(forgotten)} may be forgotten"
-                " (firings_retention_days): whether it fired cannot be told."
+                f" firings before {words.at(forgotten)} are forgotten (firings_retention_days), or"
+                " not looked at: whether it fired cannot be told."
             )
         else:
             sentence += (

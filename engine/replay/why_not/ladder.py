@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from tidegate.engine.core.text.json_text import instant
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.arrivals import Arrivals
 from tidegate.engine.replay.why_not.context import chosen
@@ -118,13 +119,14 @@ def _active(asked: Asked, fired: bool) -> Rung:
     name, words = asked.rule.name, asked.words
     spans = asked.evidence.active.get(name, ())
     figures = [{"begin": s.begin, "end": s.end, "ended_by": s.ended_by} for s in spans]
-    over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.since
+    over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.until
     known_from = asked.evidence.known_from
     if fired or (asked.span is not None and not over):
         begin = asked.span.begin if asked.span else asked.until
         since = "at least since" if begin == known_from else "since"
         when = f" {since} {words.at(begin)}" if asked.span else ""
-        return Rung("active", True, f"Rule {name} was active{when}.", {"active": figures})
+        sentence = f"Rule {name} was active{when}{_pause(asked, begin)}."
+        return Rung("active", True, sentence, {"active": figures})
     if known_from is not None and asked.until < known_from:
         sentence = (
             f"Whether rule {name} was active cannot be told: what was before"
@@ -143,7 +145,19 @@ def _active(asked: Asked, fired: bool) -> Rung:
         later = next((s.begin for s in spans if s.begin > asked.until), None)
         again = "" if later is None else f" It was active again from {words.at(later)} on."
         sentence = f"Rule {name} was not active after {words.at(end)}{why}.{again}"
+        if asked.since <= end:
+            sentence += f" Ask for the time before with `--at {instant(end)}`."
     return Rung("active", False, sentence, {"active": figures})
+
+
+def _pause(asked: Asked, begin: int) -> str:
+    """When the rule was stopped before it was active again, within the time that is asked for."""
+    spans, words = asked.evidence.active.get(asked.rule.name, ()), asked.words
+    for span in reversed(spans):
+        if span.end is not None and asked.since <= span.end < begin - 1:
+            why = f": {span.ended_by}" if span.ended_by else ""
+            return f"; it was not from {words.at(span.end + 1)} to then{why}"
+    return ""
 
 
 def _seen(asked: Asked, fired: bool) -> Rung:

@@ -216,12 +216,12 @@ class Probe:
             number = rows_of(keys, tuple(found.keys.column_names), self.asked.key).row
         return Instances(found.start[number], found.end[number], number, found)
 
-    def with_instants(self, event: str, instants: Sequence[int]) -> Mapping[str, Batch]:
+    def with_instants(self, event: str, instants: Int64) -> Mapping[str, Batch]:
         """The occurrences, with more of one event type at these instants: what it would have been
         with the rows that became none."""
         batch = self.batches.get(event)
         known = np.empty(0, np.int64) if batch is None else batch.time
-        time = np.sort(np.concatenate([known, np.array(instants, np.int64)]))
+        time = np.sort(np.concatenate([known, instants]))
         rows = np.arange(len(time))
         return {**self.batches, event: Batch(event, time, rows, pa.table({"n": rows}))}
 
