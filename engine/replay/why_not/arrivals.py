@@ -14,6 +14,7 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
 from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
+from tidegate.engine.replay.why_not.matches import untrue
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
 from tidegate.engine.replay.why_not.sources import Dropped
@@ -169,10 +170,14 @@ class Arrivals:
         return Rung("rejected", False, sentence, figures)
 
     def where(self) -> Rung:
-        """Whether rows were dropped by `where` or `of` that would have made the difference."""
+        """Whether rows were dropped by `where` or `of` that would have made the difference; or the
+        rule's own `where` is true of no match."""
         asked, dropped = self._asked, self.dropped
         chosen = self._decisive(dropped, {})
         if chosen is None:
+            false = None if self._detected else untrue(asked, self._probe)
+            if false is not None:
+                return false
             number = sum(map(len, dropped.values()))
             said = f"{counted(number, 'row')} dropped by `where` or `of`{self._asked.words.of_key}."
             return Rung("where", True, said, {"dropped": number})
@@ -212,8 +217,8 @@ class Arrivals:
                 self._asked.since, self._asked.until
             )
             if len(found):
-                taken = {part.instant for part in found.parts(len(found) - 1)}
-                used = np.flatnonzero(np.isin(instants, [*taken]))
+                taken = [part.instant for part in found.parts(len(found) - 1)]
+                used = np.flatnonzero(np.isin(instants, taken))
                 return event, some[int(used[-1]) if len(used) else -1]
         return None
 

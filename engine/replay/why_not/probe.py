@@ -148,6 +148,31 @@ class Probe:
         except RuleLimitError:
             return _NONE
 
+    @cached_property
+    def left(self) -> Instances | None:
+        """The instances of the rule's expression of which its `where` is true, in `restricted`;
+        None if a limit is in the way."""
+        own = self.asked.rule.pattern
+        try:
+            return self._run(
+                {"": replace(self._pattern(own.on), on=own.on, where=own.where)},
+                self.batches,
+                self.asked.last,
+            )[""]
+        except RuleLimitError:
+            return None
+
+    def labelled(
+        self, e: x.Expression, context: Context, batches: Mapping[str, Batch]
+    ) -> Instances:
+        """The instances of an expression, whose constituents have its labels; none if a limit is in
+        the way."""
+        pattern = replace(self._pattern(e), on=e, context=context)
+        try:
+            return self._run({"": pattern}, batches, self.asked.last)[""]
+        except RuleLimitError:
+            return _NONE
+
     def one(self, e: x.Expression) -> Instances:
         """The instances of one expression, up to the watermark."""
         if e not in self._known:
