@@ -23,7 +23,7 @@ from tidegate.engine.cli.options import At, of_store, pairs, policy_file
     "--at",
     "instant",
     metavar="TIME",
-    help="Up to then (default: all that is seen): a time in the rulebook's zone, or `1 h`, for ago.",
+    help="Up to then (default: all that is seen): a time, in the rulebook's zone; or 1 h, for ago.",
 )
 @click.option("--since", metavar="TIME", help="From then on (default: a day before, or longer).")
 @click.option(

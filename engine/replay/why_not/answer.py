@@ -14,7 +14,9 @@ from typing import Any
 
 from tidegate.engine.core.text.json_text import instant, value
 from tidegate.engine.replay.why_not.evidence import Key, Rung
+from tidegate.engine.replay.why_not.timeline import Timeline
 from tidegate.engine.replay.why_not.words import Words, key_phrase
+from tidegate.rules.model import Rule
 
 _INSTANTS = frozenset(
     {
@@ -29,7 +31,8 @@ _OF_TABLES = frozenset({"row", "old", "values", "key", "disabled_for", "counts",
 @dataclass(frozen=True, slots=True)
 class WhyNot:
     """Why `rule` did not fire for `key` in [`since`, `at`], microseconds: the rungs up to the first
-    that is not ok. `notes`: what is not known, and what has changed since."""
+    that is not ok. `notes`: what is not known, and what has changed since. `asked`: the rule as its
+    text was then. `timeline`: what came for the key."""
 
     rule: str
     key: Key
@@ -38,6 +41,8 @@ class WhyNot:
     rungs: Sequence[Rung]
     notes: Sequence[str]
     words: Words
+    asked: Rule
+    timeline: Timeline
 
     @property
     def fired(self) -> str | None:

@@ -25,7 +25,6 @@ from tidegate.rules.model import ClockEvent
 from tidegate.rules.sql.tree import columns, tree_of
 
 Row = TypeVar("Row", DroppedRow, RefusedRow)
-_NO_TIME = -(2**62)
 
 
 class Arrivals:
@@ -36,19 +35,17 @@ class Arrivals:
         self._asked, self._probe, self._detected = asked, probe, detected
         self._on = unlabelled(asked.rule.pattern.on)
         named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
-        self._events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
+        self.events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
         self.refused = dict(self._refused())
 
     @cached_property
     def dropped(self) -> Mapping[str, Sequence[DroppedRow]]:
         """By event type, the rows of the key that `where` or `of` dropped."""
         asked, found = self._asked, dict[str, Sequence[DroppedRow]]()
-        for event in self._events:
+        for event in self.events:
             columns = asked.per(event)
             key = {} if columns is None else asked.key
-            some = asked.evidence.kept.dropped(
-                event, columns or (), key, asked.begin, asked.until
-            )
+            some = asked.evidence.kept.dropped(event, columns or (), key, asked.begin, asked.until)
             if len(some):
                 found[event] = some
         return found
@@ -56,10 +53,10 @@ class Arrivals:
     def _refused(self) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
         """By event type, the rows of the key that were rejected."""
         every = self._asked.evidence.refused
-        for event in self._events:
+        for event in self.events:
             mine = [row for row in every if self._mine(event, row.event, row.row, row.instant)]
             if mine:
-                yield event, sorted(mine, key=lambda row: row.instant or 0)
+                yield event, sorted(mine, key=_place)
 
     def _mine(self, event: str, named: str, row: Mapping[str, Any], instant: int | None) -> bool:
         asked = self._asked
@@ -81,7 +78,7 @@ class Arrivals:
         if not self._detected:
             became_none = {*self.refused, *self.dropped}
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
-        counts = {asked.written(event): count(event) for event in self._events}
+        counts = {asked.written(event): count(event) for event in self.events}
         evidence: dict[str, Any] = {"counts": counts}
         if not absent:
             said = [counted(number, f"`{event}`", f"`{event}`") for event, number in counts.items()]
@@ -211,23 +208,29 @@ class Arrivals:
         if absent or not self._probe.alone:
             return None
         for event, some in rows.items():
-            instants = _instants(some)
-            given = self._probe.with_instants(event, instants[instants > _NO_TIME])
+            instants = self.instants(some)
+            given = self._probe.with_instants(event, instants)
             found = self._probe.each([self._on], given)[0].span(
                 self._asked.since, self._asked.until
             )
             if len(found):
                 taken = [part.instant for part in found.parts(len(found) - 1)]
+                timeless = len(some) - len(instants)  # they stand first
                 used = np.flatnonzero(np.isin(instants, taken))
-                return event, some[int(used[-1]) if len(used) else -1]
+                return event, some[timeless + int(used[-1]) if len(used) else -1]
         return None
 
+    @staticmethod
+    def instants(rows: Sequence[DroppedRow] | Sequence[RefusedRow]) -> Int64:
+        """When rows stand, ascending; those without a time, which come first, are left out."""
+        if isinstance(rows, Dropped):
+            return rows.instants
+        return np.array([row.instant for row in rows if row.instant is not None], np.int64)
 
-def _instants(rows: Sequence[DroppedRow] | Sequence[RefusedRow]) -> Int64:
-    """When they stand; for a row without a time, long ago."""
-    if isinstance(rows, Dropped):
-        return rows.instants
-    return np.array([_NO_TIME if row.instant is None else row.instant for row in rows], np.int64)
+
+def _place(row: RefusedRow) -> tuple[bool, int]:
+    """Where a row stands: those without a time come first."""
+    return row.instant is not None, row.instant or 0
 
 
 def _values(row: DroppedRow) -> dict[str, Any]:

@@ -34,7 +34,7 @@ from tidegate.engine.replay.times import INSTANTS, of_question
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import Evidence, Key
 from tidegate.engine.replay.why_not.keys import rows_of, typed_key
-from tidegate.engine.replay.why_not.ladder import check, ladder, needs_sources
+from tidegate.engine.replay.why_not.ladder import check, climbed, needs_sources
 from tidegate.engine.replay.why_not.reading import Reader, held, refused_row
 from tidegate.engine.replay.why_not.sources import Nothing
 from tidegate.engine.replay.why_not.spans import active_spans
@@ -136,9 +136,10 @@ class _Asking:
         asked = (self._rule, self._key, self._at, self._since)
         if needs_sources(evidence, *asked):
             evidence = self._with_sources(evidence, buckets)
-        rungs = ladder(evidence, *asked)
+        rungs, timeline = climbed(evidence, *asked)
         said = (*self._gone, *self._changed())
-        return WhyNot(*asked, rungs, tuple(dict.fromkeys(said)), self._words)
+        notes = tuple(dict.fromkeys(said))
+        return WhyNot(*asked, rungs, notes, self._words, self._book.rules[self._rule], timeline)
 
     # -- what the store kept ------------------------------------------------------------------
 

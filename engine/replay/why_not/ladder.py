@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
 from tidegate.engine.core.text.json_text import instant
 from tidegate.engine.core.text.layout import counted
@@ -18,6 +19,7 @@ from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
 from tidegate.engine.replay.why_not.fate import Fate, Firing, firings_of
 from tidegate.engine.replay.why_not.parts import Parts
 from tidegate.engine.replay.why_not.probe import Probe
+from tidegate.engine.replay.why_not.timeline import NOTHING, Timeline, of_firing, of_sources
 from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
@@ -29,6 +31,13 @@ RUNGS = (
 )  # fmt: skip
 
 
+class Climbed(NamedTuple):
+    """The rungs up to the first that is not ok, and what was looked at for them."""
+
+    rungs: tuple[Rung, ...]
+    timeline: Timeline
+
+
 def ladder(
     evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
 ) -> tuple[Rung, ...]:
@@ -38,14 +47,21 @@ def ladder(
     `key`: its columns, empty for a rule without `per`. Raises InputError for a rule that is not
     there, or other columns.
     """
+    return climbed(evidence, rule, key, instant, since).rungs
+
+
+def climbed(
+    evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
+) -> Climbed:
+    """As `ladder`, with what came for the key."""
     check(evidence, rule, key)
     asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
-    found: list[Rung] = []
-    for rung in _rungs(asked, since):
+    found, seen = list[Rung](), [NOTHING]
+    for rung in _rungs(asked, since, seen):
         found.append(rung)
         if not rung.ok:
             break
-    return tuple(found)
+    return Climbed(tuple(found), seen[-1])
 
 
 def why_not(
@@ -70,12 +86,14 @@ def _in_order(evidence: Evidence, rule: str, key: Key) -> Key:
     return {name: key[name] for name in evidence.book.rules[rule].pattern.key_names}
 
 
-def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
+def _rungs(asked: Asked, since: int | None, seen: list[Timeline]) -> Iterator[Rung]:
+    """The rungs. What was looked at is added to `seen`."""
     firings = firings_of(asked, since)
     yield _active(asked, bool(firings))
     yield _seen(asked, bool(firings))
     detected = None
     if firings:
+        seen.append(of_firing(firings[-1]))
         yield from _kept(asked, firings[-1])
     elif asked.evidence.unread:
         what = f"What came{asked.words.of_key} cannot be told: {asked.evidence.unread}"
@@ -84,7 +102,9 @@ def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
         probe = Probe(asked)
         again = probe.detected.span(asked.since, asked.until).last()
         detected = None if again is None else again[1]
-        yield from _looked_up(asked, probe, detected=again is not None)
+        arrivals = Arrivals(asked, probe, detected=again is not None)
+        seen.append(of_sources(asked, probe, arrivals))
+        yield from _looked_up(asked, probe, arrivals, detected=again is not None)
     fate = Fate(asked, firings, detected)
     yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
 
@@ -104,9 +124,8 @@ def _kept(asked: Asked, firing: Firing) -> Iterator[Rung]:
     yield Rung("context", True, f"The context `{context}` chose it.", {"context": context})
 
 
-def _looked_up(asked: Asked, probe: Probe, *, detected: bool) -> Iterator[Rung]:
+def _looked_up(asked: Asked, probe: Probe, arrivals: Arrivals, *, detected: bool) -> Iterator[Rung]:
     """The rungs up to `context`, from the sources. `detected`: the rule was, once more."""
-    arrivals = Arrivals(asked, probe, detected=detected)
     yield arrivals.occurrences()
     yield arrivals.rejected()
     yield arrivals.where()

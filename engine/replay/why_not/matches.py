@@ -54,7 +54,9 @@ class _Asked:
 
     def failed(self, match: int) -> list[p.Predicate]:
         """The terms that are not true of a match."""
-        return [term for term, true in zip(self.terms, self.true[:, match], strict=True) if not true]
+        return [
+            term for term, true in zip(self.terms, self.true[:, match], strict=True) if not true
+        ]
 
     def values_of(self, terms: Sequence[p.Predicate], match: int) -> dict[str, Any]:
         """The values that some terms compare."""
@@ -114,9 +116,7 @@ def _marked(e: x.Expression, marks: Mapping[Path, str], path: Path = ()) -> x.Ex
     return x.with_operands(e, operands)
 
 
-def _ask(
-    where: Constraint, parts: Sequence[Part], found: Detections, numbers: Int64
-) -> _Asked:
+def _ask(where: Constraint, parts: Sequence[Part], found: Detections, numbers: Int64) -> _Asked:
     """What each term says of some matches. Raises OutsideError for types that do not compare."""
     terms = p.conjuncts(where.tree)
     marks = {

@@ -130,14 +130,21 @@ class Probe:
     def count(self, event: str) -> int:
         """How often an event type, or a rule that is used as one, occurred for the key up to the
         instant."""
+        found = self.instants(event)
+        first = self.asked.begin if event in self.asked.book.rules else -(2**63)
+        inside = (found >= first) & (found <= self.asked.until)
+        return int(inside.sum())
+
+    def instants(self, event: str) -> Int64:
+        """When an event type, or a rule that is used as one, occurred for the key."""
         if event in self.asked.book.rules:
-            return len(self.one(x.Name(event)).span(self.asked.begin, self.asked.until))
+            return self.one(x.Name(event)).end
         batch = self.batches.get(event)
         if batch is None:
-            return 0
+            return np.empty(0, np.int64)
         if not self.alone and (columns := self.asked.per(event)):
             batch = rows_of(batch, columns, self.asked.key)
-        return int(np.searchsorted(batch.time, self.asked.until, side="right"))
+        return batch.time
 
     @cached_property
     def detected(self) -> Instances:
