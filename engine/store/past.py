@@ -170,7 +170,6 @@ class Past(Bound):
             c.rulebook == self.rulebook,
             c.kind.in_(_SWITCHES),
             c.bucket.is_not(None),
-            c.answer.is_(None),
             c.bucket.between(rows[-1].bucket, rows[0].bucket),
         )
         found: dict[int, tuple[Control, ...]] = {}

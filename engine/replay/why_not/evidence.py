@@ -26,11 +26,13 @@ Key = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class ActiveSpan:
     """A time in which a rule saw occurrences: [`begin`, `end`], microseconds. `end` None: it still
-    does. `ended_by`: why it ended, such as `parked: 12000 occurrences are not consumed`."""
+    does. `ended_by`: why it ended, such as `parked: 12000 occurrences are not consumed`. `before`:
+    why it was not active before, where it had been stopped."""
 
     begin: int
     end: int | None = None
     ended_by: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)

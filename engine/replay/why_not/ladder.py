@@ -144,7 +144,9 @@ def _active(asked: Asked, fired: bool) -> Rung:
         begin = asked.span.begin if asked.span else asked.until
         since = "at least since" if begin == known_from else "since"
         when = f" {since} {words.at(begin)}" if asked.span else ""
-        sentence = f"Rule {name} was active{when}{_pause(asked, begin)}."
+        sentence = f"Rule {name} was active{when}."
+        if asked.span and asked.span.before and asked.since < begin:
+            sentence += f" Before that {asked.span.before}."
         return Rung("active", True, sentence, {"active": figures})
     if known_from is not None and asked.until < known_from:
         sentence = (
@@ -167,16 +169,6 @@ def _active(asked: Asked, fired: bool) -> Rung:
         if asked.since <= end:
             sentence += f" Ask for the time before with `--at {instant(end)}`."
     return Rung("active", False, sentence, {"active": figures})
-
-
-def _pause(asked: Asked, begin: int) -> str:
-    """When the rule was stopped before it was active again, within the time that is asked for."""
-    spans, words = asked.evidence.active.get(asked.rule.name, ()), asked.words
-    for span in reversed(spans):
-        if span.end is not None and asked.since <= span.end < begin - 1:
-            why = f": {span.ended_by}" if span.ended_by else ""
-            return f"; it was not from {words.at(span.end + 1)} to then{why}"
-    return ""
 
 
 def _seen(asked: Asked, fired: bool) -> Rung:
