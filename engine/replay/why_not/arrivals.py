@@ -36,7 +36,7 @@ class Arrivals:
         self._on = unlabelled(asked.rule.pattern.on)
         named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
         self.events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
-        self.refused = dict(self._refused())
+        self.refused = dict(self._refused(asked.begin))
 
     @cached_property
     def dropped(self) -> Mapping[str, Sequence[DroppedRow]]:
@@ -50,23 +50,23 @@ class Arrivals:
                 found[event] = some
         return found
 
-    def _refused(self) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
-        """By event type, the rows of the key that were rejected."""
+    def _refused(self, begin: int) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
+        """By event type, the rows of the key from `begin` on that were rejected."""
         every = self._asked.evidence.refused
         for event in self.events:
-            mine = [row for row in every if self._mine(event, row.event, row.row, row.instant)]
+            mine = [row for row in every if self._mine(event, row, begin)]
             if mine:
                 yield event, sorted(mine, key=_place)
 
-    def _mine(self, event: str, named: str, row: Mapping[str, Any], instant: int | None) -> bool:
+    def _mine(self, event: str, row: RefusedRow, begin: int) -> bool:
         asked = self._asked
-        if named not in (event, EventKey.of(event).event):
+        if row.event not in (event, EventKey.of(event).event):
             return False
-        if instant is not None and not asked.begin <= instant <= asked.until:
+        if row.instant is not None and not begin <= row.instant <= asked.until:
             return False
         names = asked.per(event)
         return names is None or any(
-            same_key(row, each, asked.key) for each in (names, asked.source_columns(event))
+            same_key(row.row, each, asked.key) for each in (names, asked.source_columns(event))
         )
 
     # -- occurrences --------------------------------------------------------------------------
@@ -75,22 +75,24 @@ class Arrivals:
         """Whether anything of what the rule needs arrived for the key."""
         asked, count = self._asked, self._probe.count
         absent: tuple[str, ...] = ()
+        became_none = dict.fromkeys((*self.refused, *self.dropped))
         if not self._detected:
-            became_none = {*self.refused, *self.dropped}
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
         counts = {asked.written(event): count(event) for event in self.events}
         evidence: dict[str, Any] = {"counts": counts}
         if not absent:
             said = [counted(number, f"`{event}`", f"`{event}`") for event, number in counts.items()]
             came = listed(said) if said else "What it needs"
-            return Rung("occurrences", True, f"{came} came{asked.words.of_key}.", evidence)
+            none = [f"`{asked.written(e)}`" for e in became_none if not count(e)]
+            rest = f" Rows for {listed(none)} became no occurrences." if none else ""
+            return Rung("occurrences", True, f"{came} came{asked.words.of_key}.{rest}", evidence)
         near = [(event, *one) for event in absent for one in self._near(event)]
         evidence["missing"] = [asked.written(event) for event in absent]
         evidence["near"] = [
             {"event": asked.written(event), "key": dict(key), "count": number, "last": last}
             for event, key, number, last in near
         ]
-        said = [*self._missing(absent), *self._later(absent)]
+        said = [*self._missing(absent), *self._later(absent), *self._earlier(absent)]
         sentence = " ".join([*said, *self._elsewhere(near)])
         return Rung("occurrences", False, sentence, evidence)
 
@@ -129,6 +131,14 @@ class Arrivals:
                 if len(later):
                     at = self._asked.words.at(int(later[0]))
                     yield f"`{self._asked.written(event)}` came later, at {at}."
+
+    def _earlier(self, absent: Sequence[str]) -> Iterator[str]:
+        """Rejected rows that stand before the time that is looked at."""
+        for event, rows in self._refused(-(2**62)):
+            if event in absent:
+                at = self._asked.words.at(rows[-1].instant or 0)
+                name = self._asked.written(event)
+                yield f"A row for `{name}` of {at} was rejected: {rows[-1].reason}."
 
     def _is_clock(self, name: str) -> bool:
         declared = self._asked.book.events.get(name)

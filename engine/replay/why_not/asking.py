@@ -102,12 +102,13 @@ class _Asking:
             message = "--since is later than --at"
             raise InputError([Problem("time", message, word_place("--since"))])
         behind = lateness_micros(now).get(question.rule, 0)
-        self._at = at if at is not None else (standing.seen or 0) - behind
+        self._at = at if at is not None else max((standing.seen or 0) - behind, since or 0)
         until = self._at + behind
         last = self._past.reaching(until)
         newest = next(iter(self._past.back_from(last)), None)
         self._last = None if last is None else self._past.reaching(until + LATER_MICROS)
-        then = self._texts.of(newest.version) if newest else now
+        self._by_now = last is None  # the text that runs now, of which there may be no bucket yet
+        then = now if newest is None or self._by_now else self._texts.of(newest.version)
         if then is None or question.rule not in then.rules:
             then = now
         schemas = {n: arrow_schema(c.schema) for n, c in standing.cursors.items()}
@@ -186,19 +187,20 @@ class _Asking:
 
     def _after_edit(self, buckets: Sequence[PastBucket], begin: int | None) -> int | None:
         """From where on the rule detects what it detects at the instant."""
-        for before, bucket in pairwise(buckets):
-            if bucket.watermark_before >= self._at or before.version == bucket.version:
-                continue
-            if self._detects_otherwise(before.version, bucket):
-                begin = bucket.watermark_before + 1 - self._behind
+        versions = [(one.watermark_before, one.version) for one in buckets]
+        if self._by_now:
+            versions.append((buckets[-1].watermark, self._texts.version))
+        for (_, before), (watermark, version) in pairwise(versions):
+            if watermark < self._at and self._detects_otherwise(before, version):
+                begin = watermark + 1 - self._behind
                 self._gone.append(
                     f"`on`, `per` or the context was edited at {self._words.at(begin)} (version"
-                    f" {bucket.version}): what came before is not looked at"
+                    f" {version}): what came before is not looked at"
                 )
         return begin
 
-    def _detects_otherwise(self, version: int, bucket: PastBucket) -> bool:
-        before, after = self._texts.of(version), self._texts.of(bucket.version)
+    def _detects_otherwise(self, one: int, other: int) -> bool:
+        before, after = self._texts.of(one), self._texts.of(other)
         if before is None or after is None:
             return False
         names = self._used.makers

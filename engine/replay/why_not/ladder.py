@@ -92,9 +92,10 @@ def _rungs(asked: Asked, since: int | None, seen: list[Timeline]) -> Iterator[Ru
     yield _active(asked, bool(firings))
     yield _seen(asked, bool(firings))
     detected = None
-    if firings:
-        seen.append(of_firing(firings[-1]))
-        yield from _kept(asked, firings[-1])
+    fate = Fate(asked, firings)
+    if fate.firing is not None:
+        seen.append(of_firing(fate.firing))
+        yield from _kept(asked, fate.firing)
     elif asked.evidence.unread:
         what = f"What came{asked.words.of_key} cannot be told: {asked.evidence.unread}"
         yield Rung("occurrences", False, f"{what}.", {"unread": asked.evidence.unread})
@@ -105,7 +106,7 @@ def _rungs(asked: Asked, since: int | None, seen: list[Timeline]) -> Iterator[Ru
         arrivals = Arrivals(asked, probe, detected=again is not None)
         seen.append(of_sources(asked, probe, arrivals))
         yield from _looked_up(asked, probe, arrivals, detected=again is not None)
-    fate = Fate(asked, firings, detected)
+        fate = Fate(asked, firings, detected)
     yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
 
 
@@ -167,7 +168,7 @@ def _active(asked: Asked, fired: bool) -> Rung:
         again = "" if later is None else f" It was active again from {words.at(later)} on."
         sentence = f"Rule {name} was not active after {words.at(end)}{why}.{again}"
         if asked.since <= end:
-            sentence += f" Ask for the time before with `--at {instant(end)}`."
+            sentence += f" Ask for the time before with `--at {instant(end - end % 1_000)}`."
     return Rung("active", False, sentence, {"active": figures})
 
 
@@ -179,11 +180,13 @@ def _seen(asked: Asked, fired: bool) -> Rung:
     if watermark is None:
         return Rung("seen", False, "Nothing has been seen yet: no bucket is stored.", figures)
     if fired or asked.until <= watermark - behind:
-        return Rung("seen", True, f"All is seen up to {words.at(watermark - behind)}.", figures)
+        late = f"; it runs {length(behind)} behind for late rows" if behind else ""
+        said = f"All is seen up to {words.at(watermark - behind)}{late}."
+        return Rung("seen", True, said, figures)
     late = f", which runs {length(behind)} behind for late rows" if behind else ""
     sentence = (
         f"Only what came up to {words.at(watermark - behind)} is seen by rule"
-        f" {asked.rule.name}{late}; {words.at(asked.until)} is later."
+        f" {asked.rule.name}{late}; {words.dated(asked.until)} is later."
     )
     return Rung("seen", False, sentence, figures)
 
