@@ -97,3 +97,10 @@ def test_many_occurrences_are_bounded() -> None:
     assert found.name == "where"
     assert 1_000 <= found.evidence["matches"] <= 10_000
     assert len(found.evidence["candidates"]) == 10
+
+
+def test_a_part_that_some_matches_lack_is_null_in_these() -> None:
+    lines = [line("a", 10), line("b", 20), line("c", 30, v=1)]
+    found = last("a ; (y:(b) or z:(c)) within 10 min", "z.v > 5", lines)
+    values = [each["values"] for each in found.evidence["candidates"]]
+    assert values == [{"z.v": None}, {"z.v": 1}]
