@@ -16,7 +16,6 @@ from tidegate.engine.control.signals import given_once, make_signal
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.state import Parked
-from tidegate.engine.replay.times import of_text
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story
 from tidegate.engine.replay.why_not.answer import WhyNot
@@ -135,13 +134,14 @@ class Requests:
     ) -> WhyNot:
         """Why a rule did not fire for a key in [`since`, `at`]; by default as far as everything is
         seen, and so long before that as the rule remembers, a day at least. `key`: a value for each
-        `per` column. Times may be ISO 8601 texts. The tables are read again where the store alone
-        cannot tell. Raises InputError.
+        `per` column. Times may be ISO 8601 texts, or `1 h`, for an hour ago; without an offset they
+        are in the rulebook's zone. The tables are read again where the store alone cannot tell.
+        Raises InputError.
 
         print(engine.why_not("quick", {"card": 7}))
         """
         self._check_open("why_not")
-        question = Question(rule, key or {}, _micros(at), _micros(since))
+        question = Question(rule, key or {}, at, since)
         return ask(self._store, self.rulebook.name, question, lambda: self._spark, self._policy)
 
     def _check_open(self, method: str) -> None:
@@ -153,11 +153,6 @@ class Requests:
             message = f"`{method}`: the engine is closed"
             hint = "its `with` has ended: call it inside, or enter the engine again"
         raise EngineError("engine-not-open", message, hint)
-
-
-def _micros(at: datetime | str | None) -> int | None:
-    """An instant; without an offset it is in UTC."""
-    return None if at is None else of_text(at if isinstance(at, str) else at.isoformat())
 
 
 def sentence(obstacle: Entry | Parked, rules: Container[str]) -> str:

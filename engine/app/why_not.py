@@ -54,7 +54,8 @@ def ask(
         with ExitStack() as stack:
             yield LateFeed(lambda: _feed(store, book, session(), policy, stack))
 
-    return asked(store.of(rulebook), store.rulebooks()[rulebook], question, opened)
+    running = store.rulebooks()[rulebook]
+    return asked(store.of(rulebook), running, question, opened, store.wall())
 
 
 def _feed(

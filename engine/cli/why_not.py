@@ -10,7 +10,7 @@ import click
 
 from tidegate.engine.cli import output
 from tidegate.engine.cli.group import main
-from tidegate.engine.cli.options import At, instant_of, of_store, pairs, policy_file
+from tidegate.engine.cli.options import At, of_store, pairs, policy_file
 
 
 @main.command("why-not")
@@ -20,13 +20,16 @@ from tidegate.engine.cli.options import At, instant_of, of_store, pairs, policy_
 )
 @click.option("--null", "nulls", multiple=True, metavar="K", help="A key column that is null.")
 @click.option(
-    "--at", "instant", metavar="TIME", help="Up to then, or `1 h`: ago (default: all that is seen)."
+    "--at",
+    "instant",
+    metavar="TIME",
+    help="Up to then (default: all that is seen): a time, in the rulebook's zone; or 1 h, for ago.",
 )
 @click.option("--since", metavar="TIME", help="From then on (default: a day before, or longer).")
 @click.option(
     "--format",
     "format_",
-    type=click.Choice(["text", "json"]),
+    type=click.Choice(["text", "json", "html"]),
     default="text",
     show_default=True,
 )
@@ -54,13 +57,14 @@ def why_not(
     given: Mapping[str, Any] = pairs(key, "--key")
     if twice := [name for name in nulls if name in given]:
         raise click.UsageError(f"{twice[0]} has both a value and --null")
-    question = Question(
-        rule,
-        {**given, **dict.fromkeys(nulls)},
-        instant_of(instant, "--at"),
-        instant_of(since, "--since"),
-    )
+    question = Question(rule, {**given, **dict.fromkeys(nulls)}, instant, since)
     answer = asked(
         at.url, at.name, question, spark_conf=pairs(spark_conf, "--spark-conf"), policy=policy
     )
-    output.told(answer.as_json(), answer.lines(), as_json=at.as_json or format_ == "json")
+    form = "json" if at.as_json else format_
+    if form == "html":
+        from tidegate.engine.replay.why_not.page import page
+
+        output.document(page(answer), as_json=False)
+    else:
+        output.told(answer.as_json(), answer.lines(), as_json=form == "json")

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.values import Int64
+from tidegate.rules.expressions.durations import duration_micros
 
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 INSTANTS = "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000"
@@ -71,6 +72,16 @@ def of_argument(text: str, zone: str = "UTC") -> int:
         return _exact(Decimal(text))
     except ArithmeticError:
         return of_text(text, zone)
+
+
+def of_question(said: str | datetime, zone: str, now: int) -> int:
+    """The instant that a question about the past means: as `of_argument`, without an offset in
+    `zone`, or how long before `now` it was: `1 h`. Raises `ValueError`."""
+    text = said.isoformat() if isinstance(said, datetime) else said.strip()
+    try:
+        return of_argument(text, zone)
+    except ValueError:
+        return now - duration_micros(text)
 
 
 def _exact(seconds: Decimal | int) -> int:

@@ -8,20 +8,26 @@ Example: asked is what a rule saw up to 9:10. Bucket 7 has the watermark 9:10:02
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Control, Entry
 from tidegate.engine.core.values import Cursor, Firings, Signal
 from tidegate.engine.store import tables as t
+from tidegate.engine.store.blobs import table_from_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import HELD, stored_firings, to_entry
 
 PAGE_BUCKETS = 500
 _SWITCHES = ("enable", "disable")
+Mine = Callable[[pa.Table], npt.NDArray[np.bool_]]
+"""Which of some firings are asked for, by their key: a table with its columns."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -164,7 +170,6 @@ class Past(Bound):
             c.rulebook == self.rulebook,
             c.kind.in_(_SWITCHES),
             c.bucket.is_not(None),
-            c.answer.is_(None),
             c.bucket.between(rows[-1].bucket, rows[0].bucket),
         )
         found: dict[int, tuple[Control, ...]] = {}
@@ -216,22 +221,40 @@ class Past(Bound):
             rows = connection.execute(query.order_by(c.bucket, c.ordinal)).all()
         return [PastRejected(*row[:-1], json.loads(row.fields)) for row in rows]
 
-    def firings(self, rule: str, since: int, until: int) -> Iterator[tuple[int, Firings]]:
-        """A rule's firings of the buckets in which some ended in [since, until], by bucket. Those
-        of one bucket are in memory at a time."""
-        c = t.firings.c
-        query = sa.select(c.bucket).where(
-            c.rulebook == self.rulebook,
-            c.rule == rule,
-            c.last_detected_at >= since,
-            c.first_detected_at <= until,
+    def firings(
+        self, rule: str, since: int, until: int, mine: Mine, most: int
+    ) -> tuple[dict[int, Firings], int | None]:
+        """A rule's firings that are `mine`, of the buckets in which some ended in [since, until],
+        by bucket, the oldest first; and from which instant on they are looked at, where more than
+        `most` are there (None: all are). What is not mine is not kept in memory."""
+        c, found, count = t.firings.c, dict[int, Firings](), 0
+        own = sa.and_(c.rulebook == self.rulebook, c.rule == rule)
+        oldest = self.reaching(since)
+        if oldest is None:
+            return {}, None
+        query = (
+            sa.select(c.bucket, c.firing_count, c.last_detected_at)
+            .where(own, c.bucket >= oldest, c.last_detected_at >= since)
+            .where(c.first_detected_at <= until)
+            .order_by(c.bucket.desc())
+            .limit(PAGE_BUCKETS)
         )
-        with self.database.read() as connection:
-            buckets = [*connection.execute(query.order_by(c.bucket)).scalars()]
-        for bucket in buckets:
+        page = query
+        while True:
             with self.database.read() as connection:
-                for fired in stored_firings(connection, self.rulebook, bucket, [rule]):
-                    yield bucket, fired
+                rows = connection.execute(page).all()
+                for row in rows:
+                    if count > most:
+                        return _reversed(found), row.last_detected_at + 1
+                    count += row.firing_count
+                    this = sa.select(c.firings).where(own, c.bucket == row.bucket)
+                    mask = mine(table_from_bytes(connection.execute(this).scalar_one()))
+                    if mask.any():
+                        every = stored_firings(connection, self.rulebook, row.bucket, [rule])
+                        found[row.bucket] = every[0].some(pa.array(mask))
+            if len(rows) < PAGE_BUCKETS:
+                return _reversed(found), None
+            page = query.where(c.bucket < rows[-1].bucket)
 
     def entries(self, rule: str, buckets: Collection[int]) -> list[Entry]:
         """A rule's entries of these buckets, and those that hold its queues."""
@@ -248,20 +271,23 @@ class Past(Bound):
         found = {row.number: to_entry(row) for row in rows}
         return [found[number] for number in sorted(found)]
 
-    def writers(self, rule: str, tables: Collection[str]) -> dict[str, frozenset[int]]:
-        """By table, the versions that a rule's own actions wrote, as far as it is recorded."""
+    def writers(self, rule: str, table: str, first: int, last: int) -> frozenset[int]:
+        """The versions in [`first`, `last`] of a table that a rule's own actions wrote, as far as
+        it is recorded."""
         c = t.outbox.c
-        query = sa.select(c.target, c.effect_version).where(
+        query = sa.select(c.effect_version).where(
             c.rulebook == self.rulebook,
             c.rule == rule,
-            c.target.in_(tables),
-            c.effect_version.is_not(None),
+            c.target == table,
+            c.effect_version.is_not(None),  # an index has these
+            c.effect_version.between(first, last),
         )
-        found: dict[str, set[int]] = {}
         with self.database.read() as connection:
-            for row in connection.execute(query):
-                found.setdefault(row.target, set()).add(row.effect_version)
-        return {table: frozenset(versions) for table, versions in found.items()}
+            return frozenset(connection.execute(query).scalars())
+
+
+def _reversed(found: Mapping[int, Firings]) -> dict[int, Firings]:
+    return {bucket: found[bucket] for bucket in sorted(found)}
 
 
 def _bucket(row: Any, switches: tuple[Control, ...]) -> PastBucket:

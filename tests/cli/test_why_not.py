@@ -37,7 +37,7 @@ def test_the_first_no_is_told_with_what_came_before(tidegate: Tidegate, url: str
     found = tidegate("why-not", "passed", "--key", "door=8", "--store", url)
     assert found.exit_code == 0, found.output
     first, *rungs = found.stdout.splitlines()
-    assert first == "passed, door 8, 2026-03-01 09:00:30 to 2026-03-02 09:00:30"
+    assert first == "passed, door 8, 2026-03-01 09:00:30 to 2026-03-02 09:00:30 (UTC)"
     assert [line.split()[:2] for line in rungs] == [
         ["✓", "active"], ["✓", "seen"], ["✗", "occurrences"],
     ]  # fmt: skip
@@ -92,7 +92,9 @@ def test_null_is_a_key_and_a_text(tidegate: Tidegate, url: str) -> None:
         (["passed", "--key", "door"], 2, "takes NAME=VALUE"),
         (["passed", "--key", "door=1", "--null", "door"], 2, "both a value and --null"),
         (["passd", "--key", "door=1"], 1, "did you mean 'passed'?"),
-        (["passed", "--key", "door=1", "--at", "soon"], 2, "'soon' is neither"),
+        (["passed", "--key", "door=1", "--at", "soon"], 1, "--at: 'soon' is neither a time"),
+        (["passed", "--key", "door=1", "--since", "9999999 d"], 1, "--since: '9999999 d' is"),
+        (["passed", "--key", "door=1", "--at", "2026", "--since", "2027"], 1, "later than --at"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(

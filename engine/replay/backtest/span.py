@@ -15,9 +15,8 @@ from itertools import dropwhile
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.replay.backtest.past import Stored, cursor_before, listed
-from tidegate.engine.replay.times import of_argument
+from tidegate.engine.replay.times import of_question
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
-from tidegate.rules.expressions.durations import duration_micros
 from tidegate.rules.model import Rulebook
 
 FORMS = "write 2026-03-01T09:00:00, `7 d` for that long ago, or TABLE@VERSION"
@@ -30,17 +29,12 @@ def instant_of(
     said: str | datetime, option: str, book: Rulebook, now: int, version_instant: VersionInstant
 ) -> int:
     """The instant, microseconds, that an end of the span means. Raises InputError."""
-    if isinstance(said, datetime):
-        said = said.isoformat()
-    if found := _VERSION.fullmatch(said.strip()):
+    found = None if isinstance(said, datetime) else _VERSION.fullmatch(said.strip())
+    if found:
         table = _table(found["table"], int(found["version"]), option, book)
         return version_instant(table, int(found["version"]))
     try:
-        return of_argument(said, book.timezone)
-    except ValueError:
-        pass
-    try:
-        return now - duration_micros(said)
+        return of_question(said, book.timezone, now)
     except ValueError:
         message = f"{said!r} is neither a time nor a version"
         raise InputError([Problem("time", message, word_place(option), FORMS)]) from None

@@ -1,6 +1,6 @@
 """An answer of `why-not`: the rungs of the ladder, as text and as JSON.
 
-quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00
+quick, card 7, 2026-03-01 09:10:00 to 2026-03-02 09:10:00 (Europe/Berlin)
   ✓ active        Rule quick was active since 08:00:00.
   ..
   ✗ parts         `large ; large` took 5 min 12 s for card 7, ..
@@ -14,7 +14,9 @@ from typing import Any
 
 from tidegate.engine.core.text.json_text import instant, value
 from tidegate.engine.replay.why_not.evidence import Key, Rung
+from tidegate.engine.replay.why_not.timeline import Timeline
 from tidegate.engine.replay.why_not.words import Words, key_phrase
+from tidegate.rules.model import Rule
 
 _INSTANTS = frozenset(
     {
@@ -29,7 +31,8 @@ _OF_TABLES = frozenset({"row", "old", "values", "key", "disabled_for", "counts",
 @dataclass(frozen=True, slots=True)
 class WhyNot:
     """Why `rule` did not fire for `key` in [`since`, `at`], microseconds: the rungs up to the first
-    that is not ok. `notes`: what is not known, and what has changed since."""
+    that is not ok. `notes`: what is not known, and what has changed since. `asked`: the rule as its
+    text was then. `timeline`: what came for the key."""
 
     rule: str
     key: Key
@@ -38,6 +41,8 @@ class WhyNot:
     rungs: Sequence[Rung]
     notes: Sequence[str]
     words: Words
+    asked: Rule
+    timeline: Timeline
 
     @property
     def fired(self) -> str | None:
@@ -52,6 +57,7 @@ class WhyNot:
             "key": value(self.key),
             "at": instant(self.at),
             "since": instant(self.since),
+            "timezone": self.words.zone,
             "fired": self.fired,
             "rungs": [*map(_rung, self.rungs)],
             "notes": [*self.notes],
@@ -64,7 +70,7 @@ class WhyNot:
         """What `--format text` prints."""
         of = f", {key_phrase(self.key)}" if self.key else ""
         when = f"{self.words.dated(self.since)} to {self.words.dated(self.at)}"
-        yield f"{self.rule}{of}, {when}"
+        yield f"{self.rule}{of}, {when} ({self.words.zone})"
         width = max(len(rung.name) for rung in self.rungs)
         for rung in self.rungs:
             yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"

@@ -3,17 +3,21 @@ no occurrence."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
 from typing import Any, TypeVar
 
 import numpy as np
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
 from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
+from tidegate.engine.replay.why_not.matches import untrue
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
+from tidegate.engine.replay.why_not.sources import Dropped
 from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
@@ -31,38 +35,38 @@ class Arrivals:
         self._asked, self._probe, self._detected = asked, probe, detected
         self._on = unlabelled(asked.rule.pattern.on)
         named = [e.name for e in subexpressions(self._on) if isinstance(e, x.Name)]
-        self._events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
-        self.refused = self._of_key(
-            dict.fromkeys(self._events, asked.evidence.refused), lambda row: row.instant
-        )
+        self.events = [n for n in dict.fromkeys(named) if n not in asked.book.rules]
+        self.refused = dict(self._refused(asked.begin))
 
-    @property
-    def _dropped(self) -> Mapping[str, list[DroppedRow]]:
-        kept = self._asked.evidence.kept
-        return self._of_key(
-            {event: kept.dropped(event) for event in self._events}, lambda row: row.instant
-        )
-
-    def _of_key(
-        self, rows: Mapping[str, Sequence[Row]], instant: Callable[[Row], int | None]
-    ) -> dict[str, list[Row]]:
-        """The rows of the key, by event type."""
-        found: dict[str, list[Row]] = {}
-        for event, some in rows.items():
-            mine = [row for row in some if self._mine(event, row.event, row.row, instant(row))]
-            if mine:
-                found[event] = sorted(mine, key=lambda row: row.instant or 0)
+    @cached_property
+    def dropped(self) -> Mapping[str, Sequence[DroppedRow]]:
+        """By event type, the rows of the key that `where` or `of` dropped."""
+        asked, found = self._asked, dict[str, Sequence[DroppedRow]]()
+        for event in self.events:
+            columns = asked.per(event)
+            key = {} if columns is None else asked.key
+            some = asked.evidence.kept.dropped(event, columns or (), key, asked.begin, asked.until)
+            if len(some):
+                found[event] = some
         return found
 
-    def _mine(self, event: str, named: str, row: Mapping[str, Any], instant: int | None) -> bool:
+    def _refused(self, begin: int) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
+        """By event type, the rows of the key from `begin` on that were rejected."""
+        every = self._asked.evidence.refused
+        for event in self.events:
+            mine = [row for row in every if self._mine(event, row, begin)]
+            if mine:
+                yield event, sorted(mine, key=_place)
+
+    def _mine(self, event: str, row: RefusedRow, begin: int) -> bool:
         asked = self._asked
-        if named not in (event, EventKey.of(event).event):
+        if row.event not in (event, EventKey.of(event).event):
             return False
-        if instant is not None and not asked.begin <= instant <= asked.until:
+        if row.instant is not None and not begin <= row.instant <= asked.until:
             return False
         names = asked.per(event)
         return names is None or any(
-            same_key(row, each, asked.key) for each in (names, asked.source_columns(event))
+            same_key(row.row, each, asked.key) for each in (names, asked.source_columns(event))
         )
 
     # -- occurrences --------------------------------------------------------------------------
@@ -71,22 +75,24 @@ class Arrivals:
         """Whether anything of what the rule needs arrived for the key."""
         asked, count = self._asked, self._probe.count
         absent: tuple[str, ...] = ()
+        became_none = dict.fromkeys((*self.refused, *self.dropped))
         if not self._detected:
-            became_none = {*self.refused, *self._dropped}
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
-        counts = {asked.written(event): count(event) for event in self._events}
+        counts = {asked.written(event): count(event) for event in self.events}
         evidence: dict[str, Any] = {"counts": counts}
         if not absent:
             said = [counted(number, f"`{event}`", f"`{event}`") for event, number in counts.items()]
             came = listed(said) if said else "What it needs"
-            return Rung("occurrences", True, f"{came} came{asked.words.of_key}.", evidence)
+            none = [f"`{asked.written(e)}`" for e in became_none if not count(e)]
+            rest = f" Rows for {listed(none)} became no occurrences." if none else ""
+            return Rung("occurrences", True, f"{came} came{asked.words.of_key}.{rest}", evidence)
         near = [(event, *one) for event in absent for one in self._near(event)]
         evidence["missing"] = [asked.written(event) for event in absent]
         evidence["near"] = [
             {"event": asked.written(event), "key": dict(key), "count": number, "last": last}
             for event, key, number, last in near
         ]
-        said = [*self._missing(absent), *self._later(absent)]
+        said = [*self._missing(absent), *self._later(absent), *self._earlier(absent)]
         sentence = " ".join([*said, *self._elsewhere(near)])
         return Rung("occurrences", False, sentence, evidence)
 
@@ -126,6 +132,14 @@ class Arrivals:
                     at = self._asked.words.at(int(later[0]))
                     yield f"`{self._asked.written(event)}` came later, at {at}."
 
+    def _earlier(self, absent: Sequence[str]) -> Iterator[str]:
+        """Rejected rows that stand before the time that is looked at."""
+        for event, rows in self._refused(-(2**62)):
+            if event in absent:
+                at = self._asked.words.at(rows[-1].instant or 0)
+                name = self._asked.written(event)
+                yield f"A row for `{name}` of {at} was rejected: {rows[-1].reason}."
+
     def _is_clock(self, name: str) -> bool:
         declared = self._asked.book.events.get(name)
         return isinstance(declared, ClockEvent) or declared is None
@@ -150,7 +164,7 @@ class Arrivals:
 
     def rejected(self) -> Rung:
         """Whether rows were rejected that would have made the difference."""
-        chosen = self._decisive(self.refused, {**self._dropped})
+        chosen = self._decisive(self.refused, self.dropped)
         if chosen is None:
             number = sum(map(len, self.refused.values()))
             said = f"{counted(number, 'row')} rejected{self._asked.words.of_key}."
@@ -163,10 +177,14 @@ class Arrivals:
         return Rung("rejected", False, sentence, figures)
 
     def where(self) -> Rung:
-        """Whether rows were dropped by `where` or `of` that would have made the difference."""
-        asked, dropped = self._asked, self._dropped
+        """Whether rows were dropped by `where` or `of` that would have made the difference; or the
+        rule's own `where` is true of no match."""
+        asked, dropped = self._asked, self.dropped
         chosen = self._decisive(dropped, {})
         if chosen is None:
+            false = None if self._detected else untrue(asked, self._probe)
+            if false is not None:
+                return false
             number = sum(map(len, dropped.values()))
             said = f"{counted(number, 'row')} dropped by `where` or `of`{self._asked.words.of_key}."
             return Rung("where", True, said, {"dropped": number})
@@ -200,16 +218,29 @@ class Arrivals:
         if absent or not self._probe.alone:
             return None
         for event, some in rows.items():
-            instants = [row.instant for row in some if row.instant is not None]
+            instants = self.instants(some)
             given = self._probe.with_instants(event, instants)
             found = self._probe.each([self._on], given)[0].span(
                 self._asked.since, self._asked.until
             )
             if len(found):
-                taken = {part.instant for part in found.parts(len(found) - 1)}
-                used = [row for row in some if row.instant in taken]
-                return event, (used or some)[-1]
+                taken = [part.instant for part in found.parts(len(found) - 1)]
+                timeless = len(some) - len(instants)  # they stand first
+                used = np.flatnonzero(np.isin(instants, taken))
+                return event, some[timeless + int(used[-1]) if len(used) else -1]
         return None
+
+    @staticmethod
+    def instants(rows: Sequence[DroppedRow] | Sequence[RefusedRow]) -> Int64:
+        """When rows stand, ascending; those without a time, which come first, are left out."""
+        if isinstance(rows, Dropped):
+            return rows.instants
+        return np.array([row.instant for row in rows if row.instant is not None], np.int64)
+
+
+def _place(row: RefusedRow) -> tuple[bool, int]:
+    """Where a row stands: those without a time come first."""
+    return row.instant is not None, row.instant or 0
 
 
 def _values(row: DroppedRow) -> dict[str, Any]:

@@ -13,10 +13,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -28,10 +30,11 @@ from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Batch, Firings, Writer
 from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.replay.times import INSTANTS, of_question
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import Evidence, Key
 from tidegate.engine.replay.why_not.keys import rows_of, typed_key
-from tidegate.engine.replay.why_not.ladder import check, ladder, needs_sources
+from tidegate.engine.replay.why_not.ladder import check, climbed, needs_sources
 from tidegate.engine.replay.why_not.reading import Reader, held, refused_row
 from tidegate.engine.replay.why_not.sources import Nothing
 from tidegate.engine.replay.why_not.spans import active_spans
@@ -48,9 +51,10 @@ from tidegate.engine.store import KeptRulebook
 from tidegate.engine.store.ledger import Ledger
 from tidegate.engine.store.past import PastBucket
 from tidegate.rules.analysis.graph import lateness_micros, table_events
-from tidegate.rules.errors import EngineError, InputError
+from tidegate.rules.errors import EngineError, InputError, Problem, word_place
 from tidegate.rules.model import Rulebook, SignalEvent, TableEvent
 
+Bools = npt.NDArray[np.bool_]
 DAY_MICROS = 86_400_000_000
 LATER_MICROS = 3_600_000_000
 """So long after the instant is looked, too: what was missed may have come later."""
@@ -62,41 +66,49 @@ Opened = Callable[[Rulebook], AbstractContextManager[Feed]]
 
 
 class Question(NamedTuple):
-    """Why did `rule` not fire for `key`? `at`, `since`: microseconds; None: as far as is seen, and
-    so long before that as the rule remembers, a day at least. Texts in the key are read in the
-    types of its columns."""
+    """Why did `rule` not fire for `key`? `at`, `since`: microseconds, or a time as `of_question`
+    reads it in the rulebook's zone; None: as far as is seen, and so long before that as the rule
+    remembers, a day at least. Texts in the key are read in the types of its columns."""
 
     rule: str
     key: Mapping[str, Any]
-    at: int | None = None
-    since: int | None = None
+    at: int | str | datetime | None = None
+    since: int | str | datetime | None = None
 
 
-def asked(ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened) -> WhyNot:
+def asked(
+    ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened, now: int
+) -> WhyNot:
     """The answer. `running`: the text that runs, or ran last. `opened` is called where the sources
-    must be read. Raises InputError for a rule that is not there, or a wrong key."""
-    return _Asking(ledger, running, question, opened).answer()
+    must be read. `now`: of the clock, microseconds. Raises InputError for a rule that is not there,
+    a wrong key or time."""
+    return _Asking(ledger, running, question, opened, now).answer()
 
 
 class _Asking:
     """One question."""
 
     def __init__(
-        self, ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened
+        self, ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened, clock: int
     ) -> None:
         self._ledger, self._past, self._opened = ledger, ledger.past, opened
         self._texts = Texts(ledger, running)
         self._standing = standing = self._past.standing()
         self._rule, self._gone = question.rule, list[str]()
         now = self._texts.now
+        at = _instant(question.at, "--at", now.timezone, clock)
+        since = _instant(question.since, "--since", now.timezone, clock)
+        if at is not None and since is not None and since > at:
+            message = "--since is later than --at"
+            raise InputError([Problem("time", message, word_place("--since"))])
         behind = lateness_micros(now).get(question.rule, 0)
-        at = question.at
-        self._at = at if at is not None else (standing.seen or 0) - behind
+        self._at = at if at is not None else max((standing.seen or 0) - behind, since or 0)
         until = self._at + behind
         last = self._past.reaching(until)
         newest = next(iter(self._past.back_from(last)), None)
         self._last = None if last is None else self._past.reaching(until + LATER_MICROS)
-        then = self._texts.of(newest.version) if newest else now
+        self._by_now = last is None  # the text that runs now, of which there may be no bucket yet
+        then = now if newest is None or self._by_now else self._texts.of(newest.version)
         if then is None or question.rule not in then.rules:
             then = now
         schemas = {n: arrow_schema(c.schema) for n, c in standing.cursors.items()}
@@ -111,7 +123,6 @@ class _Asking:
         self._behind = lateness_micros(book).get(question.rule, 0)
         self._used = used_by(book, question.rule)
         self._remembered = remembered_micros(book, self._used)
-        since = question.since
         if since is None:
             since = self._at - max(self._remembered or 0, DAY_MICROS)
         self._since = min(since, self._at)
@@ -126,9 +137,10 @@ class _Asking:
         asked = (self._rule, self._key, self._at, self._since)
         if needs_sources(evidence, *asked):
             evidence = self._with_sources(evidence, buckets)
-        rungs = ladder(evidence, *asked)
+        rungs, timeline = climbed(evidence, *asked)
         said = (*self._gone, *self._changed())
-        return WhyNot(*asked, rungs, tuple(dict.fromkeys(said)), self._words)
+        notes = tuple(dict.fromkeys(said))
+        return WhyNot(*asked, rungs, notes, self._words, self._book.rules[self._rule], timeline)
 
     # -- what the store kept ------------------------------------------------------------------
 
@@ -175,19 +187,20 @@ class _Asking:
 
     def _after_edit(self, buckets: Sequence[PastBucket], begin: int | None) -> int | None:
         """From where on the rule detects what it detects at the instant."""
-        for before, bucket in pairwise(buckets):
-            if bucket.watermark_before >= self._at or before.version == bucket.version:
-                continue
-            if self._detects_otherwise(before.version, bucket):
-                begin = bucket.watermark_before + 1 - self._behind
+        versions = [(one.watermark_before, one.version) for one in buckets]
+        if self._by_now:
+            versions.append((buckets[-1].watermark, self._texts.version))
+        for (_, before), (watermark, version) in pairwise(versions):
+            if watermark < self._at and self._detects_otherwise(before, version):
+                begin = watermark + 1 - self._behind
                 self._gone.append(
                     f"`on`, `per` or the context was edited at {self._words.at(begin)} (version"
-                    f" {bucket.version}): what came before is not looked at"
+                    f" {version}): what came before is not looked at"
                 )
         return begin
 
-    def _detects_otherwise(self, version: int, bucket: PastBucket) -> bool:
-        before, after = self._texts.of(version), self._texts.of(bucket.version)
+    def _detects_otherwise(self, one: int, other: int) -> bool:
+        before, after = self._texts.of(one), self._texts.of(other)
         if before is None or after is None:
             return False
         names = self._used.makers
@@ -204,8 +217,14 @@ class _Asking:
         began = standing.activations.get(rule)
         if spans and spans[0].begin == known_from and began is not None and began < known_from:
             spans[0], known_from = replace(spans[0], begin=began), None
-        first = min([self._since, *([] if begin is None else [begin]), *(s.begin for s in spans)])
-        fired = self._firings(first - damped_micros(book.rules[rule]))
+        most = book.settings.bucket_rows_max
+        first = self._since - damped_micros(book.rules[rule])
+        fired, firings_from = self._past.firings(rule, first, self._at, self._mine, most)
+        if firings_from is not None:
+            self._gone.append(
+                f"firings before {self._words.at(firings_from)} are not looked at: after them come"
+                f" more than {most:,} (bucket_rows_max)"
+            )
         late = [n for n, one in fired.items() if _last_end(one) >= self._since]
         entries = [
             replace(one, firing_ids=_ids(fired.get(one.bucket), one))
@@ -229,18 +248,30 @@ class _Asking:
             begin=begin,
             end=None if self._last is None else buckets[-1].watermark,
             known_from=known_from,
-            firings_from=standing.now - days * DAY_MICROS,
+            firings_from=max(firings_from or 0, standing.now - days * DAY_MICROS),
+            ended_at=self._ended_at,
         )
 
-    def _firings(self, since: int) -> dict[int, Firings]:
-        """The firings of the key, by bucket."""
-        found, names = {}, tuple(self._key)
-        for bucket, fired in self._past.firings(self._rule, since, self._at):
-            numbers = np.arange(len(fired))
-            mine = rows_of(Batch("", numbers, numbers, fired.firings), names, self._key).row
-            if len(mine):
-                found[bucket] = fired.some(pa.array(np.isin(numbers, mine)))
-        return found
+    def _mine(self, firings: pa.Table) -> Bools:
+        """Which firings are of the key."""
+        numbers = np.arange(len(firings))
+        mine = rows_of(Batch("", numbers, numbers, firings), tuple(self._key), self._key).row
+        return np.isin(numbers, mine)
+
+    def _ended_at(self, instant: int) -> str | None:
+        """The last firing of the key that ended at an instant."""
+        found, _ = self._past.firings(self._rule, instant, instant, self._mine, 0)
+        ids = [
+            id.hex()
+            for fired in found.values()
+            for id, end in zip(
+                fired.firings["firing_id"].to_pylist(),
+                fired.firings["detected_at"].cast(pa.int64()).to_pylist(),
+                strict=True,
+            )
+            if end == instant
+        ]
+        return ids[-1] if ids else None
 
     # -- what the sources hold ----------------------------------------------------------------
 
@@ -258,7 +289,7 @@ class _Asking:
             self._standing.cursors,
             tables,
             past.signals(signals, first, last),
-            self._writers(tables),
+            self._writers(buckets, tables),
         )
         spans = [span for span in evidence.active[self._rule] if span.begin <= self._at]
         begin = max(spans[-1].begin, evidence.begin or spans[-1].begin)
@@ -284,12 +315,21 @@ class _Asking:
         refused = [refused_row(self._book, one, instants) for one in rejected]
         return replace(evidence, kept=kept, begin=begin, unread=unread, refused=refused)
 
-    def _writers(self, tables: Collection[str]) -> dict[str, dict[int, Writer]]:
-        """Whose action wrote a version: of rules that do not see their own changes."""
+    def _writers(
+        self, buckets: Sequence[PastBucket], tables: Collection[str]
+    ) -> dict[str, dict[int, Writer]]:
+        """Whose action wrote a version that the buckets hold: of rules that do not see their own
+        changes."""
+        rules = {EventKey.of(name).but_of for name in self._used.events} - {""}
         found: dict[str, dict[int, Writer]] = {}
-        for rule in {EventKey.of(name).but_of for name in self._used.events} - {""}:
-            for table, versions in self._past.writers(rule, tables).items():
-                found.setdefault(table, {}).update(dict.fromkeys(versions, (self._book.name, rule)))
+        for table in tables if rules else ():
+            spans = [one for bucket in buckets for one in bucket.ranges if one.table == table]
+            if not spans:
+                continue
+            first, last = min(one.first for one in spans), max(one.last for one in spans)
+            for rule in rules:
+                wrote = self._past.writers(rule, table, first, last)
+                found.setdefault(table, {}).update(dict.fromkeys(wrote, (self._book.name, rule)))
         return found
 
     def _changed(self) -> Iterator[str]:
@@ -300,6 +340,20 @@ class _Asking:
             yield f"rule {rule} is not in the rulebook any more"
         elif says(now) != says(then):
             yield f"rule {rule} was edited since: its `on` is `{now.pattern.text}` now"
+
+
+def _instant(said: int | str | datetime | None, option: str, zone: str, now: int) -> int | None:
+    """The instant that an end of the span means. Raises InputError."""
+    if said is None:
+        return None
+    try:
+        found = said if isinstance(said, int) else of_question(said, zone, now)
+        datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found)
+    except (ValueError, OverflowError):
+        message = f"{said!r} is neither a time nor how long ago it was"
+        hint = f"{INSTANTS}, or `1 h` for an hour ago; without an offset it is in {zone}"
+        raise InputError([Problem("time", message, word_place(option), hint)]) from None
+    return found
 
 
 def _last_end(fired: Firings) -> int:

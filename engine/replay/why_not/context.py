@@ -33,7 +33,8 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     name = "select" if pattern.selection else str(pattern.context)
     if detected:
         return Rung("context", True, f"The context `{name}` chose it.", {"context": name})
-    there = probe.one(unlabelled(pattern.on)).span(asked.since, asked.until)
+    every = (probe.left if pattern.where else None) or probe.one(unlabelled(pattern.on))
+    there = every.span(asked.since, asked.until)
     at = len(there) - 1
     used = list(_used(there.parts(at), int(there.end[at]), probe.detected, pattern.context))
     instance = {"start": int(there.start[at]), "end": int(there.end[at])}
@@ -53,8 +54,6 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     if used:
         said = [_sentence(asked, one) for one in used[:3]]
         sentence += f": {listed(said)}"
-    elif pattern.where:
-        sentence += f", or its `where` is not true of it: `{pattern.where.text}`"
     elif pattern.selection:
         sentence += ": `select` takes other occurrences of the same runs"
     return Rung("context", False, f"{sentence}.", figures)
@@ -100,4 +99,4 @@ def _used(
 def _firing(asked: Asked, instant: int) -> str | None:
     """The id of the firing of a detection, if it is kept."""
     found = [one.id for one in firings_of(asked, None) if one.end == instant]
-    return found[-1] if found else None
+    return found[-1] if found else asked.evidence.ended_at(instant)

@@ -7,7 +7,7 @@ the occurrences of `large`, the rows that became none, and the firings.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple, Protocol
 
@@ -26,11 +26,13 @@ Key = Mapping[str, Any]
 @dataclass(frozen=True, slots=True)
 class ActiveSpan:
     """A time in which a rule saw occurrences: [`begin`, `end`], microseconds. `end` None: it still
-    does. `ended_by`: why it ended, such as `parked: 12000 occurrences are not consumed`."""
+    does. `ended_by`: why it ended, such as `parked: 12000 occurrences are not consumed`. `before`:
+    why it was not active before, where it had been stopped."""
 
     begin: int
     end: int | None = None
     ended_by: str = ""
+    before: str = ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +71,11 @@ class Kept(Protocol):
         (`engine.core.event_names`)."""
         ...
 
-    def dropped(self, event: str) -> Sequence[DroppedRow]:
-        """The rows that `where` or `of` of an event type dropped."""
+    def dropped(
+        self, event: str, columns: Sequence[str], key: Key, first: int, last: int
+    ) -> Sequence[DroppedRow]:
+        """The rows of [`first`, `last`] with this key, in these columns, that `where` or `of` of an
+        event type dropped, in order of time."""
         ...
 
 
@@ -86,7 +91,8 @@ class Evidence:
 
     Where only a part of the past is looked at: `begin`, `end` bound the occurrences. `unread`: why
     the sources cannot be read. `known_from`: what was active before is not known; `firings_from`:
-    firings that ended before may be forgotten. None: from the beginning on.
+    firings that ended before may be forgotten. None: from the beginning on. `ended_at`: looks up
+    the id of the key's firing that ended at an instant, where `firings` begin later.
     """
 
     book: Rulebook
@@ -102,6 +108,7 @@ class Evidence:
     unread: str = ""
     known_from: int | None = None
     firings_from: int | None = None
+    ended_at: Callable[[int], str | None] = lambda _: None
 
 
 @dataclass(frozen=True, slots=True)

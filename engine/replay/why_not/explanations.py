@@ -97,7 +97,7 @@ class Explanations:
     def _without(self, node: x.Minus, start: int, end: int) -> Answer:
         found = self._probe.one(node.part).inside(start, end).last() or (start, end)
         inside = self._probe.one(node.absent).inside(*found)
-        return self._stood(node.absent, inside, "inside", node.part, found)
+        return self._stood(node, inside, "inside", node.part, found)
 
     def _not(self, node: x.Not, start: int, end: int) -> Answer:
         found = self._probe.one(x.Seq(node.opener, node.closer)).inside(start, end).last()
@@ -109,7 +109,7 @@ class Explanations:
         ]
         after = min(opened, default=begun)
         between = self._probe.one(node.absent).inside(after + 1, ended)
-        return self._stood(node.absent, between, "after", node.opener, (after, ended))
+        return self._stood(node, between, "after", node.opener, (after, ended))
 
     def _intervals(self, e: x.Expression, first: int, last: int) -> tuple[list[int], list[int]]:
         found = self._probe.one(e).inside(first, last)
@@ -117,7 +117,7 @@ class Explanations:
 
     def _stood(
         self,
-        absent: x.Expression,
+        node: x.Minus | x.Not,
         found: Instances,
         where: str,
         around: x.Expression,
@@ -133,7 +133,8 @@ class Explanations:
                 f"after {expression_text(around)} at {words.at(first)} and not later than"
                 f" {words.at(last)}"
             )
-        sentence = f"{expression_text(absent)} came{words.of_key} {when}, {place}."
+        came = f"{expression_text(node.absent)} came{words.of_key} {when}, {place}"
+        sentence = f"{came}: {expression_text(node)} allows none there."
         return Answer(sentence, {"stood": ends, "from": first, "to": last})
 
     def _window(self, node: x.Aperiodic | x.Periodic, start: int, end: int) -> Answer:

@@ -15,6 +15,7 @@ from tidegate.engine.core.evaluator.firings import FiringExpression, FiringReade
 from tidegate.engine.core.evaluator.forms import read_tree
 from tidegate.engine.core.evaluator.nodes import OutsideError, UndecidedError, column
 from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import DAMPED, Batch, Firings
 from tidegate.engine.replay.why_not.evidence import Asked, Rung
@@ -90,7 +91,7 @@ class Fate:
     ) -> None:
         self._asked, self._words, self._detected = asked, asked.words, detected
         ranked = [(self._reached(one), one.end, n) for n, one in enumerate(firings)]
-        self._firing = firings[max(ranked)[2]] if ranked else None
+        self.firing = firings[max(ranked)[2]] if ranked else None
         self._reach = max(ranked)[0] if ranked else FIRED
 
     def _reached(self, firing: Firing) -> int:
@@ -105,7 +106,7 @@ class Fate:
 
     def condition(self) -> Rung:
         """Whether the condition held."""
-        condition, firing = self._asked.rule.condition, self._firing
+        condition, firing = self._asked.rule.condition, self.firing
         if condition is None:
             return Rung("if", True, "It has no condition.", {})
         text = "its query" if condition.query else f"`if: {condition.text}`"
@@ -129,7 +130,7 @@ class Fate:
 
     def damping(self) -> Rung:
         """Whether damping let it through."""
-        firing = self._firing
+        firing = self.firing
         if self._asked.rule.damping is None:
             return Rung("damping", True, "It is not damped.", {})
         if firing is None or self._reach != DROPPED:
@@ -197,7 +198,7 @@ class Fate:
             all(key_text(key[name]) == key_text(each) for name, each in asked.key.items())
             for key in keys
         )
-        if self._firing is not None or not silent:
+        if self.firing is not None or not silent:
             return Rung("disabled_for", True, "It is not disabled for this key.", {})
         sentence = (
             f"Rule {asked.rule.name} is disabled for {key_phrase(asked.key)} (`disabled_for`): what"
@@ -209,7 +210,7 @@ class Fate:
 
     def held(self) -> Rung:
         """Whether its actions are held or dead, or its condition could not be asked."""
-        firing, words = self._firing, self._words
+        firing, words = self.firing, self._words
         if firing is None or self._reach != STUCK:
             return Rung("held", True, "Nothing of it is held or dead.", {})
         at = f"It was detected{words.of_key} at {words.at(firing.end)}"
@@ -229,16 +230,20 @@ class Fate:
         what = f"its entry {entry.number} is {entry.state}"
         if behind is not None:
             what = f"its entry {entry.number} waits behind entry {behind.number}, which is held"
-        after = f" after {stuck.progress.attempts} attempts" if stuck.progress.attempts else ""
+        attempts = stuck.progress.attempts
+        after = f" after {counted(attempts, 'attempt')}" if attempts else ""
         figures = {
             "firing_id": firing.id,
             "entry": entry.number,
             "state": entry.state,
             "behind": behind and behind.number,
-            "attempts": stuck.progress.attempts,
+            "attempts": attempts,
             "error": error,
         }
-        return Rung("held", False, f"{at}, but {what}{after}{why}.", figures)
+        sentence = f"{at}, but {what}{after}{why}."
+        if stuck.state in ("held", "dead"):
+            sentence += f" `tidegate redrive {stuck.number}` runs it again."
+        return Rung("held", False, sentence, figures)
 
     def _stuck(self, firing: Firing) -> tuple[Entry, Entry | None] | None:
         """An entry of the firing that is held or dead; or one that waits behind such a one."""
@@ -267,7 +272,7 @@ class Fate:
 
     def fired(self) -> Rung:
         """It fired; or no firing of its detection is kept."""
-        firing, words = self._firing, self._words
+        firing, words = self.firing, self._words
         if firing is None:
             return self._no_firing()
         sentence = f"It fired{words.of_key} at {words.at(firing.end)} (firing {firing.id[:8]})."
@@ -281,8 +286,8 @@ class Fate:
         forgotten = self._asked.evidence.firings_from
         if at is not None and forgotten is not None and at < forgotten:
             sentence += (
-                f" firings before {words.at(forgotten)} may be forgotten"
-                " (firings_retention_days): whether it fired cannot be told."
+                f" firings before {words.at(forgotten)} are forgotten (firings_retention_days), or"
+                " not looked at: whether it fired cannot be told."
             )
         else:
             sentence += (

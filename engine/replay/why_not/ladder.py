@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from typing import NamedTuple
 
+from tidegate.engine.core.text.json_text import instant
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.arrivals import Arrivals
 from tidegate.engine.replay.why_not.context import chosen
@@ -17,6 +19,7 @@ from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
 from tidegate.engine.replay.why_not.fate import Fate, Firing, firings_of
 from tidegate.engine.replay.why_not.parts import Parts
 from tidegate.engine.replay.why_not.probe import Probe
+from tidegate.engine.replay.why_not.timeline import NOTHING, Timeline, of_firing, of_sources
 from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
@@ -28,6 +31,13 @@ RUNGS = (
 )  # fmt: skip
 
 
+class Climbed(NamedTuple):
+    """The rungs up to the first that is not ok, and what was looked at for them."""
+
+    rungs: tuple[Rung, ...]
+    timeline: Timeline
+
+
 def ladder(
     evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
 ) -> tuple[Rung, ...]:
@@ -37,14 +47,21 @@ def ladder(
     `key`: its columns, empty for a rule without `per`. Raises InputError for a rule that is not
     there, or other columns.
     """
+    return climbed(evidence, rule, key, instant, since).rungs
+
+
+def climbed(
+    evidence: Evidence, rule: str, key: Key, instant: int, since: int | None = None
+) -> Climbed:
+    """As `ladder`, with what came for the key."""
     check(evidence, rule, key)
     asked = Asked(evidence, rule, _in_order(evidence, rule, key), instant, since)
-    found: list[Rung] = []
-    for rung in _rungs(asked, since):
+    found, seen = list[Rung](), [NOTHING]
+    for rung in _rungs(asked, since, seen):
         found.append(rung)
         if not rung.ok:
             break
-    return tuple(found)
+    return Climbed(tuple(found), seen[-1])
 
 
 def why_not(
@@ -69,13 +86,16 @@ def _in_order(evidence: Evidence, rule: str, key: Key) -> Key:
     return {name: key[name] for name in evidence.book.rules[rule].pattern.key_names}
 
 
-def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
+def _rungs(asked: Asked, since: int | None, seen: list[Timeline]) -> Iterator[Rung]:
+    """The rungs. What was looked at is added to `seen`."""
     firings = firings_of(asked, since)
     yield _active(asked, bool(firings))
     yield _seen(asked, bool(firings))
     detected = None
-    if firings:
-        yield from _kept(asked, firings[-1])
+    fate = Fate(asked, firings)
+    if fate.firing is not None:
+        seen.append(of_firing(fate.firing))
+        yield from _kept(asked, fate.firing)
     elif asked.evidence.unread:
         what = f"What came{asked.words.of_key} cannot be told: {asked.evidence.unread}"
         yield Rung("occurrences", False, f"{what}.", {"unread": asked.evidence.unread})
@@ -83,8 +103,10 @@ def _rungs(asked: Asked, since: int | None) -> Iterator[Rung]:
         probe = Probe(asked)
         again = probe.detected.span(asked.since, asked.until).last()
         detected = None if again is None else again[1]
-        yield from _looked_up(asked, probe, detected=again is not None)
-    fate = Fate(asked, firings, detected)
+        arrivals = Arrivals(asked, probe, detected=again is not None)
+        seen.append(of_sources(asked, probe, arrivals))
+        yield from _looked_up(asked, probe, arrivals, detected=again is not None)
+        fate = Fate(asked, firings, detected)
     yield from (fate.condition(), fate.damping(), fate.disabled_for(), fate.held(), fate.fired())
 
 
@@ -103,9 +125,8 @@ def _kept(asked: Asked, firing: Firing) -> Iterator[Rung]:
     yield Rung("context", True, f"The context `{context}` chose it.", {"context": context})
 
 
-def _looked_up(asked: Asked, probe: Probe, *, detected: bool) -> Iterator[Rung]:
+def _looked_up(asked: Asked, probe: Probe, arrivals: Arrivals, *, detected: bool) -> Iterator[Rung]:
     """The rungs up to `context`, from the sources. `detected`: the rule was, once more."""
-    arrivals = Arrivals(asked, probe, detected=detected)
     yield arrivals.occurrences()
     yield arrivals.rejected()
     yield arrivals.where()
@@ -118,13 +139,16 @@ def _active(asked: Asked, fired: bool) -> Rung:
     name, words = asked.rule.name, asked.words
     spans = asked.evidence.active.get(name, ())
     figures = [{"begin": s.begin, "end": s.end, "ended_by": s.ended_by} for s in spans]
-    over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.since
+    over = asked.span is not None and asked.span.end is not None and asked.span.end < asked.until
     known_from = asked.evidence.known_from
     if fired or (asked.span is not None and not over):
         begin = asked.span.begin if asked.span else asked.until
         since = "at least since" if begin == known_from else "since"
         when = f" {since} {words.at(begin)}" if asked.span else ""
-        return Rung("active", True, f"Rule {name} was active{when}.", {"active": figures})
+        sentence = f"Rule {name} was active{when}."
+        if asked.span and asked.span.before and asked.since < begin:
+            sentence += f" Before that {asked.span.before}."
+        return Rung("active", True, sentence, {"active": figures})
     if known_from is not None and asked.until < known_from:
         sentence = (
             f"Whether rule {name} was active cannot be told: what was before"
@@ -143,6 +167,8 @@ def _active(asked: Asked, fired: bool) -> Rung:
         later = next((s.begin for s in spans if s.begin > asked.until), None)
         again = "" if later is None else f" It was active again from {words.at(later)} on."
         sentence = f"Rule {name} was not active after {words.at(end)}{why}.{again}"
+        if asked.since <= end:
+            sentence += f" Ask for the time before with `--at {instant(end - end % 1_000)}`."
     return Rung("active", False, sentence, {"active": figures})
 
 
@@ -154,11 +180,13 @@ def _seen(asked: Asked, fired: bool) -> Rung:
     if watermark is None:
         return Rung("seen", False, "Nothing has been seen yet: no bucket is stored.", figures)
     if fired or asked.until <= watermark - behind:
-        return Rung("seen", True, f"All is seen up to {words.at(watermark - behind)}.", figures)
+        late = f"; it runs {length(behind)} behind for late rows" if behind else ""
+        said = f"All is seen up to {words.at(watermark - behind)}{late}."
+        return Rung("seen", True, said, figures)
     late = f", which runs {length(behind)} behind for late rows" if behind else ""
     sentence = (
         f"Only what came up to {words.at(watermark - behind)} is seen by rule"
-        f" {asked.rule.name}{late}; {words.at(asked.until)} is later."
+        f" {asked.rule.name}{late}; {words.dated(asked.until)} is later."
     )
     return Rung("seen", False, sentence, figures)
 

@@ -130,14 +130,21 @@ class Probe:
     def count(self, event: str) -> int:
         """How often an event type, or a rule that is used as one, occurred for the key up to the
         instant."""
+        found = self.instants(event)
+        first = self.asked.begin if event in self.asked.book.rules else -(2**63)
+        inside = (found >= first) & (found <= self.asked.until)
+        return int(inside.sum())
+
+    def instants(self, event: str) -> Int64:
+        """When an event type, or a rule that is used as one, occurred for the key."""
         if event in self.asked.book.rules:
-            return len(self.one(x.Name(event)).span(self.asked.begin, self.asked.until))
+            return self.one(x.Name(event)).end
         batch = self.batches.get(event)
         if batch is None:
-            return 0
+            return np.empty(0, np.int64)
         if not self.alone and (columns := self.asked.per(event)):
             batch = rows_of(batch, columns, self.asked.key)
-        return int(np.searchsorted(batch.time, self.asked.until, side="right"))
+        return batch.time
 
     @cached_property
     def detected(self) -> Instances:
@@ -145,6 +152,31 @@ class Probe:
         pattern = self.asked.rule.pattern
         try:
             return self._run({"": pattern}, self.batches, self.asked.last)[""]
+        except RuleLimitError:
+            return _NONE
+
+    @cached_property
+    def left(self) -> Instances | None:
+        """The instances of the rule's expression of which its `where` is true, in `restricted`;
+        None if a limit is in the way."""
+        own = self.asked.rule.pattern
+        try:
+            return self._run(
+                {"": replace(self._pattern(own.on), on=own.on, where=own.where)},
+                self.batches,
+                self.asked.last,
+            )[""]
+        except RuleLimitError:
+            return None
+
+    def labelled(
+        self, e: x.Expression, context: Context, batches: Mapping[str, Batch]
+    ) -> Instances:
+        """The instances of an expression, whose constituents have its labels; none if a limit is in
+        the way."""
+        pattern = replace(self._pattern(e), on=e, context=context)
+        try:
+            return self._run({"": pattern}, batches, self.asked.last)[""]
         except RuleLimitError:
             return _NONE
 
@@ -216,12 +248,12 @@ class Probe:
             number = rows_of(keys, tuple(found.keys.column_names), self.asked.key).row
         return Instances(found.start[number], found.end[number], number, found)
 
-    def with_instants(self, event: str, instants: Sequence[int]) -> Mapping[str, Batch]:
+    def with_instants(self, event: str, instants: Int64) -> Mapping[str, Batch]:
         """The occurrences, with more of one event type at these instants: what it would have been
         with the rows that became none."""
         batch = self.batches.get(event)
         known = np.empty(0, np.int64) if batch is None else batch.time
-        time = np.sort(np.concatenate([known, np.array(instants, np.int64)]))
+        time = np.sort(np.concatenate([known, instants]))
         rows = np.arange(len(time))
         return {**self.batches, event: Batch(event, time, rows, pa.table({"n": rows}))}
 

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from tidegate.engine.core.entries import Control
 from tidegate.engine.replay.why_not.evidence import ActiveSpan
 from tidegate.engine.store.past import PastBucket, Standing
 from tidegate.rules.model import Rulebook
@@ -29,11 +28,11 @@ class _Line:
     def open(self) -> bool:
         return bool(self.spans) and self.spans[-1].end is None
 
-    def begin(self, instant: int) -> None:
+    def begin(self, instant: int, before: str = "") -> None:
         if self.open and self.spans[-1].begin >= instant:
             self.spans.pop()
         self.end(instant - 1, "it began anew")
-        self.spans.append(ActiveSpan(instant))
+        self.spans.append(ActiveSpan(instant, before=before))
 
     def end(self, instant: int, why: str) -> None:
         if not self.open:
@@ -57,22 +56,25 @@ def active_spans(
     line, gone = _Line(), list[str]()
     off: dict[str, str] = {}  # what is disabled, and why it stops the rule
     for bucket in buckets:
-        first = bucket.watermark_before + 1 - behind
+        first, before = bucket.watermark_before + 1 - behind, ""
         for control in bucket.switches:
             name = control.subject
             if name not in used:
                 continue
             if control.kind == "disable":
-                off[name] = _disabled(rule, control)
-            elif off.pop(name, None) is None and name in bucket.activations:
+                off[name] = _disabled(rule, name, control.asked_by)
+            elif known := off.pop(name, ""):
+                before = known
+            elif name in bucket.activations:
                 line.spans.clear()  # it had been disabled before the first of these buckets
-            elif name not in bucket.activations:
+                before = _disabled(rule, name)
+            else:
                 gone.append(f"`{name}` had been parked by a limit; since when is not kept")
         stopped = next(iter(off.values()), "") or _not_run(books.get(bucket.version), rule)
         if stopped:
             line.end(first - 1, stopped)
         elif rule in bucket.activations:
-            line.begin(bucket.activations[rule])
+            line.begin(bucket.activations[rule], before)
         elif not line.open:
             line.begin(first)
     _stopped_now(line, rule, used, standing)
@@ -94,9 +96,9 @@ def _stopped_now(line: _Line, rule: str, used: Collection[str], standing: Standi
     line.spans.append(ActiveSpan(begin, end, why))
 
 
-def _disabled(rule: str, control: Control) -> str:
-    by = f" (asked for by {control.asked_by})" if control.asked_by else ""
-    what = "it" if control.subject == rule else f"{control.subject}, which it uses,"
+def _disabled(rule: str, name: str, asked_by: str | None = None) -> str:
+    by = f" (asked for by {asked_by})" if asked_by else ""
+    what = "it" if name == rule else f"{name}, which it uses,"
     return f"{what} was disabled{by}"
 
 

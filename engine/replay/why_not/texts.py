@@ -21,10 +21,10 @@ from tidegate.rules.model import Rule, Rulebook, ScriptEvent
 
 
 class Texts:
-    """The rulebooks by version. `now`: the one that runs, or ran last."""
+    """The rulebooks by version. `now`, `version`: the one that runs, or ran last."""
 
     def __init__(self, ledger: Ledger, running: KeptRulebook) -> None:
-        self._ledger, self._running = ledger, running
+        self._ledger, self.version = ledger, running.version
         self.now = running.load()
         self._known: dict[int, Rulebook | None] = {running.version: self.now}
 

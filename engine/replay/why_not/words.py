@@ -28,6 +28,7 @@ class Words:
     that of `until`: `09:10:00`, `2026-03-02 09:10:00.25`."""
 
     def __init__(self, book: Rulebook, key: Mapping[str, Any], until: int) -> None:
+        self.zone = book.timezone
         self._zone = ZoneInfo(book.timezone)
         self._today = self._local(until)[0]
         self.key = key

@@ -30,6 +30,7 @@ from tidegate.engine.replay.why_not.evidence import (
     Evidence,
     RefusedRow,
 )
+from tidegate.engine.replay.why_not.keys import same_key
 from tidegate.rules.model import Rulebook, SignalEvent
 
 SECOND = 1_000_000
@@ -77,8 +78,16 @@ class Lines:
     def occurrences(self, event: str) -> Batch | None:
         return self.batches.get(event)
 
-    def dropped(self, event: str) -> Sequence[DroppedRow]:
-        return [row for row in self._dropped if row.event == event]
+    def dropped(
+        self, event: str, columns: Sequence[str], key: Mapping[str, Any], first: int, last: int
+    ) -> Sequence[DroppedRow]:
+        mine = [
+            row
+            for row in self._dropped
+            if row.event == event and first <= row.instant <= last
+            if same_key(row.row, columns, key if columns else {})
+        ]
+        return sorted(mine, key=lambda row: row.instant)
 
 
 def run(

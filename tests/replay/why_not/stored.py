@@ -39,6 +39,7 @@ from tidegate.engine.store import SqlStore
 from tidegate.rules.model import Rulebook
 
 Columns = Mapping[str, str]
+Time = int | str
 ITEMS: Mapping[str, Columns] = {"items": {"id": "bigint", "amount": "bigint", "note": "string"}}
 
 
@@ -147,9 +148,9 @@ class Stored:
         return self.asked(rule, key, *micros)
 
     def asked(
-        self, rule: str, key: Mapping[str, Any], at: int | None = None, since: int | None = None
+        self, rule: str, key: Mapping[str, Any], at: Time | None = None, since: Time | None = None
     ) -> WhyNot:
-        """Asked in microseconds."""
+        """Asked in microseconds, or as a user writes it."""
 
         @contextmanager
         def opened(book: Rulebook) -> Iterator[Feed]:  # noqa: ARG001
@@ -157,7 +158,7 @@ class Stored:
 
         ledger = self.store.of(self.name)
         running = self.store.rulebooks()[self.name]
-        return asked(ledger, running, Question(rule, key, at, since), opened)
+        return asked(ledger, running, Question(rule, key, at, since), opened, self.clock.at)
 
     def fired(self, rule: str) -> Sequence[Mapping[str, Any]]:
         """Its firings, as `firings --json` has them."""

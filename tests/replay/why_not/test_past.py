@@ -17,6 +17,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.engine.act.run import Runner
 from tidegate.engine.core.ports import ReadRequest
 from tidegate.engine.core.values import TableRange
+from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.feed import MemoryFeed
 from tidegate.engine.replay.memory.tables import MemoryTable
 from tidegate.engine.replay.why_not.keys import typed_key
@@ -220,6 +221,7 @@ def test_before_the_first_bucket_nothing_is_seen(store: SqlStore) -> None:
     store.of("shop").versions.register(PAIR, None)
     run = Stored.__new__(Stored)
     run.store, run.name, run.feed = store, "shop", MemoryFeed({})
+    run.clock = VirtualClock(BEGIN)
     assert told(run.why_not("r", {"id": 7})) == ("active", "Rule r was never active.")
 
 

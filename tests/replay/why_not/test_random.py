@@ -37,7 +37,7 @@ class Kept:
     def occurrences(self, event: str) -> Batch | None:
         return self.batches.get(event)
 
-    def dropped(self, event: str) -> list[DroppedRow]:  # noqa: ARG002
+    def dropped(self, event: str, *_: Any) -> list[DroppedRow]:  # noqa: ARG002
         return []
 
 

@@ -20,6 +20,7 @@ from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.occurrences.instances import Bools, Moment
 from tidegate.rules.errors import EngineError
+from tidegate.rules.expressions.predicates import Column
 
 Rows = tuple[int, ...]
 """The rows in the named roles, in the order of the columns; -1 where none is filled."""
@@ -91,7 +92,7 @@ def column_of(moment: Moment, rows: Int64, named: Named) -> pa.Array:
     for code in np.unique(place).tolist():
         if events[code] in named.events:
             at = np.flatnonzero(place == code)
-            pieces.append(_values(batches[events[code]], index[at], named))
+            pieces.append(values_of(batches[events[code]], index[at], named.column))
             places.append(at)
     try:
         kind = column_type([piece.type for piece in pieces])
@@ -114,14 +115,14 @@ def _named(of: Sifted, entries: Entries) -> Rows:
     )
 
 
-def _values(batch: Batch, index: Int64, named: Named) -> pa.Array:
+def values_of(batch: Batch, index: Int64, named: Column) -> pa.Array:
     """A column in some occurrences of a batch; nulls where its table lacks it. The case of a name
     does not matter to SQL."""
-    row, wanted = pa.array(batch.row[index]), named.column.column
-    table, column = batch.table, str(named.column).partition(".")[2]
+    row, wanted = pa.array(batch.row[index]), named.column
+    table, column = batch.table, str(named).partition(".")[2]
     if (typed := f"{TYPED}{batch.event}.{column}") in table.column_names:
         return pa.concat_arrays([*table[typed].take(row).chunks, pa.nulls(0, table[typed].type)])
-    if named.column.old:
+    if named.old:
         if OLD not in table.column_names or not pa.types.is_struct(table[OLD].type):
             return pa.nulls(len(row))
         struct = table[OLD].combine_chunks()
