@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
 from tidegate.engine.replay.backtest.run import Run
+from tidegate.engine.replay.backtest.switches import said
 from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
 
 
@@ -38,8 +39,13 @@ def _notes(
         if stored
         else "Instants are those of the tables' logs."
     )
-    if not stored and any(isinstance(event, SignalEvent) for event in book.events.values()):
-        yield "Signals of clients are not known here: --store names the store that has them."
+    yield from said(past.switchings)
+    for name in sorted(past.again):
+        yield f"Versions of {name} were read again after a reset; here each is read once, at first."
+    if not stored:
+        has_signals = any(isinstance(event, SignalEvent) for event in book.events.values())
+        what = "Signals of clients, and what operators" if has_signals else "What operators"
+        yield f"{what} switched off, are not known here: --store names the store that has them."
     if warm_up < asked:
         yield (
             f"The warm-up is {age_text(warm_up / 1e6)}, though rules remember "

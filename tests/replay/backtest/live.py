@@ -170,6 +170,7 @@ def tables_of(text: str, feed: Feed, store: SqlStore | None, label: str = "live"
         lambda _: MemorySink(),
         ports_of,
         None if store is None else store.of(book.name).placed,
+        {name: name for name in book.tables},
     )
 
 
