@@ -53,7 +53,7 @@ class Placed(Bound):
         """What switched rules, by operators and by actions, in order. Of what is older than
         `history_retention_days` those that are off still."""
         c, b, d = t.controls.c, t.buckets.c, t.disabled.c
-        query = sa.select(b.watermark_before, b.plan, c.id, c.kind, c.subject, c.asked_at)
+        query = sa.select(b.watermark_before, b.now, b.plan, c.id, c.kind, c.subject, c.asked_at)
         query = query.where(
             c.rulebook == self.rulebook,
             c.kind.in_(("enable", "disable")),
@@ -112,9 +112,9 @@ class Placed(Bound):
         return frozenset((row.id, row.namespace) for row in rows)
 
 
-def _switch(row: sa.Row[Any]) -> PlacedSwitch:
+def _switch(row: sa.Row[*tuple[Any, ...]]) -> PlacedSwitch:
     """A switch with the instant at which the rule began anew, if it did, on the engine's clock."""
     anew = json.loads(row.plan)["activations"].get(row.subject)
-    asked_at = row.asked_at if anew is None else anew - 1
+    asked_at = min(row.asked_at, row.now) if anew is None else anew - 1
     control = Control(row.id, row.kind, row.subject, asked_at=asked_at)
     return PlacedSwitch(row.watermark_before, control)

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from tidegate.engine.core.entries import Control
+from tidegate.engine.core.instants import floor_millisecond
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.store.placed import PlacedSwitch
@@ -60,7 +61,7 @@ def said(found: Sequence[Switching]) -> Iterator[str]:
     """A sentence on what is repeated, for a report."""
     every = [
         f"{one.subject} {'on' if one.kind == 'enable' else 'off'} at "
-        f"{json_text.instant(max(one.asked_at, each.watermark))}"
+        f"{json_text.instant(floor_millisecond(one.asked_at))}"
         for each in found
         for one in each.controls
     ]

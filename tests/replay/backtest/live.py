@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -120,6 +120,10 @@ class Live:
         found = Signal(f"s{self.signals}", event, fields, self.clock.at)
         self.store.of(self.loop.compiled.rulebook.name).signals.raise_signal(found)
 
+    def switch(self, kind: str, rule: str) -> None:
+        """Enable or disable a rule, as an operator does."""
+        self.store.of(self.loop.compiled.rulebook.name).controls.ask(kind, rule)
+
     def take(self) -> None:
         """What is visible now, and what actions cause by it."""
         while self.loop.bucket() is not None:
@@ -177,7 +181,9 @@ def tables_of(text: str, feed: Feed, store: SqlStore | None, label: str = "live"
 def tried_again(live: Live, begin: int, end: int, *others: str, **asked: Any) -> Backtest:
     """A backtest of what ran live, from the instant `begin` to `end`. `others`: the text of the
     rulebook that it is compared with."""
-    tables = [tables_of(text, live.feed, live.store) for text in (live.text, *others)]
+    first = tables_of(live.text, live.feed, live.store)
+    tables = [first, *(tables_of(text, live.feed, live.store, text) for text in others)]
+    tables = [replace(one, store=first.store) for one in tables]
     wanted = Asked(moment(begin), moment(end), **{"warm_up": 0, **asked})
     return tried(tables, wanted, live.clock.at + 10**9, lambda *_: None)
 
