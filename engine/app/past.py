@@ -149,12 +149,13 @@ def _other(
     allowed: Policy,
     rule: str | None,
 ) -> tuple[str, Rulebook]:
-    """The rulebook that the first one is compared with. Its firings are shown if it has the rule
-    that is asked for."""
+    """The rulebook that the first one is compared with. It is tried in its place, under its name:
+    so what both detect has the same ids, and causes the signals that the past has. Its firings are
+    shown if it has the rule that is asked for."""
     if against != STORE:
         label, other = _loaded(against, settings, allowed, None)
         own = rule if rule in other.rules else None
-        return label, chosen(other, own, None)
+        return label, replace(chosen(other, own, None), name=book.name)
     if store is None:
         message, hint = "no store is named", "--store URL, or TIDEGATE_STORE"
         raise InputError([Problem("no-store", message, word_place("--against"), hint)])

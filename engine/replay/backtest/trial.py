@@ -172,7 +172,7 @@ def _known(tables: Tables, ends: tuple[End, End], asked: Asked) -> Span:
 
     try:
         begin, end = map(instant, ends)
-        return _checked(begin, end, tables.book.timezone)
+        return Span(begin, end, tables.book.timezone)
     except HistoryError as error:
         raise _too_early(error, asked.warm_up or 0) from error
 
@@ -183,15 +183,11 @@ def _placed(known: Span, ends: tuple[End, End], listings: Mapping[str, Listing])
         instant if isinstance(end, int) else listings[end.table].instant(end.version)
         for end, instant in zip(ends, (known.begin, known.end), strict=True)
     )
-    return _checked(begin, end, known.zone)
-
-
-def _checked(begin: int, end: int, zone: str) -> Span:
     if end < begin:
         message = f"the span ends at {json_text.instant(end)}, before it begins"
         hint = f"it begins at {json_text.instant(begin)}"
         raise InputError([Problem("span", message, word_place("--to"), hint)])
-    return Span(begin, end, zone)
+    return Span(begin, end, known.zone)
 
 
 def _too_early(error: HistoryError, warm_up: int) -> InputError:

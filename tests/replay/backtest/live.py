@@ -183,7 +183,10 @@ def tried_again(live: Live, begin: int, end: int, *others: str, **asked: Any) ->
     rulebook that it is compared with."""
     first = tables_of(live.text, live.feed, live.store)
     tables = [first, *(tables_of(text, live.feed, live.store, text) for text in others)]
-    tables = [replace(one, store=first.store) for one in tables]
+    tables = [
+        replace(one, store=first.store, book=replace(one.book, name=first.book.name))
+        for one in tables
+    ]
     wanted = Asked(moment(begin), moment(end), **{"warm_up": 0, **asked})
     return tried(tables, wanted, live.clock.at + 10**9, lambda *_: None)
 
