@@ -32,22 +32,28 @@ class Placed(Bound):
     """Where the commits, signals and switches of one rulebook stood."""
 
     def instants(self, table: str) -> Mapping[int, int]:
-        """By version of a table, its instant, as far back as `history_retention_days` says: the
-        first one of a version that was read again."""
+        """By version of a table, its instant, as far back as `history_retention_days` says, or as
+        the last reset of the table."""
         c = t.commits.c
-        query = sa.select(c.version, sa.func.min(c.instant).label("instant")).group_by(c.version)
+        query = sa.select(c.version, c.instant)
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
         with self.database.read() as connection:
             return {row.version: row.instant for row in connection.execute(query)}
 
-    def read_again(self, table: str) -> Mapping[int, int]:
-        """By version of a table that a reset let the rulebook read again, when that stood last."""
-        c = t.commits.c
-        query = sa.select(c.version, sa.func.max(c.instant).label("instant")).group_by(c.version)
-        query = query.where(c.rulebook == self.rulebook, c.table_name == table)
+    def resets(self, after: int) -> frozenset[str]:
+        """The tables that were reset behind a watermark: where their versions stood before is
+        forgotten."""
+        c, b = t.controls.c, t.buckets.c
+        query = sa.select(c.subject).where(
+            c.rulebook == self.rulebook,
+            c.kind == "reset",
+            c.answer.is_(None),
+            b.rulebook == c.rulebook,
+            b.bucket == c.bucket,
+            b.watermark > after,
+        )
         with self.database.read() as connection:
-            rows = connection.execute(query.having(sa.func.count() > 1))
-            return {row.version: row.instant for row in rows}
+            return frozenset(connection.execute(query).scalars())
 
     def switches(self) -> list[PlacedSwitch]:
         """What switched rules, by operators and by actions, in order. Of what is older than

@@ -40,8 +40,8 @@ def _notes(
         else "Instants are those of the tables' logs."
     )
     yield from said(past.switchings)
-    for name in sorted(past.again):
-        yield f"Versions of {name} were read again after a reset; here each is read once, at first."
+    for name in sorted(past.reset):
+        yield f"{name} was reset in it: where its versions stood before, the store does not know."
     if not stored:
         has_signals = any(isinstance(event, SignalEvent) for event in book.events.values())
         what = "Signals of clients, and what operators" if has_signals else "What operators"

@@ -39,7 +39,7 @@ class Past:
     """What happened. `begin`: the last watermark before it. `end`: its last one. `tables`: those
     that raise events. `signals`: at their instants. `known`: ids of signals that came later.
     `switchings`: what enabled and disabled rules. `switched_by`: the firings whose actions did.
-    `again`: tables of which a reset let versions be read again, which are here once."""
+    `reset`: the tables that were reset."""
 
     begin: int
     end: int
@@ -48,7 +48,7 @@ class Past:
     known: Collection[Key] = ()
     switchings: Sequence[Switching] = ()
     switched_by: Collection[tuple[str, str, str]] = ()
-    again: Collection[str] = ()
+    reset: Collection[str] = ()
 
     @property
     def commits(self) -> int:

@@ -90,13 +90,7 @@ class Tables:
         tables = {name: listing.until(last) for name, listing in listings.items()}
         if self.store is None:
             return Past(before, last, tables)
-        again = {
-            name
-            for name in tables
-            if name in self.names
-            for at in self.store.read_again(self.names[name]).values()
-            if at > before
-        }
+        reset = self.store.resets(before)
         return Past(
             before,
             last,
@@ -105,7 +99,7 @@ class Tables:
             self.store.signal_keys(last),
             switchings(self.store.switches(), before, last),
             self.store.switched_by(),
-            frozenset(again),
+            frozenset(name for name in tables if self.names.get(name) in reset),
         )
 
 

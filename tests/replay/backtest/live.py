@@ -124,6 +124,11 @@ class Live:
         """Enable or disable a rule, as an operator does."""
         self.store.of(self.loop.compiled.rulebook.name).controls.ask(kind, rule)
 
+    def reset(self, table: str) -> None:
+        """Read a table again from its beginning on, as an operator does."""
+        controls = self.store.of(self.loop.compiled.rulebook.name).controls
+        controls.ask("reset", table, 1)
+
     def take(self) -> None:
         """What is visible now, and what actions cause by it."""
         while self.loop.bucket() is not None:

@@ -156,3 +156,19 @@ def test_another_rulebook_is_judged_over_the_same_past(store: SqlStore) -> None:
     difference = compared(found, found.against)
     assert (difference.count, difference.same) == (0, len(found.firings))
     assert outcomes(found.against) == live.fired()
+
+
+def test_a_table_that_was_reset_is_read_once_and_said(store: SqlStore) -> None:
+    live = Live(TEXT, store)
+    for _ in range(3):
+        insert(live, 1)
+    live.reset("t")
+    insert(live, 1)
+    live.settle()
+    assert len(live.fired()["one"]) == 7, "three of them were read again"
+    found = tried_again(live, BEGIN, live.clock.at)
+    assert ends(found, "one") == [30, 30, 30, 39.5], "where they stood last"
+    assert outcomes(found)["one"].items() <= live.fired()["one"].items()
+    assert any(note.startswith("t was reset in it: ") for note in found.notes)
+    later = tried_again(live, live.clock.at, live.clock.at)
+    assert not any("was reset" in note for note in later.notes)

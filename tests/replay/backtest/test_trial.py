@@ -281,9 +281,7 @@ def test_no_clock_is_missed(misfire: str) -> None:
     clock = f'  often: {{cron: "*/10 * * * *", misfire: {misfire}}}\n'
     text = BOOK.replace("  hot:", clock + "  hot:") + "  ticks: {on: often}\n  one: {on: a}\n"
     run = found(text, [(1_000, 7, 1)])
-    assert fired(run) == [
-        ("ticks", 0), ("ticks", 600), ("one", 1_000), *(("ticks", n) for n in range(1_200, 3_601, 600))
-    ]  # fmt: skip
+    assert [at for rule, at in fired(run) if rule == "ticks"] == [600 * n for n in range(7)]
 
 
 def test_a_rule_that_waits_for_late_rows_begins_as_much_earlier() -> None:
