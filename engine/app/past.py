@@ -110,8 +110,7 @@ def _past(store: SqlStore, rulebook: str) -> tuple[str, Ledger]:
     kept = store.rulebooks()
     if rulebook not in kept:
         message = f"the store has no rulebook `{rulebook}`"
-        known = did_you_mean(rulebook, kept)
-        hint = f"{known + '; ' if known else ''}without a store the instants are those of the logs"
+        hint = did_you_mean(rulebook, kept) or "leave --store out: the tables' logs are enough"
         raise InputError([Problem("no-rulebook", message, word_place("--store"), hint)])
     return store.id, store.of(rulebook)
 

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
 from tidegate.engine.replay.backtest.run import Run
-from tidegate.engine.replay.backtest.switches import said
+from tidegate.engine.replay.backtest.switches import switches_text
 from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
 
 
@@ -39,7 +39,9 @@ def _notes(
         if stored
         else "Instants are those of the tables' logs."
     )
-    yield from said(past.switchings)
+    active = {rule.name for rule in book.rules.values() if rule.enabled}
+    active |= {script.name for script in book.scripts.values() if script.enabled}
+    yield from switches_text(past.switchings, active, book.timezone)
     for name in sorted(past.reset):
         yield f"{name} was reset in it: where its versions stood before, the store does not know."
     if not stored:

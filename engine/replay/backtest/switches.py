@@ -7,14 +7,14 @@ an operator had asked at 11:00:03. A backtest from 10:30 on disables it before i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
 
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.instants import floor_millisecond
-from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import counted
+from tidegate.engine.replay.backtest.report.labels import instant_label
 from tidegate.engine.store.placed import PlacedSwitch
 
 SHOWN_MAX = 5
@@ -57,13 +57,14 @@ def switchings(switches: Iterable[PlacedSwitch], begin: int, end: int) -> list[S
     ]
 
 
-def said(found: Sequence[Switching]) -> Iterator[str]:
-    """A sentence on what is repeated, for a report."""
+def switches_text(found: Sequence[Switching], names: Collection[str], zone: str) -> Iterator[str]:
+    """A sentence on what is repeated, for a report. `names`: the rules that run."""
     every = [
         f"{one.subject} {'on' if one.kind == 'enable' else 'off'} at "
-        f"{json_text.instant(floor_millisecond(one.asked_at))}"
+        f"{instant_label(floor_millisecond(one.asked_at), zone)}"
         for each in found
         for one in each.controls
+        if one.subject in names
     ]
     if every:
         left = len(every) - SHOWN_MAX

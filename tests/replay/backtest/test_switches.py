@@ -13,7 +13,7 @@ from tests.replay.backtest.test_trial import BOOK
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.entries import Control
 from tidegate.engine.replay.backtest.against import compared
-from tidegate.engine.replay.backtest.switches import Switching, switchings
+from tidegate.engine.replay.backtest.switches import Switching, switches_text, switchings
 from tidegate.engine.replay.backtest.trial import Asked, tried
 from tidegate.engine.replay.memory.observation import moment
 from tidegate.engine.store import SqlStore, open_store
@@ -62,7 +62,7 @@ def test_what_an_operator_switched_is_switched_at_its_time_and_said(store: SqlSt
     assert ends(found, "one") == [9.5, 40.5]
     assert outcomes(found) == live.fired()
     (said,) = [note for note in found.notes if "switched" in note]
-    assert said.startswith("Rules were switched as they were in the past: one off at 2026-03-02T")
+    assert said.startswith("Rules were switched as they were in the past: one off at 2026-03-02 09")
     later = tried_again(live, BEGIN + 25 * SECOND, live.clock.at)
     assert ends(later, "one") == [40.5], "it is off when the backtest begins"
     without = tried(
@@ -89,6 +89,15 @@ def test_of_switches_before_the_beginning_only_what_is_off_counts() -> None:
         Switching(150, (within.control,)),
     ]
     assert found[0].asked_at == 120
+
+
+def test_a_report_names_the_first_switches_of_the_rules_that_run() -> None:
+    controls = [Control(n, "disable" if n % 2 else "enable", "one", asked_at=n) for n in range(8)]
+    found = [Switching(n, (one, Control(9, "enable", "gone"))) for n, one in enumerate(controls)]
+    (said,) = switches_text(found, {"one"}, "Europe/Berlin")
+    assert said.count("one o") == 5
+    assert said.endswith("one on at 1970-01-01 01:00:00, and 3 more times.")
+    assert [*switches_text(found, {"two"}, "UTC")] == []
 
 
 def test_a_rule_that_is_off_still_when_its_request_is_forgotten_is_off(store: SqlStore) -> None:

@@ -70,6 +70,10 @@ def unwritable(what: str, option: str) -> Iterator[None]:
 
 
 def _is_special(file: Path) -> bool:
+    """Whether it is no file but a pipe, a device, or, as `/dev/stdout`, what is open already."""
+    to = os.readlink(file) if file.is_symlink() else str(file.absolute())
+    if to.startswith(("/proc/", "/dev/fd/")):
+        return True
     return file.exists() and not file.is_file() and not file.is_dir()
 
 

@@ -53,6 +53,17 @@ def test_a_link_stays_one_and_a_pipe_is_written_through(tmp_path: Path) -> None:
     assert pipe.is_fifo()
 
 
+def test_what_is_open_already_goes_on_behind_the_page(tmp_path: Path) -> None:
+    file = tmp_path / "out.txt"
+    with file.open("w") as out:
+        at = tmp_path / "stdout"
+        at.symlink_to(f"/proc/self/fd/{out.fileno()}")
+        check_file(at, "--html")
+        write_whole(at, "page\n")
+        assert file.stat().st_ino == os.fstat(out.fileno()).st_ino
+    assert file.read_text() == "page\n"
+
+
 @pytest.mark.parametrize("name", ["no/page.html", "file/page.html", "folder", "x" * 300])
 def test_what_cannot_be_written_is_refused_before_a_run(tmp_path: Path, name: str) -> None:
     (tmp_path / "file").write_text("")
