@@ -29,7 +29,7 @@ from tidegate.engine.replay.backtest.ledger import PastLedger
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.engine.replay.backtest.trial import Asked, Progress, Tables, tried
 from tidegate.engine.replay.memory.clock import VirtualClock
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import Ledger, SqlStore, open_store
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions.durations import duration_micros
 from tidegate.rules.model import Rulebook
@@ -69,9 +69,10 @@ def backtest(
     a table (`orders@80`, `80` where only one table raises events); both are in the span. `rule`:
     the only one that is shown. `context`: in place of the rules' own. `warm_up`: how long before
     `begin` it looks already; by default as long as the rules remember. `store`: a database URL; its
-    signals and the instants that it gave to commits are used, and nothing is written to it.
-    `against`: another rulebook over the same span, or `store` for the registered one; the result's
-    `against` is what that found. `conditions`: `as-of`, or `skip` for not asking queries.
+    signals, the instants that it gave to commits, and what switched rules are used, and nothing is
+    written to it. `against`: another rulebook over the same past, or `store` for the registered
+    one; the result's `against` is what that found. `conditions`: `as-of`, or `skip` for not asking
+    queries.
 
         found = tidegate.backtest("bank.yaml", "2026-03-01", "2026-04-01", spark=spark)
         found.firings.group_by("rule").aggregate([([], "count_all")])
@@ -86,18 +87,32 @@ def backtest(
     books = [_loaded(rulebook, settings, allowed, rule, context)]
     with ExitStack() as stack:
         opened = None if store is None else stack.enter_context(open_store(store, create=False))
+        past = None if opened is None else _past(opened, books[0][1].name)
         if against is not None:
             books.append(_other(against, books[0][1], opened, settings, allowed, rule))
         sessions = Sessions(spark, spark_conf or {})
         stack.callback(sessions.close)
         session = sessions.get()
-        tables = []
+        tables: list[Tables] = []
+        names: Mapping[str, str] = {}  # of tables by their locations, as the store knows them
         for number, (label, book) in enumerate(books):
             whose = (f"backtest{number}", None)
             lake = open_lake(book, None, session, whose, allowed, stack)
-            tables.append(_tables(label, book, lake, opened, skip=asked.skip))
+            names = names or {at: name for name, at in lake.catalog.locations.items()}
+            tables.append(_tables(label, book, lake, past, names, skip=asked.skip))
         with hushed():
             return tried(tables, asked, SystemClock().wall(), progress)
+
+
+def _past(store: SqlStore, rulebook: str) -> tuple[str, Ledger]:
+    """The store's id, and the past of the rulebook that is tried. Raises InputError: the store
+    knows nothing of it."""
+    kept = store.rulebooks()
+    if rulebook not in kept:
+        message = f"the store has no rulebook `{rulebook}`"
+        hint = did_you_mean(rulebook, kept) or "leave --store out: the tables' logs are enough"
+        raise InputError([Problem("no-rulebook", message, word_place("--store"), hint)])
+    return store.id, store.of(rulebook)
 
 
 def _micros(said: str | timedelta | None) -> int | None:
@@ -133,30 +148,34 @@ def _other(
     allowed: Policy,
     rule: str | None,
 ) -> tuple[str, Rulebook]:
-    """The rulebook that the first one is compared with. Its firings are shown if it has the rule
-    that is asked for."""
+    """The rulebook that the first one is compared with. It is tried in its place, under its name:
+    so what both detect has the same ids, and causes the signals that the past has. Its firings are
+    shown if it has the rule that is asked for."""
     if against != STORE:
         label, other = _loaded(against, settings, allowed, None)
         own = rule if rule in other.rules else None
-        return label, chosen(other, own, None)
+        return label, replace(chosen(other, own, None), name=book.name)
     if store is None:
         message, hint = "no store is named", "--store URL, or TIDEGATE_STORE"
         raise InputError([Problem("no-store", message, word_place("--against"), hint)])
-    kept = store.rulebooks()
-    if book.name not in kept:
-        message = f"the store has no rulebook `{book.name}`"
-        hint = did_you_mean(book.name, kept)
-        raise InputError([Problem("no-rulebook", message, word_place("--against"), hint)])
-    _, other = _loaded(kept[book.name].load(settings), settings, allowed, None)
+    kept = store.rulebooks()[book.name]
+    _, other = _loaded(kept.load(settings), settings, allowed, None)
     own = rule if rule in other.rules else None
-    return f"registered version {kept[book.name].version}", chosen(other, own, None)
+    return f"registered version {kept.version}", chosen(other, own, None)
 
 
 def _tables(
-    label: str, book: Rulebook, lake: Lake, store: SqlStore | None, *, skip: bool
+    label: str,
+    book: Rulebook,
+    lake: Lake,
+    past: tuple[str, Ledger] | None,
+    names: Mapping[str, str],
+    *,
+    skip: bool,
 ) -> Tables:
-    """A rulebook over its lake."""
-    own = Everybody() if store is None else {store.id, *store.of(book.name).histories.stores()}
+    """A rulebook over its lake. `past`: the id of the store, and what that knows of the past.
+    `names`: of tables there, by their locations."""
+    own = Everybody() if past is None else {past[0], *past[1].histories.stores()}
 
     def ports_of(feed: Feed, ledger: PastLedger, clock: VirtualClock) -> Ports:
         health = DeltaHealth(lake.catalog.spark, lake.catalog.jobs.slots, own=False)
@@ -174,7 +193,6 @@ def _tables(
         lake_feed(lake, own),
         lambda ledger: lake_sink(lake, ledger.store.app_ids),
         ports_of,
-        store.of(book.name).placed
-        if store is not None and book.name in store.rulebooks()
-        else None,
+        None if past is None else past[1].placed,
+        {table: names[at] for table, at in lake.catalog.locations.items() if at in names},
     )

@@ -92,10 +92,12 @@ def backtest(
     """Run a rulebook over the past of its tables: what would have fired. Nothing is acted on, and
     nothing is written but the reports."""
     from tidegate.engine.app import backtest as run
+    from tidegate.engine.replay.backtest.report import check_file, check_reports
 
-    if html is not None and not html.absolute().parent.is_dir():
-        message, hint = f"there is no folder {html.absolute().parent}", "make it first"
-        raise InputError([Problem("no-folder", message, word_place("--html"), hint)])
+    if html is not None:
+        check_file(html, "--html")
+    if reports is not None:
+        check_reports(reports)
     with _progress() as told:
         found = run(
             rulebook,
@@ -149,15 +151,13 @@ def _print(found: Backtest, difference: Difference | None, *, as_json: bool) -> 
 def _write(
     found: Backtest, difference: Difference | None, html: Path | None, reports: Path | None
 ) -> None:
-    from tidegate.engine.replay.backtest.report import filed, page
+    from tidegate.engine.replay.backtest.report import filed, page, unwritable, write_whole
 
     made_at = int(time.time() * 1e6)
     if html is not None:
-        try:
-            html.write_text(page(found, difference, made_at=made_at), encoding="utf-8")
-        except OSError as error:
-            message = f"the page cannot be written: {error.strerror}"
-            raise InputError([Problem("unwritable", message, word_place("--html"))]) from error
+        text = page(found, difference, made_at=made_at)
+        with unwritable("the page cannot be written", "--html"):
+            write_whole(html, text)
     if reports is not None:
         output.tell(f"wrote {filed(reports, found, difference, made_at=made_at)}")
 

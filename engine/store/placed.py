@@ -1,4 +1,5 @@
-"""What a store knows of the past of a rulebook: where its commits and signals stood.
+"""What a store knows of the past of a rulebook: where its commits and signals stood, and what
+switched its rules.
 
 Example: version 7 of `orders` was committed at 9:00:00.100 by its log, and a bucket placed it at
 9:00:00.205, after the watermark that was there already (G1). A backtest places it there, too.
@@ -8,24 +9,91 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
+from tidegate.engine.core.entries import Control
+from tidegate.engine.core.statement import SwitchStatement
 from tidegate.engine.core.values import Namespace, Signal
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.outbox import DONE, stored_firings, to_entry
+
+
+class PlacedSwitch(NamedTuple):
+    """A request that enabled or disabled a rule. It took effect behind `watermark`."""
+
+    watermark: int
+    control: Control
 
 
 class Placed(Bound):
-    """Where the commits and signals of one rulebook stood."""
+    """Where the commits, signals and switches of one rulebook stood."""
 
     def instants(self, table: str) -> Mapping[int, int]:
-        """By version of a table, its instant, as far back as `history_retention_days` says."""
+        """By version of a table, its instant, as far back as `history_retention_days` says, or as
+        the last reset of the table."""
         c = t.commits.c
         query = sa.select(c.version, c.instant)
         query = query.where(c.rulebook == self.rulebook, c.table_name == table)
         with self.database.read() as connection:
             return {row.version: row.instant for row in connection.execute(query)}
+
+    def resets(self, after: int) -> frozenset[str]:
+        """The tables that were reset behind a watermark: where their versions stood before is
+        forgotten."""
+        c, b = t.controls.c, t.buckets.c
+        query = sa.select(c.subject).where(
+            c.rulebook == self.rulebook,
+            c.kind == "reset",
+            c.answer.is_(None),
+            b.rulebook == c.rulebook,
+            b.bucket == c.bucket,
+            b.watermark > after,
+        )
+        with self.database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def switches(self) -> list[PlacedSwitch]:
+        """What switched rules, by operators and by actions, in order. Of what is older than
+        `history_retention_days` those that are off still."""
+        c, b, d = t.controls.c, t.buckets.c, t.disabled.c
+        query = sa.select(b.watermark_before, b.now, b.plan, c.id, c.kind, c.subject, c.asked_at)
+        query = query.where(
+            c.rulebook == self.rulebook,
+            c.kind.in_(("enable", "disable")),
+            c.answer.is_(None),
+            b.rulebook == c.rulebook,
+            b.bucket == c.bucket,
+        )
+        off = sa.select(d.rule, d.instant).where(d.rulebook == self.rulebook)
+        with self.database.read() as connection:
+            found = [_switch(row) for row in connection.execute(query.order_by(c.id))]
+            known = {one.control.subject for one in found}
+            old = [
+                PlacedSwitch(instant - 1, Control(0, "disable", rule, asked_at=instant - 1))
+                for rule, instant in connection.execute(off)
+                if rule not in known
+            ]
+        return sorted(old + found, key=lambda one: one.watermark)
+
+    def switched_by(self) -> frozenset[tuple[str, str, str]]:
+        """The firings whose actions have switched rules: their ids, with what was asked for, of
+        which rule."""
+        c = t.outbox.c
+        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.kind == "switch")
+        found = set()
+        with self.database.read() as connection:
+            for entry in map(to_entry, connection.execute(query.where(c.state == DONE)).all()):
+                one = entry.stating(SwitchStatement)
+                ids = entry.firing_ids
+                if ids is None:
+                    stored = stored_firings(connection, self.rulebook, entry.bucket, [entry.rule])
+                    ids = tuple(i for fired in stored for i in fired.acted_on.hex_ids().to_pylist())
+                kind = "enable" if one.enabled else "disable"
+                found |= {(firing, kind, one.rule) for firing in ids}
+        return frozenset(found)
 
     def signals(self, begin: int, end: int) -> list[Signal]:
         """The signals in (begin, end], received at the instants at which buckets placed them."""
@@ -48,3 +116,11 @@ class Placed(Bound):
         with self.database.read() as connection:
             rows = connection.execute(query.where(at > after)).all()
         return frozenset((row.id, row.namespace) for row in rows)
+
+
+def _switch(row: sa.Row[*tuple[Any, ...]]) -> PlacedSwitch:
+    """A switch with the instant at which the rule began anew, if it did, on the engine's clock."""
+    anew = json.loads(row.plan)["activations"].get(row.subject)
+    asked_at = min(row.asked_at, row.now) if anew is None else anew - 1
+    control = Control(row.id, row.kind, row.subject, asked_at=asked_at)
+    return PlacedSwitch(row.watermark_before, control)

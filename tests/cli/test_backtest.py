@@ -137,6 +137,50 @@ def test_against_another_rulebook_and_the_registered_one(tidegate: Tidegate, sho
     assert "1 firing differs" in result.stdout
 
 
+def test_another_rulebook_is_judged_over_the_past_of_the_first_one(
+    tidegate: Tidegate, shop: Shop
+) -> None:
+    """Its name is another, and it calls the tables otherwise: they are the same ones."""
+    other = shop.book.with_name("renamed.yaml")
+    renamed = BOOK.replace("rulebook: shop", "rulebook: new").replace(
+        "table: orders", "table: buys"
+    )
+    other.write_text(renamed.replace("{orders: {", "{buys: {").replace("prices", "costs"))
+    words = (shop.book, "--from", 1, "--against", other, "--store", shop.store)
+    assert backtested(tidegate, *words) == []
+    result = tidegate("backtest", *words)
+    assert "no firing differs, 16 are the same" in result.stdout
+
+
+def test_a_store_without_the_rulebook_is_refused(tidegate: Tidegate, shop: Shop) -> None:
+    other = shop.book.with_name("named.yaml")
+    other.write_text(BOOK.replace("rulebook: shop", "rulebook: shops"))
+    for more in ([], ["--against", "store"], ["--against", shop.book]):
+        words = ("backtest", other, "--from", "buys@1", "--store", shop.store, *more)
+        result = tidegate(*words)
+        assert result.exit_code == 1
+        assert "--store: the store has no rulebook `shops`" in result.stderr
+        assert "did you mean 'shop'?" in result.stderr
+
+
+@pytest.mark.parametrize("option", ["--html", "--reports"])
+def test_where_no_report_can_be_written_nothing_is_run(
+    tidegate: Tidegate, shop: Shop, tmp_path: Path, option: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object, **__: object) -> None:
+        raise AssertionError("it was run")
+
+    monkeypatch.setattr("tidegate.engine.app.backtest", run)
+    (tmp_path / "index.html").write_text("<h1>mine</h1>")
+    words = ("backtest", shop.book, "--from", 1, option)
+    result = tidegate(*words, tmp_path if option == "--reports" else tmp_path / "no" / "page.html")
+    assert result.exit_code == 1, result.output
+    assert result.stderr.count(option) == 1
+    assert [(f.name, f.read_text()) for f in tmp_path.iterdir()] == [
+        ("index.html", "<h1>mine</h1>")
+    ]
+
+
 def test_what_vacuum_took_is_refused_with_the_earliest_time(
     tidegate: Tidegate, shop: Shop, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -11,22 +11,27 @@ Example: a bucket holds the commits of 9:00 to 10:00, and rule `warn` raises the
 from __future__ import annotations
 
 from bisect import bisect_right
+from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.capture.plan import half
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.instants import MILLISECOND, ceil_watermark
 from tidegate.engine.core.state import Parked, StoredBucket
-from tidegate.engine.core.values import Firings, Namespace, Signal
-from tidegate.engine.replay.memory.store import MemoryLedger, MemoryStore
+from tidegate.engine.core.values import ENGINE, Firings, Int64, Namespace, Signal
+from tidegate.engine.replay.backtest.dry import Effects
+from tidegate.engine.replay.memory.store import Asked, MemoryLedger, MemoryStore
 
 Key = tuple[str, Namespace]
+_NOBODY = pa.array([], pa.string())
 
 
 class CutError(Exception):
@@ -40,23 +45,24 @@ class CutError(Exception):
 class PastLedger(MemoryLedger):
     """The ledger of a backtest.
 
-    `causing`: the rules whose firings cause events, or switch rules. `signals`: those of a real
-    store, at their instants. `known`: more ids that are taken. A signal that an action raises again
-    stays as the store has it. `behind`: by rule, how long it waits for late rows, microseconds:
-    what ended at E is detected that much later. `parked`: what limits have stopped. `rows`,
-    `rejected`: how many were read, and could not become occurrences.
+    `effects`: by rule, what others notice of its firings. `signals`: those of a real store, at
+    their instants. `known`: more ids that are taken. `switched_by`: the firings whose actions have
+    switched rules in the real store. What an action causes again stays as the store has it.
+    `behind`: by rule, how long it waits for late rows, microseconds: what ended at E is detected
+    that much later. `parked`: what limits have stopped. `rows`, `rejected`: how many were read, and
+    could not become occurrences.
     """
 
     def __init__(
         self,
         store: MemoryStore,
-        causing: Collection[str] = (),
+        effects: Mapping[str, Effects] = MappingProxyType({}),
         signals: Iterable[Signal] = (),
         known: Iterable[Key] = (),
+        switched_by: Iterable[tuple[str, str, str]] = (),
         behind: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__(store)
-        self.causing = frozenset(causing)
         self._behind = behind
         self.parked: list[Parked] = []
         self.rows = self.rejected = 0
@@ -64,21 +70,21 @@ class PastLedger(MemoryLedger):
         self._known = {signal.key for signal in self._to_come}.union(known)
         self._unplaced: dict[Key, Signal] = {}
         self._ends: dict[str, int] = {}  # when firings that cause something are detected
+        self._effects, self._switched_by = effects, frozenset(switched_by)
+        self._caused = self._by_effect()
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         """See `engine.core.ledger.Buckets`. Raises CutError."""
-        causes = [fired for fired in taken.firings if fired.rule in self.causing]
-        ends = {
-            hex_id: at + self._behind.get(fired.rule, 0)
-            for fired in causes
-            for hex_id, at in _ends(fired)
-        }
-        if ends and (cut := ceil_watermark(min(ends.values()))) < taken.plan.watermark:
+        causes = [fired for fired in taken.firings if fired.rule in self._effects]
+        first = min((at for fired in causes for at in self._news(fired)), default=None)
+        if first is not None and (cut := ceil_watermark(first)) < taken.plan.watermark:
             raise CutError(cut)
         if taken.parked and (middle := half(taken.plan)) is not None:
             raise CutError(middle)
         numbered = super().commit(taken)
-        self._ends |= ends
+        for fired in causes:
+            ids = fired.acted_on.hex_ids().to_pylist()
+            self._ends |= zip(ids, self._detected(fired).tolist(), strict=True)
         for signal in taken.plan.signals:
             del self._unplaced[signal.key]
         self.parked += taken.parked
@@ -87,6 +93,37 @@ class PastLedger(MemoryLedger):
         self.store.rejected.clear()
         self.store.versions.clear()
         return numbered
+
+    def _by_effect(self) -> Mapping[Any, pa.Array]:
+        """By effect, the firings of which the real store has it."""
+        found: dict[Any, list[str]] = defaultdict(list)
+        for id_, namespace in self._known:
+            if namespace == ENGINE:
+                firing, _, effect = id_.partition("-")
+                found[effect].append(firing)
+        for firing, kind, rule in self._switched_by:
+            found[kind, rule].append(firing)
+        return {effect: pa.array(firings, pa.string()) for effect, firings in found.items()}
+
+    def _news(self, fired: Firings) -> list[int]:
+        """When those firings were detected that cause what the real store does not have."""
+        ids, effects = fired.acted_on.hex_ids(), self._effects[fired.rule]
+        known = np.ones(len(ids), np.bool_)
+        for effect in (*effects.signals, *effects.switches):
+            known &= np.asarray(pc.is_in(ids, self._caused.get(effect, _NOBODY)))
+        news: list[int] = self._detected(fired)[~known].tolist()
+        return news
+
+    def _detected(self, fired: Firings) -> Int64:
+        """When the firings that are acted on were detected."""
+        ends = fired.acted_on.firings["detected_at"].cast(pa.int64()).to_numpy()
+        found: Int64 = ends + self._behind.get(fired.rule, 0)
+        return found
+
+    def switch(self, controls: Iterable[Control]) -> None:
+        """Ask for what switched rules in the real store."""
+        for one in controls:
+            self.store.asked.append(Asked(replace(one, id=len(self.store.asked) + 1)))
 
     def version_at(self, table: str, instant: int) -> int | None:  # noqa: ARG002
         """The feed knows all versions of the span."""
@@ -111,7 +148,10 @@ class PastLedger(MemoryLedger):
 
     def settle(self, outcomes: Sequence[Outcome]) -> tuple[Entry, ...]:
         """See `engine.core.ledger.Outbox`."""
-        placed = [replace(one, signals=self._raised(one.signals)) for one in outcomes]
+        placed = [
+            replace(one, signals=self._raised(one.signals), asks=self._asked(one))
+            for one in outcomes
+        ]
         made = super().settle(placed)
         for one in placed:
             self._unplaced |= {signal.key: signal for signal in one.signals}
@@ -124,6 +164,17 @@ class PastLedger(MemoryLedger):
             for signal in signals
             if signal.key not in self._known
         )
+
+    def _asked(self, outcome: Outcome) -> tuple[str, str] | None:
+        """What an action asks for, unless all of its firings have asked for it in the real
+        store."""
+        if outcome.asks is None:
+            return None
+        entry, ids = outcome.entry, outcome.entry.firing_ids
+        if ids is None:
+            ids = self.firings(entry.bucket, entry.rule).acted_on.hex_ids().to_pylist()
+        known = all((one, *outcome.asks) in self._switched_by for one in ids)
+        return None if known else outcome.asks
 
     def _instant(self, signal: Signal) -> int:
         """1 ms after the detection. That an action begins stands before all that it does."""
@@ -140,10 +191,3 @@ class PastLedger(MemoryLedger):
 
     def _waiting(self, events: Collection[str]) -> list[Signal]:
         return [signal for signal in self._unplaced.values() if signal.event in events]
-
-
-def _ends(fired: Firings) -> Iterable[tuple[str, int]]:
-    """The firings that are acted on: id, and when it was detected."""
-    through = fired.acted_on
-    ends: list[Any] = through.firings["detected_at"].cast(pa.int64()).to_pylist()
-    return zip(through.hex_ids().to_pylist(), ends, strict=True)

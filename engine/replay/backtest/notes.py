@@ -9,6 +9,7 @@ from collections.abc import Collection, Iterator
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
 from tidegate.engine.replay.backtest.run import Run
+from tidegate.engine.replay.backtest.switches import switches_text
 from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
 
 
@@ -38,8 +39,15 @@ def _notes(
         if stored
         else "Instants are those of the tables' logs."
     )
-    if not stored and any(isinstance(event, SignalEvent) for event in book.events.values()):
-        yield "Signals of clients are not known here: --store names the store that has them."
+    active = {rule.name for rule in book.rules.values() if rule.enabled}
+    active |= {script.name for script in book.scripts.values() if script.enabled}
+    yield from switches_text(past.switchings, active, book.timezone)
+    for name in sorted(past.reset):
+        yield f"{name} was reset in it: where its versions stood before, the store does not know."
+    if not stored:
+        has_signals = any(isinstance(event, SignalEvent) for event in book.events.values())
+        what = "Signals of clients, and what operators" if has_signals else "What operators"
+        yield f"{what} switched off, are not known here: --store names the store that has them."
     if warm_up < asked:
         yield (
             f"The warm-up is {age_text(warm_up / 1e6)}, though rules remember "

@@ -69,21 +69,46 @@ class TablePast:
         return None
 
 
-def table_past(feed: Feed, table: Table, before: int, end: int, stored: Stored) -> TablePast:
-    """The past of a table: what was committed after `before` and up to `end`. Versions that are not
-    `stored` have the log's instants, made monotonic (G1).
+class Listing:
+    """The commits of a table after an instant, listed as far as they are asked for. Versions that
+    are not `stored` have the log's instants, made monotonic (G1).
 
-    Raises HistoryError, and EngineError where the feed cannot go on within the span.
+    Raises HistoryError, and EngineError where the feed cannot go on.
     """
-    start = cursor_before(feed, table, _first_after(feed, table, before, stored), stored)
-    commits: list[Commit] = []
-    for commit in listed(feed, table, start):
-        last = commits[-1] if commits else start
-        placed = _placed(commit, last.instant, stored)
-        if placed.instant > end:
-            break
-        commits.append(placed)
-    return TablePast(start, tuple(commits), tuple(commit.instant for commit in commits))
+
+    def __init__(self, feed: Feed, table: Table, after: int, stored: Stored) -> None:
+        cursor = cursor_before(feed, table, _first_after(feed, table, after, stored), stored)
+        self.cursor = replace(cursor, instant=min(cursor.instant, after))
+        self._stored = stored
+        self._coming = listed(feed, table, self.cursor)
+        self._commits: list[Commit] = []
+
+    def instant(self, version: int) -> int:
+        """Where a version stands; a version before all of them, or after: the nearest."""
+        while self._last.version < version and self._take():
+            pass
+        at = version - self.cursor.version - 1
+        if at < 0 or not self._commits:
+            return self.cursor.instant
+        return self._commits[min(at, len(self._commits) - 1)].instant
+
+    def until(self, end: int) -> TablePast:
+        """The commits up to an instant."""
+        while self._last.instant <= end and self._take():
+            pass
+        commits = tuple(takewhile(lambda each: each.instant <= end, self._commits))
+        return TablePast(self.cursor, commits, tuple(commit.instant for commit in commits))
+
+    @property
+    def _last(self) -> Commit | Cursor:
+        return self._commits[-1] if self._commits else self.cursor
+
+    def _take(self) -> bool:
+        commit = next(self._coming, None)
+        if commit is None:
+            return False
+        self._commits.append(_placed(commit, self._last.instant, self._stored))
+        return True
 
 
 def _first_after(feed: Feed, table: Table, before: int, stored: Stored) -> int:
@@ -139,9 +164,11 @@ def _after(cursor: Cursor, commit: Commit) -> Cursor:
 
 
 def _placed(commit: Commit, last: int, stored: Stored) -> Commit:
+    """The commit at its instant, after the `last` one: also a stored one, if the log says that what
+    no bucket placed stands behind it."""
     least = floor_millisecond(last) + MILLISECOND
-    logged = max(floor_millisecond(commit.instant), least)
-    return replace(commit, instant=stored.get(commit.version, logged))
+    at = stored.get(commit.version, floor_millisecond(commit.instant))
+    return replace(commit, instant=max(at, least))
 
 
 @dataclass(slots=True)

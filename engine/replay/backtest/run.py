@@ -7,6 +7,7 @@ that another one listens to, the clock is set back to that instant, and goes on 
 
 from __future__ import annotations
 
+from collections import deque
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -17,9 +18,10 @@ from tidegate.engine.core.ports import Analyst, Feed, Sink
 from tidegate.engine.core.values import Signal
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.ports import Ports
-from tidegate.engine.replay.backtest.dry import DryActions, causes, dry_book
+from tidegate.engine.replay.backtest.dry import DryActions, dry_book, effects
 from tidegate.engine.replay.backtest.ledger import CutError, Key, PastLedger
 from tidegate.engine.replay.backtest.past import PastFeed, TablePast
+from tidegate.engine.replay.backtest.switches import Switching
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.store import MemoryStore
@@ -35,13 +37,18 @@ PortsOf = Callable[[Feed, PastLedger, VirtualClock], Ports]
 @dataclass(frozen=True, slots=True)
 class Past:
     """What happened. `begin`: the last watermark before it. `end`: its last one. `tables`: those
-    that raise events. `signals`: at their instants. `known`: ids of signals that came later."""
+    that raise events. `signals`: at their instants. `known`: ids of signals that came later.
+    `switchings`: what enabled and disabled rules. `switched_by`: the firings whose actions did.
+    `reset`: the tables that were reset."""
 
     begin: int
     end: int
     tables: Mapping[str, TablePast]
     signals: Sequence[Signal] = ()
     known: Collection[Key] = ()
+    switchings: Sequence[Switching] = ()
+    switched_by: Collection[tuple[str, str, str]] = ()
+    reset: Collection[str] = ()
 
     @property
     def commits(self) -> int:
@@ -78,8 +85,8 @@ class Run:
         self._clock = StandingClock(self.past.begin)
         store, past = MemoryStore(self._clock), self.past
         behind = lateness_micros(self.book)
-        causing = causes(self.book)
-        self.ledger = PastLedger(store, causing, past.signals, past.known, behind)
+        noticed = effects(self.book)
+        self.ledger = PastLedger(store, noticed, past.signals, past.known, past.switched_by, behind)
 
     def take(self, feed: Feed, sink: Sink, ports_of: PortsOf, progress: Progress) -> None:
         """Take all buckets. What they found is in the ledger. `feed`: reads the tables; `sink`:
@@ -88,6 +95,7 @@ class Run:
         shown = PastFeed(feed, self.past.tables, self._clock)
         loop = self._loop(ports_of(shown, self.ledger, self._clock), sink, heard)
         clock, end = self._clock, self.past.end
+        switchings = deque(self.past.switchings)
         step = end - clock.at  # of the clock: so that few buckets are cut
         while True:
             self.ledger.show(clock.at)
@@ -98,13 +106,24 @@ class Run:
                 clock.at = cut.watermark
                 continue
             heard.clear()
+            stop = switchings[0].watermark if switchings else end
             if report is not None:
                 progress(report.watermark)
+            elif clock.at >= stop and switchings:
+                self._switch(loop, switchings.popleft())
             elif clock.at >= end:
                 return
             else:
-                clock.at = min(end, clock.at + step)
+                clock.at = min(stop, clock.at + step)
                 step *= 2
+
+    def _switch(self, loop: Loop, switching: Switching) -> None:
+        """Switch rules in a bucket that holds nothing else: all before it is taken."""
+        at = self._clock.at
+        self._clock.at = max(at, switching.asked_at)  # no request is later than the clock
+        self.ledger.switch(switching.controls)
+        loop.bucket(until=at)
+        self._clock.at = at
 
     def _loop(self, ports: Ports, sink: Sink, heard: Buckets) -> Loop:
         """A loop whose rules are active from the first instant of the past on."""

@@ -8,9 +8,9 @@ ends when version 80 of `orders` was committed; both are in it. Where one table 
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
 from datetime import datetime
 from itertools import dropwhile
+from typing import NamedTuple
 
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ports import Feed
@@ -21,8 +21,6 @@ from tidegate.rules.model import Rulebook
 
 FORMS = "write 2026-03-01T09:00:00, `7 d` for that long ago, or TABLE@VERSION"
 _VERSION = re.compile(r"(?:(?P<table>.*)@)?(?P<version>\d+)", re.DOTALL)
-VersionInstant = Callable[[str, int], int]
-"""From a table and its version to the instant of that."""
 
 
 def instant_of(
@@ -33,6 +31,20 @@ def instant_of(
     if found:
         table = _table(found["table"], int(found["version"]), option, book)
         return version_instant(table, int(found["version"]))
+class TableVersion(NamedTuple):
+    """An end of the span that is a version of a table."""
+
+    table: str
+    version: int
+
+
+def end_of(said: str | datetime, option: str, book: Rulebook, now: int) -> int | TableVersion:
+    """What an end of the span means: an instant, microseconds, or a version. Raises InputError."""
+    if isinstance(said, datetime):
+        said = said.isoformat()
+    if found := _VERSION.fullmatch(said.strip()):
+        version = int(found["version"])
+        return TableVersion(_table(found["table"], version, option, book), version)
     try:
         return of_question(said, book.timezone, now)
     except ValueError:
@@ -57,20 +69,17 @@ def _table(said: str | None, version: int, option: str, book: Rulebook) -> str:
     raise InputError([Problem("which-table", message, word_place(option), hint)])
 
 
-def version_instant(feed: Feed, book: Rulebook, stored: Mapping[str, Stored]) -> VersionInstant:
-    """Looks up the instants of versions: as a store knows them, else as the log says. Raises
-    InputError where there is no such version, HistoryError where the log does not reach back."""
-
-    def found(name: str, version: int) -> int:
-        known = stored.get(name, {})
-        if version in known:
-            return known[version]
-        table, head = book.tables[name], feed.version(book.tables[name])
-        if version > head:
-            message = f"table `{name}` has no version {version} yet: its last one is {head}"
-            raise InputError([Problem("no-version", message, word_place(f"{name}@{version}"))])
-        cursor = cursor_before(feed, table, version, known)
-        commits = dropwhile(lambda each: each.version < version, listed(feed, table, cursor))
-        return next(commits).instant
-
-    return found
+def known_instant(feed: Feed, book: Rulebook, end: TableVersion, stored: Stored) -> int:
+    """The instant of a version as a store knows it, else as the log says: it stands there, or a
+    little later (G1). Raises InputError where there is no such version, HistoryError where the log
+    does not reach back."""
+    name, version = end
+    if version in stored:
+        return stored[version]
+    table, head = book.tables[name], feed.version(book.tables[name])
+    if version > head:
+        message = f"table `{name}` has no version {version} yet: its last one is {head}"
+        raise InputError([Problem("no-version", message, word_place(f"{name}@{version}"))])
+    cursor = cursor_before(feed, table, version, stored)
+    commits = dropwhile(lambda each: each.version < version, listed(feed, table, cursor))
+    return next(commits).instant

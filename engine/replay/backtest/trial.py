@@ -7,9 +7,8 @@ day: both begin to look on February 28. Their firings end up in two `Backtest`s 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from datetime import datetime
-from functools import partial
 
 import pyarrow as pa
 
@@ -24,9 +23,10 @@ from tidegate.engine.replay.backtest.ledger import PastLedger
 from tidegate.engine.replay.backtest.model import Backtest, Span
 from tidegate.engine.replay.backtest.notes import notes
 from tidegate.engine.replay.backtest.parked import rules_found
-from tidegate.engine.replay.backtest.past import HistoryError, Stored, table_past
+from tidegate.engine.replay.backtest.past import HistoryError, Listing, Stored
 from tidegate.engine.replay.backtest.run import Past, PortsOf, Run
-from tidegate.engine.replay.backtest.span import instant_of, version_instant
+from tidegate.engine.replay.backtest.span import TableVersion, end_of, known_instant
+from tidegate.engine.replay.backtest.switches import switchings
 from tidegate.engine.replay.backtest.warm_up import memory
 from tidegate.engine.store.placed import Placed
 from tidegate.rules.analysis.graph import lateness_micros
@@ -51,7 +51,8 @@ class Asked:
 
 @dataclass(frozen=True, slots=True)
 class Tables:
-    """One rulebook over its tables, called `label`. `store`: what a real store knows of its past.
+    """One rulebook over its tables, called `label`. `store`: what a real store knows of the past.
+    `names`: by table, what the store's rulebook calls it; others are not known to the store.
     `sink`: evaluates the fields of signals."""
 
     label: str
@@ -62,47 +63,66 @@ class Tables:
     sink: Callable[[PastLedger], Sink]
     ports_of: PortsOf
     store: Placed | None = None
+    names: Mapping[str, str] = field(default_factory=dict)
 
-    @property
-    def stored(self) -> Mapping[str, Stored]:
-        """By table, the instants of the versions that the store knows."""
-        known = self.store
-        return {t: known.instants(t) if known else {} for t in sources(self.book).tables}
+    def stored(self, table: str) -> Stored:
+        """The instants of the versions of a table that the store knows."""
+        name = self.names.get(table)
+        return self.store.instants(name) if self.store is not None and name is not None else {}
 
-    def past(self, begin: int, end: int) -> Past:
-        """What happened in [begin, end]. Raises HistoryError for the table that begins last."""
-        before, last = floor_watermark(begin - 1), ceil_watermark(end)
-        tables, short = {}, list[HistoryError]()
-        for name, stored in self.stored.items():
+    def listings(self, after: int) -> dict[str, Listing]:
+        """What happened after a watermark, by table. Raises HistoryError for the table that begins
+        last."""
+        found, short = {}, list[HistoryError]()
+        for name in sources(self.book).tables:
+            table, stored = self.book.tables[name], self.stored(name)
             try:
-                tables[name] = table_past(self.feed, self.book.tables[name], before, last, stored)
+                found[name] = Listing(self.feed, table, after, stored)
             except HistoryError as error:
                 short.append(error)
         if short:
             raise max(short, key=lambda error: error.earliest)
+        return found
+
+    def past(self, listings: Mapping[str, Listing], before: int, end: int) -> Past:
+        """What happened in (before, end]."""
+        last = ceil_watermark(end)
+        tables = {name: listing.until(last) for name, listing in listings.items()}
         if self.store is None:
             return Past(before, last, tables)
-        signals = self.store.signals(before, last)
-        return Past(before, last, tables, signals, self.store.signal_keys(last))
+        reset = self.store.resets(before)
+        return Past(
+            before,
+            last,
+            tables,
+            self.store.signals(before, last),
+            self.store.signal_keys(last),
+            switchings(self.store.switches(), before, last),
+            self.store.switched_by(),
+            frozenset(name for name in tables if self.names.get(name) in reset),
+        )
 
 
 def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) -> Backtest:
     """What the first rulebook would have done; `against` has what the second one would, if there is
     one. `now`: the clock. Raises InputError, EngineError."""
-    span = _span(tables[0], asked, now)
+    first, ends = tables[0], _ends(tables[0], asked, now)
     memories = [memory(one.book) for one in tables]
     wanted = max(micros for micros, _ in memories) if asked.warm_up is None else asked.warm_up
-    warm_up = wanted
+    warm_up, known = wanted, _known(first, ends, asked)
     while True:
         try:
-            ends = [_until(one.book, span, now) for one in tables]
+            before = floor_watermark(known.begin - warm_up - 1)
+            listings = [one.listings(before) for one in tables]
+            span = _placed(known, ends, listings[0])
             pasts = [
-                one.past(span.begin - warm_up, end) for one, end in zip(tables, ends, strict=True)
+                one.past(listed, before, _until(one.book, span, now))
+                for one, listed in zip(tables, listings, strict=True)
             ]
             runs = _runs(tables, pasts, progress)
             break
         except HistoryError as error:
-            left = span.begin - error.earliest
+            left = known.begin - error.earliest
             if asked.warm_up is not None or not 0 <= left < warm_up:
                 raise _too_early(error, asked.warm_up or 0) from error
             warm_up = left
@@ -125,20 +145,43 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
     return found[0] if len(found) == 1 else replace(found[0], against=found[1])
 
 
-def _span(tables: Tables, asked: Asked, now: int) -> Span:
-    book = tables.book
-    look_up = version_instant(tables.feed, book, tables.stored)
-    instant = partial(instant_of, book=book, now=now, version_instant=look_up)
+End = int | TableVersion
+
+
+def _ends(tables: Tables, asked: Asked, now: int) -> tuple[End, End]:
+    """What the ends of the span mean."""
+    begin = end_of(asked.begin, "--from", tables.book, now)
+    end = now if asked.end is None else end_of(asked.end, "--to", tables.book, now)
+    return begin, min(now, end) if isinstance(end, int) else end
+
+
+def _known(tables: Tables, ends: tuple[End, End], asked: Asked) -> Span:
+    """The span by what is known of versions before the tables are listed: they may stand a little
+    later."""
+
+    def instant(end: End) -> int:
+        if isinstance(end, int):
+            return end
+        return known_instant(tables.feed, tables.book, end, tables.stored(end.table))
+
     try:
-        begin = instant(asked.begin, "--from")
-        end = now if asked.end is None else min(now, instant(asked.end, "--to"))
+        begin, end = map(instant, ends)
+        return Span(begin, end, tables.book.timezone)
     except HistoryError as error:
         raise _too_early(error, asked.warm_up or 0) from error
+
+
+def _placed(known: Span, ends: tuple[End, End], listings: Mapping[str, Listing]) -> Span:
+    """The span by where the named versions stand: both are in it."""
+    begin, end = (
+        instant if isinstance(end, int) else listings[end.table].instant(end.version)
+        for end, instant in zip(ends, (known.begin, known.end), strict=True)
+    )
     if end < begin:
         message = f"the span ends at {json_text.instant(end)}, before it begins"
         hint = f"it begins at {json_text.instant(begin)}"
         raise InputError([Problem("span", message, word_place("--to"), hint)])
-    return Span(begin, end, book.timezone)
+    return Span(begin, end, known.zone)
 
 
 def _too_early(error: HistoryError, warm_up: int) -> InputError:

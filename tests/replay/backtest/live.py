@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pyarrow as pa
@@ -120,6 +120,15 @@ class Live:
         found = Signal(f"s{self.signals}", event, fields, self.clock.at)
         self.store.of(self.loop.compiled.rulebook.name).signals.raise_signal(found)
 
+    def switch(self, kind: str, rule: str) -> None:
+        """Enable or disable a rule, as an operator does."""
+        self.store.of(self.loop.compiled.rulebook.name).controls.ask(kind, rule)
+
+    def reset(self, table: str) -> None:
+        """Read a table again from its beginning on, as an operator does."""
+        controls = self.store.of(self.loop.compiled.rulebook.name).controls
+        controls.ask("reset", table, 1)
+
     def take(self) -> None:
         """What is visible now, and what actions cause by it."""
         while self.loop.bucket() is not None:
@@ -170,13 +179,19 @@ def tables_of(text: str, feed: Feed, store: SqlStore | None, label: str = "live"
         lambda _: MemorySink(),
         ports_of,
         None if store is None else store.of(book.name).placed,
+        {name: name for name in book.tables},
     )
 
 
 def tried_again(live: Live, begin: int, end: int, *others: str, **asked: Any) -> Backtest:
     """A backtest of what ran live, from the instant `begin` to `end`. `others`: the text of the
     rulebook that it is compared with."""
-    tables = [tables_of(text, live.feed, live.store) for text in (live.text, *others)]
+    first = tables_of(live.text, live.feed, live.store)
+    tables = [first, *(tables_of(text, live.feed, live.store, text) for text in others)]
+    tables = [
+        replace(one, store=first.store, book=replace(one.book, name=first.book.name))
+        for one in tables
+    ]
     wanted = Asked(moment(begin), moment(end), **{"warm_up": 0, **asked})
     return tried(tables, wanted, live.clock.at + 10**9, lambda *_: None)
 

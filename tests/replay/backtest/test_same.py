@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import random
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from datetime import datetime
+from typing import Any
 
 import pytest
 
 from tests.replay.backtest.live import Live, outcomes, tried_again
 from tests.support.make import BEGIN, SECOND
+from tidegate.engine.replay.memory.observation import moment
 from tidegate.engine.store import SqlStore, open_store
 
 DAY = 86_400 * SECOND
@@ -44,15 +47,30 @@ def store(store_url: str) -> Iterator[SqlStore]:
         yield opened
 
 
-def history(live: Live, seed: int, days: int = 8) -> int:
-    """Random commits and signals; when they end."""
+SWITCHED = """\
+  calms: {on: s ; b, per: k, do: [{disable: counts}]}
+  stirs: {on: a ; a, per: k, do: [{enable: counts}]}
+  counts: {on: "every(2, b)", per: k}
+  uses: {on: counts ; a, per: k}
+  waits: {on: late ; b, per: k}
+"""
+LATE = "  late: {on: insert, table: t, time: at, lateness: 5 min, where: v > 3}\n"
+
+
+def history(live: Live, seed: int, days: int = 8, *, switched: Sequence[str] = ()) -> int:
+    """Random commits and signals, operators who switch some rules; when they end."""
     chosen = random.Random(seed)
     end, number = BEGIN + days * DAY, 0
     while live.clock.at < end:
         live.clock.at += int(chosen.expovariate(1) * chosen.choice([60, 3_600, 7_200]) * SECOND)
         for _ in range(chosen.choice([1, 1, 2, 5])):
             number += 1
-            row = {"id": number, "k": chosen.randrange(3), "v": chosen.randrange(10)}
+            row: dict[str, Any] = {
+                "id": number,
+                "k": chosen.randrange(3),
+                "v": chosen.randrange(10),
+            }
+            row["at"] = moment(live.clock.at - chosen.choice([0, 60, 290]) * SECOND)
             behind = chosen.choice([0, 0, 1_000, 700_000])
             match chosen.randrange(5):
                 case 0 | 1:
@@ -61,6 +79,10 @@ def history(live: Live, seed: int, days: int = 8) -> int:
                     live.commit("u", [row, row][: chosen.randrange(1, 3)], behind)
                 case _:
                     live.signal("s", k=row["k"])
+        for rule in switched:
+            if chosen.random() < 0.2:
+                live.switch(chosen.choice(["enable", "disable"]), rule)
+                live.clock.at += chosen.choice([0, 300_000, 900 * SECOND])
         if chosen.random() < 0.7:
             live.take()
     live.settle()
@@ -75,3 +97,29 @@ def test_a_backtest_over_what_ran_live_has_the_same_firings(store: SqlStore, day
     assert fired.keys() == live.loop.compiled.rulebook.rules.keys()
     assert sum(map(len, fired.values())) >= 60 * days, "so many firings were compared"
     assert outcomes(tried_again(live, BEGIN, end)) == fired
+
+
+@pytest.mark.parametrize(
+    ("seed", "days"), [(1, 2), *(pytest.param(n, 6, marks=pytest.mark.long) for n in (2, 3))]
+)
+def test_what_was_switched_live_is_switched_again(store: SqlStore, seed: int, days: int) -> None:
+    text = BOOK.replace("rules:\n", LATE + "rules:\n") + SWITCHED
+    live = Live(text, store)
+    switched = ("none", "sums", "counts", "tells", "waits")
+    end = history(live, seed, days=days, switched=switched)
+    fired = live.fired()
+    carried_out = store.of("past").placed.switches()
+    assert len(carried_out) >= 12 * days, "so many switches were repeated"
+    assert {one.control.subject for one in carried_out} == {*switched}
+    assert len(store.of("past").placed.switched_by()) >= 2 * days, "so many of them were of actions"
+    assert all(fired[rule] for rule in (*switched, "uses"))
+    assert outcomes(tried_again(live, BEGIN, end)) == fired
+    half, forget = BEGIN + days * DAY // 2, ("none", "sums")
+    later = outcomes(tried_again(live, half, end, warm_up=DAY // 4))
+    for rule in forget:  # what others remember has no bound
+        ends = store.of("past").firings.listed(rule=rule)
+        after = {
+            one["firing_id"] for one in ends if datetime.fromisoformat(one["end"]) >= moment(half)
+        }
+        assert 0 < len(after) < len(fired[rule])
+        assert later[rule].keys() == after

@@ -259,3 +259,63 @@ def test_versions_and_progress() -> None:
     assert fired(run) == [("one", 2), ("one", 3)]
     assert told[-1] == (2, 2)
     assert run.rows == 2
+
+
+@pytest.mark.parametrize("coupling", ["deferred", "detached"])
+def test_queries_are_asked_as_of_each_detection_whatever_their_coupling(coupling: str) -> None:
+    """The queries here hold by the versions that they see."""
+    text = BOOK + (
+        "  asked:\n    on: a\n    coupling: immediate\n"
+        "    if: {sql: SELECT firing_id FROM event JOIN t ON true}\n"
+    )
+    rows = [(n, 7, 1) for n in range(40)]
+    as_of = found(text, rows).firings
+    assert 10 < as_of["condition"].to_pylist().count("held") < 30
+    other = found(text.replace("immediate", coupling), rows)
+    assert other.firings.equals(as_of)
+    assert "All queries of conditions are asked as of the instant of detection." in other.notes
+
+
+@pytest.mark.parametrize("misfire", ["skip", "fire_last", "fire_all"])
+def test_no_clock_is_missed(misfire: str) -> None:
+    clock = f'  often: {{cron: "*/10 * * * *", misfire: {misfire}}}\n'
+    text = BOOK.replace("  hot:", clock + "  hot:") + "  ticks: {on: often}\n  one: {on: a}\n"
+    run = found(text, [(1_000, 7, 1)])
+    assert [at for rule, at in fired(run) if rule == "ticks"] == [600 * n for n in range(7)]
+
+
+def test_a_rule_that_waits_for_late_rows_begins_as_much_earlier() -> None:
+    late = "  late: {on: insert, table: t, time: at, lateness: 10 min, where: v = 3}\n"
+    text = BOOK.replace("  hot:", late + "  hot:") + "  pair: {on: late ; a within 30 s, per: k}\n"
+    run = found(text, [(1, 7, 3), (20, 7, 1)], 15)
+    assert (run.warm_up, fired(run)) == (630 * SECOND, [("pair", 20)])
+
+
+class Torn(MemoryFeed):
+    """The log of `t` cannot be read from any version on, though it seems to begin early."""
+
+    asked = 0
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:
+        self.asked += 1
+        assert self.asked < 50, "it is asked again and again"
+        if after is None and table.start.kind == "version":
+            raise EngineError("version-gone", "its log file was cleaned up")
+        return super().head(table, after)
+
+
+@pytest.mark.parametrize("begin", [32, 62])
+def test_a_history_with_a_hole_is_refused_and_ends(begin: int) -> None:
+    text = BOOK + "  pair: {on: a ; b within 31 s, per: k}\n"
+    feed = Torn(feed_of([(1, 7, 1), (40, 7, 2)]).tables)
+    with pytest.raises(InputError, match="its history begins later than asked"):
+        found(text, feed, begin)
+
+
+def test_a_rule_runs_with_those_that_switch_it() -> None:
+    text = BOOK + (
+        "  off: {on: b, do: [{disable: pair}]}\n  pair: {on: a, per: k}\n  other: {on: a}\n"
+    )
+    run = found(text, [(1, 7, 1), (2, 7, 2), (3, 7, 1)], rule="pair")
+    assert fired(run) == [("pair", 1)]
+    assert [rule.name for rule in run.rules if rule.shown] == ["pair"]

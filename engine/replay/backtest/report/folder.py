@@ -19,7 +19,6 @@ from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from itertools import count
 from pathlib import Path
-from threading import get_ident
 from urllib.parse import quote
 
 from tidegate.engine.core.text.layout import counted
@@ -27,12 +26,14 @@ from tidegate.engine.core.text.page import data, document, inert
 from tidegate.engine.replay.backtest.against import Difference
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.engine.replay.backtest.report.card import Card, card_in, card_of
+from tidegate.engine.replay.backtest.report.files import check_folder, unwritable, write_whole
 from tidegate.engine.replay.backtest.report.page import page
 from tidegate.rules.errors import InputError, Problem, word_place
 
 INDEX = "index.html"
 NAME_MAX = 80
 """Characters of the rulebook's name that a file's name has."""
+_OPTION, _WHAT = "--reports", "reports cannot be written"
 _ELEMENT = "backtests"
 _MARK = f'<script type="application/json" id="{_ELEMENT}">'
 _UNSAFE = re.compile("[^A-Za-z0-9_]+")
@@ -50,15 +51,19 @@ def filed(
     """Write the page of a run into a folder, and its index anew. Returns the page's path. Raises
     `InputError`: the folder cannot be written, or has an index of something else."""
     text = page(found, difference, made_at=made_at)
-    try:
+    with unwritable(_WHAT, _OPTION):
         folder.mkdir(parents=True, exist_ok=True)
         _check_index(folder)
         file = _write_new(folder, _stem(card_of(found, difference, made_at)), text)
         _write_index(folder)
-    except OSError as error:
-        message = f"reports cannot be written: {error.strerror}"
-        raise InputError([Problem("unwritable", message, word_place("--reports"))]) from error
     return file
+
+
+def check_reports(folder: Path) -> None:
+    """Raise InputError as `filed` would, before there is anything to file. Nothing is made."""
+    with unwritable(_WHAT, _OPTION):
+        check_folder(folder)
+        _check_index(folder)
 
 
 def _check_index(folder: Path) -> None:
@@ -68,7 +73,7 @@ def _check_index(folder: Path) -> None:
     if not file.is_file() or _MARK not in file.read_text(encoding="utf-8", errors="replace"):
         message = f"{file} is no index of reports, and would be overwritten"
         hint = "give a folder of its own"
-        raise InputError([Problem("not-an-index", message, word_place("--reports"), hint)])
+        raise InputError([Problem("not-an-index", message, word_place(_OPTION), hint)])
 
 
 def _stem(card: Card) -> str:
@@ -87,22 +92,11 @@ def _write_new(folder: Path, stem: str, text: str) -> Path:
             file.open("x").close()
             break
     try:
-        _replace(file, text)
+        write_whole(file, text)
     except BaseException:
         file.unlink()
         raise
     return file
-
-
-def _replace(file: Path, text: str) -> None:
-    """Write a file whole: who reads it sees what was there before, or all of the text."""
-    part = file.with_name(f".{file.name}.{os.getpid()}-{get_ident()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _write_index(folder: Path) -> None:
@@ -111,7 +105,7 @@ def _write_index(folder: Path) -> None:
     told: list[str] | None = None
     while told != (names := _names(folder)):
         told = names
-        _replace(folder / INDEX, _index(folder, names))
+        write_whole(folder / INDEX, _index(folder, names))
 
 
 def _names(folder: Path) -> list[str]:

@@ -92,7 +92,7 @@ def _parked(found: Backtest, rule: RuleFound, at: int) -> str:
     firings = found.firings.filter(pc.equal(found.firings["rule"], rule.name))
     later = int(pc.sum(pc.greater(firings["end"].cast(pa.int64()), at)).as_py() or 0)
     then = (
-        f"{counted(later, 'detection')} after that are counted here"
+        f"{counted(later, 'detection')} after that {'is' if later == 1 else 'are'} counted here"
         if later
         else ("nothing after that is counted")
     )

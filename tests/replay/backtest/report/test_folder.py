@@ -19,7 +19,7 @@ from tests.support.parsed_page import Page
 from tidegate.engine.core.text.page import document
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import compared
-from tidegate.engine.replay.backtest.report import filed, folder
+from tidegate.engine.replay.backtest.report import filed, folder, write_whole
 from tidegate.engine.replay.backtest.report.card import Card, card_in, card_of, element
 from tidegate.rules.errors import InputError
 
@@ -171,13 +171,12 @@ def test_a_page_that_comes_while_the_index_is_written_is_in_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     late = filed(tmp_path / "elsewhere", OTHER, made_at=MADE_AT + SECOND)
-    write = folder._replace
 
     def writing(file: Path, text: str) -> None:
         if file.name == "index.html" and late.exists():
             late.rename(tmp_path / late.name)
-        write(file, text)
+        write_whole(file, text)
 
-    monkeypatch.setattr(folder, "_replace", writing)
+    monkeypatch.setattr(folder, "write_whole", writing)
     first = filed(tmp_path, FOUND, made_at=MADE_AT)
     assert [row[0] for row in listed(tmp_path)] == [f"./{late.name}", f"./{first.name}"]
