@@ -23,14 +23,6 @@ FORMS = "write 2026-03-01T09:00:00, `7 d` for that long ago, or TABLE@VERSION"
 _VERSION = re.compile(r"(?:(?P<table>.*)@)?(?P<version>\d+)", re.DOTALL)
 
 
-def instant_of(
-    said: str | datetime, option: str, book: Rulebook, now: int, version_instant: VersionInstant
-) -> int:
-    """The instant, microseconds, that an end of the span means. Raises InputError."""
-    found = None if isinstance(said, datetime) else _VERSION.fullmatch(said.strip())
-    if found:
-        table = _table(found["table"], int(found["version"]), option, book)
-        return version_instant(table, int(found["version"]))
 class TableVersion(NamedTuple):
     """An end of the span that is a version of a table."""
 
