@@ -145,6 +145,9 @@ def test_rows_of_other_keys_are_no_python_rows(
     answer = run.why_not("pair", {"id": 7})
     assert "(amount is 1)" in told(answer)[1]
     assert sum(made) == 1
+    assert told(run.why_not("pair", {"id": 999}))[1].startswith(
+        "No `new` or `told` came for id 999"
+    )
 
 
 def rows(event: str, draw: Random, count: int) -> Batch:
