@@ -145,11 +145,11 @@ def test_another_rulebook_is_judged_over_the_past_of_the_first_one(
     renamed = BOOK.replace("rulebook: shop", "rulebook: new").replace(
         "table: orders", "table: buys"
     )
-    other.write_text(renamed.replace("{orders: {", "{buys: {").replace("prices", "costs"))
+    other.write_text(renamed.replace("{orders: {", "{buys: {"))
     words = (shop.book, "--from", 1, "--against", other, "--store", shop.store)
     assert backtested(tidegate, *words) == []
     result = tidegate("backtest", *words)
-    assert "no firing differs, 16 are the same" in result.stdout
+    assert "no firing differs, 12 are the same" in result.stdout
 
 
 def test_a_store_without_the_rulebook_is_refused(tidegate: Tidegate, shop: Shop) -> None:
