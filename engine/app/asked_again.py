@@ -27,6 +27,7 @@ def asked_again(
     rule: Rule,
     book: Rulebook,
     versions: Mapping[str, int],
+    *,
     spark: SparkSession | None = None,
     spark_conf: Mapping[str, str] | None = None,
     policy: str | os.PathLike[str] | None = None,
