@@ -428,7 +428,7 @@ class Rule:
 
 
 def in_context(rule: Rule, context: Context) -> Rule:
-    """The rule as it detects in another context."""
+    """The rule as it detects in another context. For a window that is no matter."""
     return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 

@@ -67,13 +67,6 @@ _of(
     "context: chronicle",
     "context: cumulative",
 )
-_of("12-sessions.yaml", TOGETHER, "context: cumulative")
-_of(
-    "13-requests-per-window.yaml",
-    "a tick closes each window within five minutes",
-    "on: A*(requests, requests, tick) within 6 min",
-)
-_of("13-requests-per-window.yaml", TOGETHER, "context: cumulative")
 _of("14-moving-average.yaml", TOGETHER, "context: recent", "context: cumulative")
 _of(
     "16-dimension.yaml",

@@ -29,6 +29,8 @@ from tidegate.engine.detect.events.graph.operators import (
     periodic_star,
     plus,
     sequence,
+    session,
+    tumbling,
     until,
     within,
 )
@@ -48,6 +50,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Pattern, Rulebook, Settings
 
@@ -72,6 +75,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Every: every.node,
     x.Nth: nth.node,
     x.Instant: instant.node,
+    w.Tumbling: tumbling.node,
+    w.Session: session.node,
     Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
@@ -233,8 +238,7 @@ class Build:
         )
 
     def rows(self, e: x.Expression, horizon: int | None) -> Node:
-        """The node of every row of a plain expression. An event type that stands in it twice counts
-        once, in its first role."""
+        """An event type that stands in the expression twice counts once, in its first role."""
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
         operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
