@@ -1,7 +1,9 @@
-"""The `where` of a rule: a condition between constituents, as a tree.
+"""Conditions as trees: the `where` of a rule, between constituents, and the `fire` and `rearm` of a
+window, over all of its rows.
 
 Example: `w.amount > 1.1 * d.amount` is a Comparison of two operands: a Column, and Arithmetic over
-a Literal and a Column. Nodes compare by value; `span` (where the text stood) does not take part.
+a Literal and a Column. In `avg(celsius) > 80` one operand is an Aggregate. Nodes compare by value;
+`span` (where the text stood) does not take part.
 """
 
 from __future__ import annotations
@@ -44,6 +46,15 @@ class Column(Predicate):
 
     def __str__(self) -> str:
         return f"{self.part}.{'old.' if self.old else ''}{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Column):
+    """`count(*)`, `avg(celsius)`, `sum(old.balance)`: a value of all rows of a window. `part`: the
+    function's name."""
+
+    def __str__(self) -> str:
+        return f"{self.part}({'old.' if self.old else ''}{self.column})"
 
 
 @dataclass(frozen=True, slots=True)
