@@ -18,6 +18,7 @@ from tidegate.engine.detect.events.graph.operators import (
     aperiodic_star,
     aperiodic_until,
     conjunction,
+    crossing,
     disjunction,
     event,
     every,
@@ -29,6 +30,7 @@ from tidegate.engine.detect.events.graph.operators import (
     periodic_star,
     plus,
     sequence,
+    sliding,
     until,
     within,
 )
@@ -48,6 +50,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Pattern, Rulebook, Settings
 
@@ -73,6 +76,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Nth: nth.node,
     x.Instant: instant.node,
     Sifted: asked,
+    w.Sliding: sliding.node,
+    w.Crossing: crossing.node,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
     x.Seq: until.node,

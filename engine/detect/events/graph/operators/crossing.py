@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -44,7 +44,7 @@ class Crossing:
     span_micros: int
     fire: Condition
     rearm: Condition | None
-    carried_per_key_max: int
+    carried_per_key_max: int = field(repr=False)
     slots: int = 2
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -86,7 +86,7 @@ class Crossing:
 
 
 def node(e: w.Crossing, build: Builder, _: int | None) -> Node:
-    part, most = build.each(e.part, None), build.settings.carried_per_key_max
+    part, most = build.rows(e.part, None), build.settings.carried_per_key_max
     events = tuple(sorted({*part.roles}))
     fire = Condition(e.fire.tree, events)
     rearm = Condition(e.rearm.tree, events) if e.rearm else None

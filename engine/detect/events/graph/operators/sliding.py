@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -11,7 +11,7 @@ import numpy as np
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
-from tidegate.engine.detect.events.graph.tick_grid import Grid, grid
+from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.occurrences.instances import (
     Carry,
@@ -44,7 +44,7 @@ class Sliding:
     length: Duration
     every: Duration
     zone: str
-    carried_per_key_max: int
+    carried_per_key_max: int = field(repr=False)
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -54,7 +54,7 @@ class Sliding:
             rows.key, rows.start, moment.rank, rows.row, moment.keys + 1
         )
         time, through = rows.start[order], rows.end[order]
-        ticks = self._grid(time)
+        ticks = self._ticks(time)
         begin, end = ticks.after(through), ticks.last_over(time)
         until = ticks.up_to(moment.watermark)
         spans = kernels.held_at_ticks(bounds, begin, end, until)
@@ -76,11 +76,11 @@ class Sliding:
         return Flow(found, pending_of([left], operands)), (left,)
 
     def due(self, carry: Carry, /) -> Int64:
-        ticks = self._grid(carry[0].start)
+        ticks = self._ticks(carry[0].start)
         return ticks.instants(ticks.after(carry[0].end))
 
-    def _grid(self, time: Int64) -> Grid:
-        return grid(time, self.length, self.every, self.zone)
+    def _ticks(self, time: Int64) -> Ticks:
+        return ticks_over(time, self.length, self.every, self.zone)
 
 
 def _check(entries: int) -> None:
@@ -93,7 +93,7 @@ def _check(entries: int) -> None:
 
 
 def node(e: w.Sliding, build: Builder, _: int | None) -> Node:
-    part, most = build.each(e.part, None), build.settings.carried_per_key_max
-    zone = build.zone if w.calendar(e.every) and w.calendar(e.length) else ""
+    part, most = build.rows(e.part, None), build.settings.carried_per_key_max
+    zone = build.zone if w.calendar(e.every) else ""
     shape = Sliding(e.length, e.every, zone, most)
     return build.make(e, shape, (part,), part.keys, None, timed=True)
