@@ -1,8 +1,8 @@
 """The instants at which windows end: multiples of a length of time, or local midnights.
 
 A fixed length has its multiples since the epoch, in UTC. Whole days count local midnights since
-1970-01-01, whole weeks from Monday 1970-01-05, months the firsts since January 1970. A midnight that
-the clocks skip is the first instant after the gap; of a repeated one the first counts (S11).
+1970-01-01, whole weeks from Monday 1970-01-05, months the firsts since January 1970. A midnight
+that the clocks skip is the first instant after the gap; of a repeated one the first counts (S11).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from zoneinfo import ZoneInfo
 
 import numpy as np
 
-from tidegate.engine.core.values import FOREVER, Int64
+from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.rules.expressions.nodes import Duration
 from tidegate.rules.expressions.windows import calendar, whole_days

@@ -30,7 +30,9 @@ from tidegate.engine.detect.events.graph.operators import (
     periodic_star,
     plus,
     sequence,
+    session,
     sliding,
+    tumbling,
     until,
     within,
 )
@@ -75,9 +77,11 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Every: every.node,
     x.Nth: nth.node,
     x.Instant: instant.node,
-    Sifted: asked,
+    w.Tumbling: tumbling.node,
+    w.Session: session.node,
     w.Sliding: sliding.node,
     w.Crossing: crossing.node,
+    Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
     x.Seq: until.node,
@@ -238,8 +242,7 @@ class Build:
         )
 
     def rows(self, e: x.Expression, horizon: int | None) -> Node:
-        """The node of every row of a plain expression. An event type that stands in it twice counts
-        once, in its first role."""
+        """An event type that stands in the expression twice counts once, in its first role."""
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
         operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)

@@ -11,7 +11,7 @@ import numpy as np
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
-from tidegate.engine.detect.events.graph.search_limits import check_carried
+from tidegate.engine.detect.events.graph.search_limits import check_rows
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -64,7 +64,7 @@ class Crossing:
         entries = kernels.entries_of(low, high, order, rows.row, rows.role)
         found = Instances(spans.key[at], time[low], instants, *entries)
         left = rows.take(order[inside]).by_end()
-        check_carried([left], self.carried_per_key_max)
+        check_rows(left, self.carried_per_key_max)
         return Flow(found, pending_of([left], operands)), (left, disarmed)
 
     def _crossings(

@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
+from tidegate.engine.detect.events.graph.search_limits import LimitError, check_rows
 from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -72,7 +72,7 @@ class Sliding:
             last = ticks.instants(np.full(len(kept), until))
             left = replace(left, end=np.where(passed, last, left.end))
         left = left.by_end()
-        check_carried([left], self.carried_per_key_max)
+        check_rows(left, self.carried_per_key_max)
         return Flow(found, pending_of([left], operands)), (left,)
 
     def due(self, carry: Carry, /) -> Int64:
