@@ -8,13 +8,57 @@ numbers, which have room for every result.
 
 from __future__ import annotations
 
-from tidegate.rules.analysis.predicate_types import DIGITS_MAX, kind_of
+from collections.abc import Collection, Iterator, Mapping
+
+from tidegate.rules.analysis.predicate_types import DIGITS_MAX, common_type, kind_of, not_common
+from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.faults import Fault
 
 SUM_DIGITS, AVG_DIGITS = 10, 4  # that Spark adds to those of a decimal
 AVG_DIGITS_MAX = 18  # of a decimal whose average is exact to the last digit
 _ORDERED = ("date", "timestamp", "timestamp_ntz")
+
+
+def over_rows(
+    aggregate: p.Aggregate,
+    columns: Collection[Mapping[str, str | None] | None],
+    types: dict[p.Column, str | None],
+) -> Iterator[Fault]:
+    """Sets the Spark SQL type of an aggregate over the rows of event types with these columns, by
+    name with their types; yields what is wrong. A column, or all of them, may be None: only a table
+    knows. Then so may the type be."""
+    types[aggregate] = "bigint" if aggregate.part == "count" else None
+    if aggregate.column == p.EVERY_ROW:
+        return
+    found = [type_of(aggregate, some) for some in columns if some is not None]
+    kinds = {kind for has, kind in found if has}
+    if None in columns or None in kinds:
+        return
+    if not kinds:
+        name = str(aggregate.of_rows).removeprefix(".")
+        hint = did_you_mean(aggregate.column, [n for some in columns for n in some or ()])
+        yield Fault(aggregate.span, f"the rows of the window have no column {name}", hint)
+        return
+    declared = {kind for kind in kinds if kind is not None}
+    common = common_type(declared)
+    if aggregate.part == "count":
+        return
+    if common is None:
+        yield not_common(aggregate, declared)
+        return
+    result = result_type(aggregate, common)
+    if isinstance(result, Fault):
+        yield result
+    else:
+        types[aggregate] = result
+
+
+def type_of(aggregate: p.Aggregate, columns: Mapping[str, str | None]) -> tuple[bool, str | None]:
+    """Whether the column is among some, and its type. The case of its name does not matter."""
+    alike = [name for name in columns if name.lower() == aggregate.column.lower()]
+    name = aggregate.column if aggregate.column in alike else next(iter(alike), None)
+    return (False, None) if name is None else (True, columns[name])
 
 
 def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:

@@ -41,7 +41,7 @@ class _Parser(PredicateParser):
                     f"{function}(*) has no column", f"write {function}(column), or count(*)"
                 )
             self.take()
-            return False, "*"
+            return False, p.EVERY_ROW
         if self.next.kind != "name":
             hint = "write count(*)" if function == "count" else f"write {function}(column)"
             self.refuse("an aggregate is of one column", hint)

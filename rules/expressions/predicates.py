@@ -15,6 +15,7 @@ from decimal import Decimal
 
 from tidegate.rules.expressions.nodes import Span
 
+EVERY_ROW = "*"
 Value = int | Decimal | float | str | bool | date | datetime
 
 
@@ -51,7 +52,12 @@ class Column(Predicate):
 @dataclass(frozen=True, slots=True)
 class Aggregate(Column):
     """`count(*)`, `avg(celsius)`, `sum(old.balance)`: a value of all rows of a window. `part`: the
-    function's name."""
+    function's name. `column` of `count(*)` is `EVERY_ROW`."""
+
+    @property
+    def of_rows(self) -> Column:
+        """What is aggregated: a column of each row."""
+        return Column("", self.column, self.old)
 
     def __str__(self) -> str:
         return f"{self.part}({'old.' if self.old else ''}{self.column})"

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from tests.reference import windows
 from tests.reference.contexts import detections
 from tests.reference.keys import views
 from tests.reference.meaning import World, leaf_type
@@ -16,6 +17,7 @@ from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 
 Line = tuple[str, int, Mapping[str, Any]]  # event type, microseconds, parameters
@@ -101,6 +103,8 @@ def evaluate(
 def _detected(
     rule: Rule, world: World, until: int | None, context: Context | None
 ) -> list[Instance]:
+    if isinstance(rule.pattern.on, Window):
+        return windows.detected(rule.pattern.on, world, until)
     if rule.pattern.selection is not None and context is None:
         return select(rule.pattern.on, rule.pattern.selection, world, until)
     where = rule.pattern.where.tree if rule.pattern.where else None

@@ -3,61 +3,53 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 
 from tests.reference.meaning import World
 from tests.reference.values import Instance, Occurrence
 from tests.reference.where import value_of
-from tests.reference.windows.rows import Row, held, in_row_order, rows_of
+from tests.reference.windows.rows import rows_of, together
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions import windows as w
 
 
-
-def crossing(
-    on: w.Crossing, world: World, types: Mapping[str, str], until: int | None = None
-) -> list[Instance]:
-    """What fires. The window (t - length, t] is asked once at each instant at which rows enter or
-    leave. `types`: the Spark SQL types of columns."""
-    return asked(on, world, types, until)[0]
+def detected(e: w.Crossing, world: World) -> list[Instance]:
+    return asked(e, world)[0]
 
 
-def asked(
-    on: w.Crossing, world: World, types: Mapping[str, str], until: int | None = None
-) -> tuple[list[Instance], list[int]]:
-    """What fires, and the instants at which it is armed again."""
-    rows, span = rows_of(on.part, world), on.length.micros
-    entering = {o.end for _, o in rows}
+def asked(e: w.Crossing, world: World) -> tuple[list[Instance], list[int]]:
+    """What fires, and the instants at which it is armed again. The window (t - length, t] is asked
+    once at each instant at which rows enter or leave."""
+    rows, span = rows_of(e.part, world), e.length.micros
+    entering = {row.end for row in rows}
     found, again, armed = list[Instance](), list[int](), True
     for now in sorted(entering | {t + span for t in entering}):
-        if until is not None and now > until:
-            break
-        inside = in_row_order(row for row in rows if now - span < row[1].end <= now)
-        fires = true_over(on.fire.tree, inside, types)
+        inside = [row for row in rows if now - span < row.end <= now]
+        fires = true_over(e.fire.tree, inside)
         if armed and inside and fires:
-            found.append(held(inside, now))
+            found.append(together(inside, now))
             armed = False
-        elif not armed and (
-            true_over(on.rearm.tree, inside, types) if on.rearm else not fires
-        ):
+        elif not armed and (true_over(e.rearm.tree, inside) if e.rearm else not fires):
             again.append(now)
             armed = True
     return found, again
 
 
-def true_over(tree: p.Predicate, rows: Sequence[Row], types: Mapping[str, str]) -> bool:
-    """Whether a condition is true of some rows, in their order; null is not."""
+def true_over(tree: p.Predicate, rows: Sequence[Instance]) -> bool:
+    """Whether a condition is true of some rows, in the order of a firing's; null is not."""
+    occurrences = sorted((o for row in rows for _, o in row.parameters), key=Occurrence.order)
 
     def value(column: p.Column) -> Any:
         assert isinstance(column, p.Aggregate)
-        return aggregated(column, [o for _, o in rows], types.get(column.column, ""))
+        return aggregated(column, occurrences)
 
     return value_of(tree, value) is True
 
 
-def aggregated(of: p.Aggregate, rows: Sequence[Occurrence], kind: str) -> Any:
+def aggregated(of: p.Aggregate, rows: Sequence[Occurrence]) -> Any:
     if of.column == "*":
         return len(rows)
     fields = [(o.fields.get("old") or {}) if of.old else o.fields for o in rows]
@@ -68,12 +60,11 @@ def aggregated(of: p.Aggregate, rows: Sequence[Occurrence], kind: str) -> Any:
         return None
     if of.part in ("min", "max"):
         return least(values) if of.part == "min" else greatest(values)
-    if of.part == "sum" or kind.startswith("decimal"):
-        total = added(values)
-        if of.part == "sum":
-            return total
-        scale = int(kind.rstrip(")").split(",")[1]) + 4
-        return rounded(Fraction(total) / len(values), scale)
+    if of.part == "sum":
+        return added(values)
+    if isinstance(values[0], Decimal):
+        scale = -int(values[0].as_tuple().exponent)  # all have that of their type
+        return rounded(added(values) / len(values), scale + 4)
     return added([float(value) for value in values]) / len(values)
 
 

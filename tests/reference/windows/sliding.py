@@ -8,7 +8,7 @@ from datetime import date, datetime, time, timedelta
 from tests.reference.meaning import World
 from tests.reference.timing import once, to_local
 from tests.reference.values import Instance
-from tests.reference.windows.rows import held, rows_of
+from tests.reference.windows.rows import rows_of, together
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.nodes import Duration
 
@@ -16,14 +16,13 @@ DAY = 86_400_000_000
 FIRST, MONDAY = date(1970, 1, 1), date(1970, 1, 5)
 
 
-def sliding(on: w.Sliding, world: World, until: int | None = None) -> list[Instance]:
-    """At each tick t of `every` the rows in [t - length, t), if there are any. Without `until` what
-    holds something runs out."""
-    rows, found = rows_of(on.part, world), []
-    for low, tick in ticks([o.end for _, o in rows], on.length, on.every, world.zone):
-        inside = [row for row in rows if low <= row[1].end < tick]
-        if inside and (until is None or tick <= until):
-            found.append(held(inside, tick))
+def detected(e: w.Sliding, world: World) -> list[Instance]:
+    """At each tick t of `every` the rows in [t - length, t), if there are any."""
+    rows, found = rows_of(e.part, world), []
+    for low, tick in ticks([row.end for row in rows], e.length, e.every, world.zone):
+        inside = [row for row in rows if low <= row.end < tick]
+        if inside:
+            found.append(together(inside, tick))
     return found
 
 

@@ -6,7 +6,7 @@ and 81, and is true of the second window.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 
@@ -77,7 +77,7 @@ class Windows:
 
     def _take(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         low, high = self._spans.low, self._spans.high
-        if of.column == "*":
+        if of.column == p.EVERY_ROW:
             return pa.array(high - low)
         values = self._column(of, events)
         if types.is_null(values.type) and of.part != "count":
@@ -90,8 +90,7 @@ class Windows:
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         name = of.column, of.old
         if name not in self._columns:
-            column = p.Column("", of.column, of.old)
-            values = column_of(self._moment, self._rows, Named(column, (), events))
+            values = column_of(self._moment, self._rows, Named(of.of_rows, (), events))
             self._columns[name] = values[:-1]  # a null stands behind them
         return self._columns[name]
 

@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
-    """`[[{over: {window: d, of: a, fire: p, rearm: q}}]]` = the a's of (t - d, t] at each t at which
-    p is true of them and the key is armed. That disarms it; it is armed by a t at which q is true,
-    and does not fire then. A t is an instant at which a's enter or leave. Without q: p is not true.
+    """`[[{over: {window: d, of: a, fire: p, rearm: q}}]]` = the a's of (t - d, t] at each t at
+    which p is true of them and the key is armed. That disarms it; a t at which q is true arms it,
+    and does not fire. Each t at which a's enter or leave is asked. Without q: p is not true.
 
     Operand: every row of a. Carries in slot 0 the rows inside, in slot 1 for each key that is not
     armed the instant since when. Bound: the rows of the last d, and 1. Source: this engine, after
@@ -54,9 +54,7 @@ class Crossing:
             rows.key, rows.end, moment.rank, rows.row, moment.keys + 1
         )
         time, fresh = rows.end[order], order >= len(carry[0])
-        spans, inside = kernels.changes(
-            bounds, time, fresh, self.span_micros, moment.watermark
-        )
+        spans, inside = kernels.changes(bounds, time, fresh, self.span_micros, moment.watermark)
         fired, disarmed = self._crossings(spans, Windows(spans, rows.row[order], moment), carry[1])
         at = fired[np.argsort(spans.at[fired], kind="stable")]
         low, high, instants = spans.low[at], spans.high[at], spans.at[at]

@@ -37,8 +37,8 @@ class Sliding:
     if there are any. It ends at t; nothing is consumed.
 
     Operand: every row of a. Days and months count in `zone`. Carries, each once, the rows that are
-    in the window of a tick still to come: as [instant of the row, last tick that is through]. Bound:
-    the rows of the last d. Source: this engine.
+    in the window of a tick still to come: as [instant of the row, last tick that is through].
+    Bound: the rows of the last d. Source: this engine.
     """
 
     length: Duration
