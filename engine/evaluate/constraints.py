@@ -65,8 +65,7 @@ def window_columns(
     for asked in conditions_of(rule.pattern):
         types: dict[p.Column, str | None] = {}
         faults_: list[Fault] = []
-        for aggregate in p.columns(asked.tree):
-            assert isinstance(aggregate, p.Aggregate)
+        for aggregate in p.aggregates(asked.tree):
             columns: list[dict[str, str | None]] = []
             for event in names:
                 schema = parameter_schema(rulebook, event, tables)

@@ -23,9 +23,7 @@ def conditions_of(pattern: Pattern) -> tuple[w.Asked, ...]:
 def aggregates_of(pattern: Pattern) -> Iterator[p.Aggregate]:
     """The aggregates of columns in the conditions of a window."""
     for asked in conditions_of(pattern):
-        for aggregate in p.columns(asked.tree):
-            if isinstance(aggregate, p.Aggregate) and aggregate.column != p.EVERY_ROW:
-                yield aggregate
+        yield from (one for one in p.aggregates(asked.tree) if one.column != p.EVERY_ROW)
 
 
 def asked_columns(pattern: Pattern) -> Iterator[tuple[p.Column, str]]:

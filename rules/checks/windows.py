@@ -53,7 +53,7 @@ def _scalar_of(asked: w.Asked, record: Record) -> Scalar:
 
 def _faults(book: Draft, names: Collection[str], tree: p.Predicate) -> Iterator[Fault]:
     """What is wrong with a condition over rows of these event types and rules."""
-    aggregates = [node for node in p.columns(tree) if isinstance(node, p.Aggregate)]
+    aggregates = p.aggregates(tree)
     if not aggregates:
         hint = "name an aggregate: count(*), avg(column)"
         yield Fault(tree.span, "this is the same for all rows", hint)

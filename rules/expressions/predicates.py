@@ -148,3 +148,8 @@ def conjuncts(tree: Predicate) -> tuple[Predicate, ...]:
 def columns(tree: Predicate) -> tuple[Column, ...]:
     """The columns that a condition names, each once, in their order."""
     return tuple(dict.fromkeys(node for node in tree.walk() if isinstance(node, Column)))
+
+
+def aggregates(tree: Predicate) -> tuple[Aggregate, ...]:
+    """The aggregates that a condition over rows names, each once, in their order."""
+    return tuple(node for node in columns(tree) if isinstance(node, Aggregate))

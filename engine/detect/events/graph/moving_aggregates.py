@@ -43,10 +43,6 @@ class Condition:
     tree: p.Predicate
     events: tuple[str, ...]
 
-    @property
-    def aggregates(self) -> tuple[p.Aggregate, ...]:
-        return tuple(node for node in p.columns(self.tree) if isinstance(node, p.Aggregate))
-
 
 class Windows:
     """Some windows over rows of a step; each aggregate of them is taken once. rows[i] is the
@@ -62,7 +58,7 @@ class Windows:
     def true(self, of: Condition) -> Bools:
         """Of which windows a condition is true; null is not. Raises `EngineError('where-types')`
         for columns of other types than it can be asked of."""
-        taken = {str(one): self._aggregate(one, of.events) for one in of.aggregates}
+        taken = {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
         kinds = tuple((name, values.type) for name, values in taken.items())
         try:
             by = decision(of.tree, kinds, small=is_small(of.tree, taken))
