@@ -79,8 +79,9 @@ def _columns_of(book: Draft, name: str, *, old: bool) -> dict[str, str | None] |
     if event is None:
         return {}
     if old:
-        images = isinstance(event, TableEvent) and event.change in _IMAGES
-        return None if images and book.tables[event.table].key else {}
+        keyed = [table.name for table in book.tables.values() if table.key]
+        images = isinstance(event, TableEvent) and event.change in _IMAGES and event.table in keyed
+        return None if images else {}
     found = declared_columns(event)
     return None if found is None else dict(found)
 

@@ -9,15 +9,17 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
+from functools import cached_property
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
 from tidegate.engine.core.evaluator.casts import unscaled
 from tidegate.engine.core.evaluator.division import divided
-from tidegate.engine.core.evaluator.kinds import is_decimal, is_float, is_integer
+from tidegate.engine.core.evaluator.kinds import DIGITS_MAX, is_decimal, is_float, is_integer
 from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import decision, is_small
 from tidegate.engine.core.types.spark import spark_type
@@ -33,7 +35,6 @@ from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import predicates as p
 
 _WORD_MAX = 2**63 - 1
-_DIGITS_MAX = 38
 
 
 @dataclass(frozen=True, slots=True)
@@ -45,14 +46,15 @@ class Condition:
 
 
 class Windows:
-    """Some windows over rows of a step; each aggregate of them is taken once. rows[i] is the
-    occurrence that row i of the windows is."""
+    """Some windows over rows of a step; each aggregate of them is taken once. Row i of the windows
+    is the occurrence rows[order[i]]."""
 
-    def __init__(self, spans: Spans, rows: Int64, moment: Moment) -> None:
+    def __init__(self, spans: Spans, rows: Int64, order: Int64, moment: Moment) -> None:
         self._spans = spans
         self._rows = rows
+        self._order = order
         self._moment = moment
-        self._columns: dict[tuple[str, bool], pa.Array] = {}
+        self._columns: dict[p.Column, pa.Array] = {}
         self._taken: dict[p.Aggregate, pa.Array] = {}
 
     def true(self, of: Condition) -> Bools:
@@ -79,16 +81,15 @@ class Windows:
         if types.is_null(values.type) and of.part != "count":
             return pa.nulls(len(low))
         try:
-            return TAKEN[of.part](_Column(values), low, high)
+            return TAKEN[of.part](_Column(values, self._order, low, high))
         except OutsideError:
             raise _wrong(f"{of} of {values.type}") from None
 
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
-        name = of.column, of.old
-        if name not in self._columns:
+        if of.of_rows not in self._columns:
             values = column_of(self._moment, self._rows, Named(of.of_rows, (), events))
-            self._columns[name] = values[:-1]  # a null stands behind them
-        return self._columns[name]
+            self._columns[of.of_rows] = values[:-1]  # a null stands behind them
+        return self._columns[of.of_rows]
 
 
 def _wrong(said: str) -> EngineError:
@@ -100,131 +101,138 @@ def _wrong(said: str) -> EngineError:
 
 
 class _Column:
-    """The values of a column in the rows of the windows."""
+    """A column in the rows of windows: row i of these has values[order[i]]."""
 
-    def __init__(self, values: pa.Array) -> None:
-        self.values = values
-        self.kind = values.type
+    def __init__(self, values: pa.Array, order: Int64, low: Int64, high: Int64) -> None:
+        self.values, self.kind = values, values.type
+        self.order, self.low, self.high = order, low, high
 
-    @property
+    @cached_property
     def valid(self) -> Bools:
-        return np.asarray(self.values.is_valid().to_numpy(zero_copy_only=False), np.bool_)
+        if not self.values.null_count:
+            return np.ones(len(self.order), np.bool_)
+        return np.asarray(self.values.is_valid().to_numpy(zero_copy_only=False))[self.order]
 
-    @property
-    def doubles(self) -> np.ndarray:
-        filled = pc.cast(self.values, pa.float64(), safe=False).fill_null(0.0)
-        return np.asarray(filled.to_numpy())
+    @cached_property
+    def counts(self) -> Int64:
+        """How many values each window has."""
+        if not self.values.null_count:
+            return self.high - self.low
+        found: Int64 = kernels.counts_in(self.valid, self.low, self.high)
+        return found
 
     @property
     def words(self) -> Int64:
         whole = unscaled(self.values) if is_decimal(self.kind) else pc.cast(self.values, pa.int64())
-        return np.asarray(whole.fill_null(0).to_numpy())
+        return np.asarray(whole.fill_null(0).to_numpy())[self.order]
 
     @property
-    def long_words(self) -> np.ndarray:
-        """The digits of numbers as words of 128 bits: shape [n, 2], the low ones first."""
+    def long_words(self) -> npt.NDArray[np.uint64]:
+        """Numbers as words of 128 bits: shape [n, 2], the low ones first."""
         if is_integer(self.kind):
             low = self.words
             return np.stack([low, low >> 63], axis=1).view(np.uint64)
         chunk = self.values
         words = np.frombuffer(chunk.buffers()[1], np.uint64)
-        return words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))].reshape(-1, 2)
+        words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
+        return words.reshape(-1, 2)[self.order]
 
-
-def _counted(column: _Column, low: Int64, high: Int64) -> pa.Array:
-    return pa.array(kernels.counts_in(column.valid, low, high))
-
-
-def _summed(column: _Column, low: Int64, high: Int64) -> pa.Array:
-    if is_integer(column.kind):
-        sums = _small_sums(column, low, high)
-        if sums is not None:
-            return _or_null(sums, column, low, high)
-        digits = p.INTEGERS[spark_type(column.kind)] + SUM_DIGITS
-        return _long_sums(column, low, high, pa.decimal128(digits, 0))
-    if is_decimal(column.kind):
-        digits = column.kind.precision + SUM_DIGITS
-        if digits > _DIGITS_MAX:
+    @property
+    def double_sums(self) -> npt.NDArray[np.float64]:
+        if not (is_float(self.kind) or is_integer(self.kind)):
             raise OutsideError
-        return _long_sums(column, low, high, pa.decimal128(digits, column.kind.scale))
-    return _or_null(_double_sums(column, low, high), column, low, high)
+        filled = pc.cast(self.values, pa.float64(), safe=False).fill_null(0.0)
+        doubles = np.asarray(filled.to_numpy())[self.order]
+        found: npt.NDArray[np.float64]
+        found = kernels.sums_of_doubles(doubles, self.valid, self.low, self.high)
+        return found
+
+    @property
+    def small_sums(self) -> Int64 | None:
+        """Sums of whole numbers, or of the digits of decimals, if all have 64 bits."""
+        words = self.words
+        most = max(abs(int(words.min(initial=0))), abs(int(words.max(initial=0))))
+        if most * int((self.high - self.low).max(initial=0)) > _WORD_MAX:
+            return None
+        found: Int64 = kernels.sums_of_words(words, self.valid, self.low, self.high)
+        return found
+
+    def long_sums(self, kind: pa.DataType) -> pa.Array:
+        """Sums of 128 bits as decimals."""
+        words = kernels.sums_of_long_words(self.long_words, self.valid, self.low, self.high)
+        values = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words.tobytes())])
+        return self.or_null(values)
+
+    def or_null(self, found: pa.Array) -> pa.Array:
+        """Null where a window has no value."""
+        some = self.counts > 0
+        return (
+            found if some.all() else pc.if_else(pa.array(some), found, pa.scalar(None, found.type))
+        )
 
 
-def _averaged(column: _Column, low: Int64, high: Int64) -> pa.Array:
-    if is_decimal(column.kind):
-        return _decimal_averages(column, low, high)
-    counts = kernels.counts_in(column.valid, low, high)
-    averages = _double_sums(column, low, high) / np.maximum(counts, 1)
-    return _or_null(averages, column, low, high)
+def _counted(column: _Column) -> pa.Array:
+    return pa.array(column.counts)
 
 
-def _decimal_averages(column: _Column, low: Int64, high: Int64) -> pa.Array:
+def _summed(column: _Column) -> pa.Array:
     kind = column.kind
+    if is_integer(kind):
+        sums = column.small_sums
+        if sums is not None:
+            return column.or_null(pa.array(sums))
+        return column.long_sums(pa.decimal128(p.INTEGERS[spark_type(kind)] + SUM_DIGITS, 0))
+    if is_decimal(kind):
+        digits = kind.precision + SUM_DIGITS
+        if digits > DIGITS_MAX:
+            raise OutsideError
+        return column.long_sums(pa.decimal128(digits, kind.scale))
+    return column.or_null(pa.array(column.double_sums))
+
+
+def _averaged(column: _Column) -> pa.Array:
+    if is_decimal(column.kind):
+        return _decimal_averages(column)
+    return column.or_null(pa.array(column.double_sums / np.maximum(column.counts, 1)))
+
+
+def _decimal_averages(column: _Column) -> pa.Array:
+    kind, counts = column.kind, column.counts
     if kind.precision > AVG_DIGITS_MAX:
         raise OutsideError
-    counts = kernels.counts_in(column.valid, low, high)
     found = pa.decimal128(kind.precision + AVG_DIGITS, kind.scale + AVG_DIGITS)
-    sums = _small_sums(column, low, high)
-    if sums is not None:
-        values = divided(sums, np.maximum(counts, 1), AVG_DIGITS, found)
-        return pc.if_else(pa.array(counts > 0), values, pa.scalar(None, found))
-    sums = _long_sums(column, low, high, pa.decimal128(kind.precision + SUM_DIGITS, kind.scale))
+    small = column.small_sums
+    if small is not None:
+        return column.or_null(divided(small, np.maximum(counts, 1), AVG_DIGITS, found))
+    sums = column.long_sums(pa.decimal128(kind.precision + SUM_DIGITS, kind.scale))
     digits = Decimal(1).scaleb(-found.scale)
-    with localcontext(prec=2 * _DIGITS_MAX, rounding=ROUND_HALF_UP):
+    with localcontext(prec=2 * DIGITS_MAX, rounding=ROUND_HALF_UP):
         of_each = zip(sums.to_pylist(), counts.tolist(), strict=True)
         values = [None if s is None else (s / count).quantize(digits) for s, count in of_each]
     return pa.array(values, found)
 
 
-def _small_sums(column: _Column, low: Int64, high: Int64) -> Int64 | None:
-    """Sums of whole numbers, or of the digits of decimals, if all have 64 bits."""
-    words = column.words
-    most = max(abs(int(words.min(initial=0))), abs(int(words.max(initial=0))))
-    if most * kernels.of_longest(low, high) > _WORD_MAX:
-        return None
-    found: Int64 = kernels.sums_of_words(words, column.valid, low, high)
-    return found
+def _least(column: _Column) -> pa.Array:
+    return _extreme(column, least=True)
 
 
-def _long_sums(column: _Column, low: Int64, high: Int64, kind: pa.DataType) -> pa.Array:
-    """Sums of 128 bits as decimals."""
-    words = kernels.sums_of_long_words(column.long_words, column.valid, low, high)
-    some = pa.array(kernels.inside_of(column.valid, low, high))
-    values = pa.Array.from_buffers(kind, len(words), [None, pa.py_buffer(words.tobytes())])
-    return pc.if_else(some, values, pa.scalar(None, kind))
+def _greatest(column: _Column) -> pa.Array:
+    return _extreme(column, least=False)
 
 
-def _double_sums(column: _Column, low: Int64, high: Int64) -> np.ndarray:
-    if not (is_float(column.kind) or is_integer(column.kind)):
-        raise OutsideError
-    found: np.ndarray = kernels.sums_of_doubles(column.doubles, column.valid, low, high)
-    return found
-
-
-def _or_null(found: np.ndarray, column: _Column, low: Int64, high: Int64) -> pa.Array:
-    return pa.array(found, mask=~kernels.inside_of(column.valid, low, high))
-
-
-def _least(column: _Column, low: Int64, high: Int64) -> pa.Array:
-    return _extreme(column, low, high, 1)
-
-
-def _greatest(column: _Column, low: Int64, high: Int64) -> pa.Array:
-    return _extreme(column, low, high, -1)
-
-
-def _extreme(column: _Column, low: Int64, high: Int64, sign: int) -> pa.Array:
+def _extreme(column: _Column, *, least: bool) -> pa.Array:
     kind = column.kind
     exact = is_integer(kind) or is_decimal(kind) or types.is_float64(kind)
     if not (exact or types.is_date32(kind) or types.is_timestamp(kind)):
         raise OutsideError
-    code = comparable(pa.chunked_array([column.values]), np.arange(len(column.values)))
-    code = code if sign > 0 else ~code
-    at = kernels.least_in(code, column.valid, low, high)
-    return column.values.take(pa.array(at, mask=at < 0))
+    code = comparable(pa.chunked_array([column.values]), column.order)
+    code = code if least else ~code
+    at = kernels.least_in(code, column.valid, column.low, column.high)
+    row = np.append(column.order, 0)[at]
+    return column.values.take(pa.array(row, mask=at < 0))
 
 
-TAKEN: Mapping[str, Callable[[_Column, Int64, Int64], pa.Array]] = {
+TAKEN: Mapping[str, Callable[[_Column], pa.Array]] = {
     "count": _counted,
     "sum": _summed,
     "avg": _averaged,

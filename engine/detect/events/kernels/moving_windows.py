@@ -14,8 +14,7 @@ import numpy as np
 
 from tidegate.engine.core.columns.numba_cache import njit
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.kernels.columns import Bools, Int32, grow
-from tidegate.engine.detect.events.kernels.table_rows import split
+from tidegate.engine.detect.events.kernels.columns import Int32, grow
 
 
 class Spans(NamedTuple):
@@ -30,29 +29,38 @@ class Spans(NamedTuple):
 
 @njit
 def key_by_key(key, time, rank, row, codes):
-    """The places of some rows, key by key, those of a key in order of (time, rank, row); and where
-    each key begins. rank[r] is that of occurrence r, row[i] < len(rank). It is fast where the rows
-    of each key mostly are in order.
+    """The places of some rows, key by key, those of a key in order of (time, rank, row); their
+    times in that order; and where each key begins. rank[r] is that of occurrence r, row[i] <
+    len(rank). It is fast where the rows of each key mostly are in order.
 
     >>> time, none = np.array([5, 3, 5]), np.zeros(3, dtype=np.int64)
     >>> key_by_key(np.array([1, 1, 1]), time, np.array([9, 0, 7]), np.arange(3), 2)
-    (array([1, 2, 0]), array([0, 0, 3]))
+    (array([1, 2, 0]), array([3, 5, 5]), array([0, 0, 3]))
     """
-    order, bounds = split(key, codes)
+    bounds = np.zeros(codes + 1, dtype=np.int64)
+    for i in range(len(key)):
+        bounds[key[i] + 1] += 1
+    bounds = np.cumsum(bounds)
+    at = bounds[:-1].copy()
+    order = np.empty(len(key), dtype=np.int64)
+    times = np.empty(len(key), dtype=np.int64)
+    for i in range(len(key)):
+        o = at[key[i]]
+        order[o], times[o] = i, time[i]
+        at[key[i]] += 1
     for c in range(codes):
         for i in range(bounds[c] + 1, bounds[c + 1]):
-            p = order[i]
-            o = i
-            while o > bounds[c]:
+            if times[i - 1] < times[i]:
+                continue
+            p, t, o = order[i], times[i], i
+            while o > bounds[c] and times[o - 1] >= t:
                 q = order[o - 1]
-                if time[q] < time[p]:
+                if times[o - 1] == t and (rank[row[q]], row[q]) <= (rank[row[p]], row[p]):
                     break
-                if time[q] == time[p] and (rank[row[q]], row[q]) <= (rank[row[p]], row[p]):
-                    break
-                order[o] = q
+                order[o], times[o] = q, times[o - 1]
                 o -= 1
-            order[o] = p
-    return order, bounds
+            order[o], times[o] = p, t
+    return order, times, bounds
 
 
 @njit
@@ -162,11 +170,10 @@ def crossings(key, fire, rearm, filled, disarmed):
 
 
 @njit
-def entries_of(low, high, place, row, role):
-    """The entries of some windows: their offsets, rows and roles. place[i] is where row i of the
-    windows stands among the columns `row` and `role`.
+def entries_of(low, high, row, role):
+    """The entries of some windows over rows in these columns: their offsets, rows and roles.
 
-    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(3), np.arange(7, 10), np.zeros(3))
+    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(7, 10), np.zeros(3))
     (array([0, 1, 3]), array([7, 8, 9]), array([0., 0., 0.]))
     """
     offsets = np.zeros(len(low) + 1, dtype=np.int64)
@@ -177,7 +184,7 @@ def entries_of(low, high, place, row, role):
     e = 0
     for i in range(len(low)):
         for p in range(low[i], high[i]):
-            rows[e], roles[e] = row[place[p]], role[place[p]]
+            rows[e], roles[e] = row[p], role[p]
             e += 1
     return offsets, rows, roles
 
@@ -287,8 +294,3 @@ def least_in(code, valid, low, high):
 def of_longest(low: Int64, high: Int64) -> int:
     """How many rows the largest window has."""
     return int((high - low).max(initial=0))
-
-
-def inside_of(valid: Bools, low: Int64, high: Int64) -> Bools:
-    """Which windows have a valid row."""
-    return np.asarray(counts_in(valid, low, high) > 0)

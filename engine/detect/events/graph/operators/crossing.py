@@ -50,16 +50,17 @@ class Crossing:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         arrived = operands[0].instances
         rows = concat([carry[0], replace(arrived, start=arrived.end)])
-        order, bounds = kernels.key_by_key(
+        order, time, bounds = kernels.key_by_key(
             rows.key, rows.end, moment.rank, rows.row, moment.keys + 1
         )
-        time, fresh = rows.end[order], order >= len(carry[0])
+        fresh = order >= len(carry[0])
         spans, inside = kernels.changes(bounds, time, fresh, self.span_micros, moment.watermark)
-        fired, disarmed = self._crossings(spans, Windows(spans, rows.row[order], moment), carry[1])
+        windows = Windows(spans, rows.row, order, moment)
+        fired, disarmed = self._crossings(spans, windows, carry[1])
         at = fired[np.argsort(spans.at[fired], kind="stable")]
         low, high, instants = spans.low[at], spans.high[at], spans.at[at]
         moment.timers.fire(instants[time[high - 1] < instants])
-        entries = kernels.entries_of(low, high, order, rows.row, rows.role)
+        entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
         found = Instances(spans.key[at], time[low], instants, *entries)
         left = rows.take(order[inside]).by_end()
         check_rows(left, self.carried_per_key_max)

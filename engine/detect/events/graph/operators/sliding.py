@@ -50,10 +50,10 @@ class Sliding:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         arrived = operands[0].instances
         rows = concat([carry[0], replace(arrived, start=arrived.end)])
-        order, bounds = kernels.key_by_key(
+        order, time, bounds = kernels.key_by_key(
             rows.key, rows.start, moment.rank, rows.row, moment.keys + 1
         )
-        time, through = rows.start[order], rows.end[order]
+        through = rows.end[order]
         ticks = self._ticks(time)
         begin, end = ticks.after(through), ticks.last_over(time)
         until = ticks.up_to(moment.watermark)
@@ -63,7 +63,7 @@ class Sliding:
         low, high = spans.low[by_end], spans.high[by_end]
         instants = ticks.instants(spans.at[by_end])
         moment.timers.fire(instants)
-        entries = kernels.entries_of(low, high, order, rows.row, rows.role)
+        entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
         found = Instances(spans.key[by_end], time[low], instants, *entries)
         kept = np.flatnonzero(end > until)
         left = rows.take(order[kept])
