@@ -15,29 +15,13 @@ from tests.reference.cuts import cuts
 from tests.reference.examples import example_count
 from tests.reference.strategies import SECOND, expected
 from tests.reference.windows.histories import AS_EVENT, books, ends, histories
+from tests.reference.windows.texts import conditions
 from tests.support.history import run
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.aggregate_parser import parse_aggregates
 
-AGGREGATES = ["count(*)", "count(v)", "sum(v)", "avg(v)", "min(v)", "max(v)"]
-AGGREGATES += ["sum(x)", "avg(x)", "min(x)", "max(x)", "sum(m)", "avg(m)", "min(m)", "max(m)"]
-NUMBERS = ["0", "1", "2", "0.5", "1.25", "1e0"]
-
-
-def conditions() -> st.SearchStrategy[str]:
-    one, number = st.sampled_from(AGGREGATES), st.sampled_from(NUMBERS)
-    moved = st.builds("{} {} {}".format, one, st.sampled_from("+-*"), st.one_of(number, one))
-    operand = st.one_of(one, one, one, moved, one.map("abs({})".format), one.map("- {}".format))
-    signs = st.sampled_from([">", ">=", "<", "=", "<>", "<="])
-    simple = st.one_of(
-        st.builds("{} > {}".format, one, number),
-        st.builds("{} {} {}".format, operand, signs, st.one_of(number, one)),
-        st.builds("{} is {}".format, one, st.sampled_from(["null", "not null"])),
-    )
-    other = st.one_of(simple, simple, simple.map("not ({})".format))
-    joined = st.builds("{} {} {}".format, other, st.sampled_from(["and", "or"]), other)
-    return st.one_of(other, other, joined)
+COLUMNS = ["v", "x", "m"]
 
 
 def over_rows(text: str) -> w.Asked:
@@ -45,7 +29,7 @@ def over_rows(text: str) -> w.Asked:
 
 
 def made(part: x.Expression) -> st.SearchStrategy[w.Window]:
-    texts = conditions()
+    texts = conditions(COLUMNS)
     if part == x.Name(AS_EVENT):  # the rows are detections, which have no columns
         texts = st.sampled_from(["count(*) > 1", "count(*) >= 1", "count(*) = 2", "sum(v) > 1"])
     length = st.integers(1, 6).map(lambda n: x.Duration(0, n * SECOND))
