@@ -22,6 +22,7 @@ from tidegate.rules.algebra.forms import Flat, Nested, forms
 from tidegate.rules.algebra.storage import Stored, Used, chosen_among, store, stored
 from tidegate.rules.analysis.graph import reached
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook, Selection
 
@@ -45,6 +46,11 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Every: "every",
     x.Clock: "at",
     x.Cron: "cron",
+    w.Tumbling: "window",
+    w.Sliding: "window",
+    w.Session: "session",
+    w.Crossing: "over",
+    w.Holding: "holds",
 }
 _ID_DIGITS = 12
 
