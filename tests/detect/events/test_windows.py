@@ -20,7 +20,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import Context
 
-CASES = 200
+CASES = 480
 
 
 def tumbles(draw: st.DrawFn, of: Callable[[], str]) -> str:
@@ -41,7 +41,7 @@ KINDS = pytest.mark.parametrize("kind", [tumbles, sessions], ids=["tumbling", "s
 def test_windows_are_those_of_the_reference(kind: Windows) -> None:
     @drawn_for(kind.__name__)
     @given(data=st.data())
-    @example_count(4 * CASES)
+    @example_count(CASES)
     def some(data: st.DataObject) -> None:
         check(data.draw(books(kind)), data.draw(histories()), data)
 
