@@ -48,7 +48,15 @@ LIBRARIES = {
 }
 HEAVY = {"numpy", "pyarrow", "numba", *LIBRARIES} - {"click"}
 # What the tests' reference takes of `rules.expressions`
-LANGUAGE = ("nodes", "formatter", "parser", "predicates", "predicate_parser")
+LANGUAGE = (
+    "nodes",
+    "windows",
+    "formatter",
+    "parser",
+    "predicates",
+    "predicate_parser",
+    "aggregate_parser",
+)
 # Which rooms of `engine` the connectors implement something of
 IMPLEMENTED = {
     "connectors.clock": {"core"},

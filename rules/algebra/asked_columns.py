@@ -1,5 +1,8 @@
 """The columns that a rule's conditions read of its occurrences before it detects: its `where`, and
-the `fire` and `rearm` of a window."""
+the `fire` and `rearm` of a window.
+
+Example: `avg(celsius) > 80` over a window of [oven, kiln] reads celsius of oven and of kiln.
+"""
 
 from __future__ import annotations
 
