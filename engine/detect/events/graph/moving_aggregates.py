@@ -193,7 +193,8 @@ def _summed(column: _Column) -> pa.Array:
 def _averaged(column: _Column) -> pa.Array:
     if is_decimal(column.kind):
         return _decimal_averages(column)
-    return column.or_null(pa.array(column.double_sums / np.maximum(column.counts, 1)))
+    sums, counts = column.double_sums, column.counts
+    return pa.array(kernels.quotients(sums, counts), mask=counts == 0)
 
 
 def _decimal_averages(column: _Column) -> pa.Array:

@@ -143,6 +143,29 @@ def held_at_ticks(bounds, begin, end, until):
 
 
 @njit
+def by_tick(spans, first, ticks):
+    """The windows in order of their ticks, which are the numbers from `first` on, so many; those of
+    one tick in the order that they have.
+
+    >>> at = np.array([4, 5, 4])
+    >>> by_tick(Spans(np.array([1, 1, 2]), at, np.array([0, 0, 2]), np.array([1, 2, 3])), 4, 2).key
+    array([1, 2, 1])
+    """
+    key, at, low, high = spans
+    out = np.empty_like(key), np.empty_like(at), np.empty_like(low), np.empty_like(high)
+    place = np.zeros(ticks + 1, dtype=np.int64)
+    for i in range(len(at)):
+        place[at[i] - first + 1] += 1
+    for n in range(ticks):
+        place[n + 1] += place[n]
+    for i in range(len(at)):
+        o = place[at[i] - first]
+        out[0][o], out[1][o], out[2][o], out[3][o] = key[i], at[i], low[i], high[i]
+        place[at[i] - first] = o + 1
+    return Spans(out[0], out[1], out[2], out[3])
+
+
+@njit
 def crossings(key, fire, rearm, filled, disarmed):
     """Which windows fire, of windows that stand key by key; disarmed[c] says whether key c was, and
     is set to whether it is now.
@@ -219,6 +242,20 @@ def sums_of_doubles(values, valid, low, high):
             if valid[p]:
                 total += values[p]
         out[i] = total
+    return out
+
+
+@njit
+def quotients(sums, counts):
+    """The averages of windows; 0.0 where there is nothing.
+
+    >>> quotients(np.array([3.0, 0.0]), np.array([2, 0]))
+    array([1.5, 0. ])
+    """
+    out = np.zeros(len(sums), dtype=np.float64)
+    for i in range(len(sums)):
+        if counts[i] > 0:
+            out[i] = sums[i] / counts[i]
     return out
 
 

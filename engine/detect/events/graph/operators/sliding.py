@@ -13,6 +13,7 @@ from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_rows
 from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
+from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import (
     Carry,
     Flow,
@@ -27,6 +28,7 @@ from tidegate.rules.expressions.nodes import Duration
 if TYPE_CHECKING:
     from tidegate.engine.detect.events.graph.builder import Builder
 
+_COUNTED = 16  # ticks a window: so far counting is cheaper than sorting
 ENTRIES_MAX = 100_000_000
 """The most rows, each counted in all of its windows, of one rule in one step: 1 GB."""
 
@@ -53,18 +55,17 @@ class Sliding:
         order, time, bounds = kernels.key_by_key(
             rows.key, rows.start, moment.rank, rows.row, moment.keys + 1
         )
-        through = rows.end[order]
+        through = rows.end[order] if len(carry[0]) else time
         ticks = self._ticks(time)
         begin, end = ticks.after(through), ticks.last_over(time)
         until = ticks.up_to(moment.watermark)
         spans = kernels.held_at_ticks(bounds, begin, end, until)
         _check(int((spans.high - spans.low).sum()))
-        by_end = np.argsort(spans.at, kind="stable")
-        low, high = spans.low[by_end], spans.high[by_end]
-        instants = ticks.instants(spans.at[by_end])
+        key, at, low, high = _by_tick(spans)
+        instants = ticks.instants(at)
         moment.timers.fire(instants)
         entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
-        found = Instances(spans.key[by_end], time[low], instants, *entries)
+        found = Instances(key, time[low], instants, *entries)
         kept = np.flatnonzero(end > until)
         left = rows.take(order[kept])
         passed = begin[kept] <= until
@@ -81,6 +82,17 @@ class Sliding:
 
     def _ticks(self, time: Int64) -> Ticks:
         return ticks_over(time, self.length, self.every, self.zone)
+
+
+def _by_tick(spans: Spans) -> Spans:
+    """The windows in order of their ticks; they are counted, but where there are few."""
+    first, last = (int(spans.at.min()), int(spans.at.max())) if len(spans.at) else (0, 0)
+    ticks = last - first + 1
+    if ticks <= _COUNTED * len(spans.at):
+        found: Spans = kernels.by_tick(spans, first, ticks)
+        return found
+    order = np.argsort(spans.at, kind="stable")
+    return Spans(*(column[order] for column in spans))
 
 
 def _check(entries: int) -> None:
