@@ -122,7 +122,7 @@ class _Maker:
         raise TypeError(tree)
 
     def _operands(self, left: p.Predicate, right: p.Predicate) -> tuple[Node, ...]:
-        """Small whole numbers have 64 bits, but beside a decimal, whose digits would be too many."""
+        """Small whole numbers have 64 bits, but beside decimals: the digits would be too many."""
         found = self._whole(left), self._whole(right)
         if all(is_integer(part.kind) for part in found):
             return self._words(*found)

@@ -58,10 +58,10 @@ req, err = x.Name("req"), x.Name("err")
             w.Session(x.Or((req, err)), x.Duration(0, 30 * _MINUTE)),
         ),
         (
-            "{over: {window: 1 min, of: other, fire: avg(celsius) > 80, "
+            "{over: {window: 1 min, of: [req, other], fire: avg(celsius) > 80, "
             "rearm: avg(celsius) < 70 or count(*) = 0}}",
             w.Crossing(
-                x.Name("other"),
+                x.Or((req, x.Name("other"))),
                 x.Duration(0, _MINUTE),
                 _over_rows("avg(celsius) > 80"),
                 _over_rows("avg(celsius) < 70 or count(*) = 0"),

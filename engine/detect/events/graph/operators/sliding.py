@@ -92,7 +92,7 @@ def _by_tick(spans: Spans) -> Spans:
         found: Spans = kernels.by_tick(spans, first, ticks)
         return found
     order = np.argsort(spans.at, kind="stable")
-    return Spans(*(column[order] for column in spans))
+    return Spans(spans.key[order], spans.at[order], spans.low[order], spans.high[order])
 
 
 def _check(entries: int) -> None:

@@ -20,7 +20,8 @@ from tidegate.engine.detect.events.graph.operators.crossing import Crossing
     | on: {over: {window: 5 s, of: a, fire: count(*) > 0, rearm: count(*) > 1}} | a@1 a@2 a@3
     | [1,1] {a@1} [1,3] {a@1 a@2 a@3} [3,7] {a@3}
     time stops short of it
-    | on: {over: {window: 5 s, of: a, fire: count(*) = 1, rearm: count(*) = 2}} | a@1 a@2 | [1,1] {a@1} | 5.999999
+    | on: {over: {window: 5 s, of: a, fire: count(*) = 1, rearm: count(*) = 2}} | a@1 a@2
+    | [1,1] {a@1} | 5.999999
     an empty one does not fire | on: {over: {window: 5 s, of: a, fire: count(*) < 1}} | a@1 |
     but arms, if that is true | on: {over: {window: 5 s, of: a, fire: count(*) > 0}} | a@1 a@9
     | [1,1] {a@1} [9,9] {a@9}

@@ -11,7 +11,8 @@ from tidegate.engine.detect.events.graph.operators.sliding import Sliding
     each is in several | on: {window: 6 s, every: 2 s, of: a} | a@1 a@4
     | [1,2] {a@1} [1,4] {a@1} [1,6] {a@1 a@4} [4,8] {a@4} [4,10] {a@4}
     time stops | on: {window: 6 s, every: 2 s, of: a} | a@1 | [1,2] {a@1} | 3.999999
-    time stops with a tick | on: {window: 6 s, every: 2 s, of: a} | a@1 | [1,2] {a@1} [1,4] {a@1} | 4
+    time stops with a tick | on: {window: 6 s, every: 2 s, of: a} | a@1
+    | [1,2] {a@1} [1,4] {a@1} | 4
     at, before and after a tick | on: {window: 2 s, every: 2 s, of: a}
     | a@1.999999 a@2 a@2.000001 | [1.999999,2] {a@1.999999} [2,4] {a@2 a@2.000001}
     at and beside the start | on: {window: 3 s, every: 2 s, of: a} | a@2.999999 a@3 a@3.000001
