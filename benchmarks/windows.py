@@ -9,6 +9,7 @@ import subprocess
 import sys
 from functools import partial
 
+import numpy as np
 import polars as pl
 import pyarrow as pa
 
@@ -22,11 +23,14 @@ MINUTE, GAP = 60_000_000, 30_000_000
 WINDOWS = {
     "tumbling": "{window: 1 min, of: [A, B, C]}",
     "session": "{session: 30 s, of: [A, B, C]}",
+    "sliding": "{window: 1 min, every: 30 s, of: [A, B, C]}",
+    "crossing": "{over: {window: 1 min, of: [A, B, C], fire: avg(v) > 75}}",
 }
 
 
 def book(window: str) -> Rulebook:
-    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in "ABC")
+    fields = "{k: bigint, v: double}"
+    events = "".join(f"  {name}: {{signal: {fields}}}\n" for name in "ABC")
     return tidegate.load(f"rulebook: b\nevents:\n{events}rules:\n  r: {{on: {window}, per: k}}\n")
 
 
@@ -43,11 +47,39 @@ def session(frame: pl.DataFrame) -> pl.DataFrame:
     return found.agg(pl.col("time").min(), pl.col("time").max().alias("end") + GAP, pl.col("row"))
 
 
-BY_HAND = {"tumbling": tumbling, "session": session}
+def sliding(frame: pl.DataFrame) -> pl.DataFrame:
+    half = MINUTE // 2
+    first = (pl.col("time") // half + 1) * half
+    ends = [frame.with_columns((first + n * half).alias("end")) for n in range(2)]
+    return pl.concat(ends).group_by("end", "k").agg(pl.col("time").min(), pl.col("row"))
+
+
+def crossing(frame: pl.DataFrame) -> pl.DataFrame:
+    """The instants at which the average has become more than 75: rows that enter add to the sum and
+    the count, rows that leave take from them. Its values are whole, so their sums are exact."""
+    enter = frame.select("time", "k", "v", entered=1, left=0)
+    leave = frame.select(pl.col("time") + MINUTE, "k", -pl.col("v"), entered=0, left=1)
+    each = pl.concat([enter, leave]).group_by("k", "time").agg(pl.all().sum()).sort("k", "time")
+    sums = each.with_columns(pl.col("v", "entered", "left").cum_sum().over("k"))
+    count = pl.col("entered") - pl.col("left")
+    above = ((count > 0) & (pl.col("v") > 75 * count)).alias("above")
+    asked = sums.with_columns(above)
+    began = pl.col("above") & ~pl.col("above").shift(1, fill_value=False).over("k")
+    rows = frame.group_by("k", maintain_order=True).agg(pl.col("row"), pl.col("time").alias("of"))
+    fired = asked.filter(began).rename({"time": "end"}).join(rows, on="k")
+    return fired.select(
+        "k",
+        "end",
+        pl.col("row").list.slice("left", count),
+        pl.col("of").list.get(pl.col("left")).alias("time"),
+    )
+
+
+BY_HAND = {"tumbling": tumbling, "session": session, "sliding": sliding, "crossing": crossing}
 
 
 def frame_of(occurrences: pa.Table) -> pl.DataFrame:
-    columns = pl.from_arrow(occurrences.select(["time", "k"]))
+    columns = pl.from_arrow(occurrences.select(["time", "k", "v"]))
     assert isinstance(columns, pl.DataFrame)
     return columns.with_row_index("row")
 
@@ -70,6 +102,8 @@ def same(ours: pa.Table, theirs: pl.DataFrame) -> bool:
 
 def figures() -> list[Figure]:
     occurrences = history(EVENTS, KEYS)
+    values = np.random.default_rng(7).integers(0, 100, EVENTS).astype(np.float64)
+    occurrences = occurrences.append_column("v", pa.array(values))
     frame, found = frame_of(occurrences), []
     for name, window in WINDOWS.items():
         ours, by_hand = book(window), BY_HAND[name]

@@ -1,4 +1,5 @@
-"""The `where` of a rule over real tables: which columns it reads, whether their types fit."""
+"""The `where` of a rule, and what is asked of the rows of a window, over real tables: which columns
+they read, whether their types fit."""
 
 from __future__ import annotations
 
@@ -9,12 +10,16 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import as_written
 from tidegate.engine.core.parameters import OLD, parameter_schema
 from tidegate.engine.core.types.spark import spark_type
+from tidegate.rules.algebra.asked_columns import conditions_of
 from tidegate.rules.algebra.named_parts import named_parts, parts_of
+from tidegate.rules.analysis.aggregate_types import over_rows
 from tidegate.rules.analysis.predicate_types import common_type, faults, not_common
 from tidegate.rules.errors import Problem, did_you_mean
+from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.faults import Fault, excerpt
 from tidegate.rules.expressions.nodes import Span
+from tidegate.rules.expressions.windows import Asked
 from tidegate.rules.model import Constraint, Pattern, Rule, Rulebook
 
 Columns = Mapping[str, frozenset[str]]
@@ -23,7 +28,7 @@ Columns = Mapping[str, frozenset[str]]
 
 def where_columns(
     rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], problems: list[Problem]
-) -> Columns:
+) -> dict[str, frozenset[str]]:
     """What a rule's `where` reads. What does not fit is added to `problems`."""
     where = rule.pattern.where
     if where is None:
@@ -49,6 +54,30 @@ def where_columns(
     for fault in apart or faults(where.tree, types.get):
         problems.append(_problem(where, fault.span, fault.message, fault.hint))
     return {event: frozenset(names) for event, names in found.items()}
+
+
+def window_columns(
+    rulebook: Rulebook, rule: Rule, tables: Mapping[str, pa.Schema], problems: list[Problem]
+) -> dict[str, frozenset[str]]:
+    """What the `fire` and `rearm` of a window read. What does not fit is added to `problems`."""
+    found: dict[str, set[str]] = {}
+    names = sorted(x.names_in(rule.pattern.on) - rulebook.rules.keys())
+    for asked in conditions_of(rule.pattern):
+        types: dict[p.Column, str | None] = {}
+        faults_: list[Fault] = []
+        for aggregate in p.aggregates(asked.tree):
+            columns: list[dict[str, str | None]] = []
+            for event in names:
+                schema = parameter_schema(rulebook, event, tables)
+                name = _spelt(aggregate.of_rows, schema)
+                columns.append(dict.fromkeys(_names(schema, old=aggregate.old)))
+                if name is not None:
+                    found.setdefault(event, set()).add(name)
+                    columns[-1][name.removeprefix(f"{OLD}.")] = spark_type(_type(schema, name))
+            faults_ += over_rows(aggregate, columns, types)
+        for fault in faults_ or faults(asked.tree, types.get):
+            problems.append(_problem(asked, fault.span, fault.message, fault.hint))
+    return {event: frozenset(columns) for event, columns in found.items()}
 
 
 def with_asked(columns: Collection[str], asked: Collection[str]) -> tuple[str, ...]:
@@ -87,5 +116,6 @@ def _type(schema: pa.Schema, name: str) -> pa.DataType:
     return schema.field(name).type
 
 
-def _problem(where: Constraint, span: Span, message: str, hint: str) -> Problem:
-    return Problem("where", message, where.place, hint, excerpt(where.text, span))
+def _problem(where: Constraint | Asked, span: Span, message: str, hint: str) -> Problem:
+    code = "where" if isinstance(where, Constraint) else "window"
+    return Problem(code, message, where.place, hint, excerpt(where.text, span))

@@ -20,7 +20,7 @@ from tidegate.engine.core.statement import (
     WebhookStatement,
 )
 from tidegate.engine.core.values import Needs, Reading
-from tidegate.engine.evaluate.constraints import where_columns, with_asked
+from tidegate.engine.evaluate.constraints import where_columns, window_columns, with_asked
 from tidegate.engine.evaluate.disabled_keys import silent_keys
 from tidegate.engine.evaluate.samples import Sample
 from tidegate.engine.evaluate.shape import Shape, all_events, shape_of
@@ -157,6 +157,7 @@ def _prepare_rule(
             conditions[asks] = condition, reading
     repeats = _repeats(rule, shape, problems)
     asked = where_columns(rulebook, rule, tables, problems)
+    asked |= window_columns(rulebook, rule, tables, problems)
     readings: list[Reading] = []
     statements: list[Statement] = []
     for number, action in enumerate(rule.reaction.every):

@@ -36,6 +36,7 @@ from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.scripts import Scripts, texts
 from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read, times
+from tidegate.rules.algebra.asked_columns import asked_columns
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import LATEST, Context, Rulebook, in_context
@@ -161,8 +162,9 @@ def run(
 
 
 def typing(book: Rulebook, trace: Trace) -> Callable[[pa.Table], pa.Table]:
-    """What adds to a window the values that the rules' `where` read."""
-    if not any(rule.enabled and rule.pattern.where for rule in book.rules.values()):
+    """What adds to the lines of a step the values that rules' `where`, `fire` and `rearm` read."""
+    asked = (asked_columns(rule.pattern) for rule in book.rules.values() if rule.enabled)
+    if not any(True for columns in asked for _ in columns):
         return lambda window: window
     from tidegate.engine.replay.where_values import WhereValues  # as costly as conditions
 

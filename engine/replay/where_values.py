@@ -1,4 +1,4 @@
-"""The values that the `where` of rules read of a trace's lines, with their types.
+"""The values that `where`, `fire` and `rearm` of rules read of a trace's lines, with their types.
 
 Signals have the declared types; columns of tables have those of their schemas, else of their values
 in the trace. Each is a column beside the lines, named as `engine.core.parameters.TYPED` says, and
@@ -17,7 +17,7 @@ from tidegate.engine.core.parameters import OLD, TYPED, parameter_schema
 from tidegate.engine.replay.conditions import parameters, table_schemas
 from tidegate.engine.replay.json_values import EVENT, LINE
 from tidegate.engine.replay.trace import Trace
-from tidegate.rules.algebra.named_parts import named_parts, parts_of
+from tidegate.rules.algebra.asked_columns import asked_columns
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.model import Rulebook
 
@@ -31,9 +31,9 @@ class WhereValues:
         self._declared = trace.changes.declared.keys()
         self._named: dict[str, set[p.Column]] = defaultdict(set)
         for rule in book.rules.values():
-            for column in p.columns(rule.pattern.where.tree) if rule.pattern.where else ():
-                for part in parts_of(column, named_parts(rule.pattern.on)):
-                    self._named[part.event].add(column)
+            for column, event in asked_columns(rule.pattern):
+                if event in book.events:
+                    self._named[event].add(column)
         self._schemas = {e: parameter_schema(book, e, tables) for e in self._named}
 
     def added(self, window: pa.Table) -> pa.Table:

@@ -244,6 +244,8 @@ def _each(node: Stored) -> tuple[str, str]:
             return "every instant", "it counts from each"
         case x.Seq(then=x.Own()) | x.Not(closer=x.Own()) | x.PeriodicStar(closer=x.Own()):
             return "every opening", "each has an end of its own"
+        case w.Sliding() | w.Crossing():
+            return "every row", ""
         case _:
             return "an instance for every start that its last operand may have", ""
 

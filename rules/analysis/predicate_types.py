@@ -172,4 +172,6 @@ def _name(kind: _Found) -> str:
 
 
 def _shown(tree: p.Predicate) -> str:
+    if isinstance(tree, p.Aggregate):
+        return f"{tree} > 0"
     return f"{tree} = true" if isinstance(tree, p.Column) else "x > 0"

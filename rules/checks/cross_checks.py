@@ -285,7 +285,7 @@ def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     if rule:
         check_damping(book, rule, record, report)
         if isinstance(rule.pattern.on, Window):
-            check_window(rule, record, report)
+            check_window(book, rule, record, report)
         else:
             check_where(book, rule, record, report)
     if rule and rule.pattern.selection:

@@ -25,8 +25,6 @@ _KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
 """Features that are keys of rules."""
 
 _UNBUILT: dict[type[x.Expression], str] = {
-    w.Sliding: "window .. every",
-    w.Crossing: "over",
     w.Holding: "holds",
     x.Resolved: "resolved",
 }

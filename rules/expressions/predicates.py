@@ -1,7 +1,9 @@
-"""The `where` of a rule: a condition between constituents, as a tree.
+"""Conditions as trees: the `where` of a rule, between constituents, and the `fire` and `rearm` of a
+window, over all of its rows.
 
 Example: `w.amount > 1.1 * d.amount` is a Comparison of two operands: a Column, and Arithmetic over
-a Literal and a Column. Nodes compare by value; `span` (where the text stood) does not take part.
+a Literal and a Column. In `avg(celsius) > 80` one operand is an Aggregate. Nodes compare by value;
+`span` (where the text stood) does not take part.
 """
 
 from __future__ import annotations
@@ -13,6 +15,7 @@ from decimal import Decimal
 
 from tidegate.rules.expressions.nodes import Span
 
+EVERY_ROW = "*"
 Value = int | Decimal | float | str | bool | date | datetime
 
 
@@ -44,6 +47,20 @@ class Column(Predicate):
 
     def __str__(self) -> str:
         return f"{self.part}.{'old.' if self.old else ''}{self.column}"
+
+
+@dataclass(frozen=True, slots=True)
+class Aggregate(Column):
+    """`count(*)`, `avg(celsius)`, `sum(old.balance)`: a value of all rows of a window. `part`: the
+    function's name. `column` of `count(*)` is `EVERY_ROW`."""
+
+    @property
+    def of_rows(self) -> Column:
+        """What is aggregated: a column of each row."""
+        return Column("", self.column, self.old)
+
+    def __str__(self) -> str:
+        return f"{self.part}({'old.' if self.old else ''}{self.column})"
 
 
 @dataclass(frozen=True, slots=True)
@@ -131,3 +148,8 @@ def conjuncts(tree: Predicate) -> tuple[Predicate, ...]:
 def columns(tree: Predicate) -> tuple[Column, ...]:
     """The columns that a condition names, each once, in their order."""
     return tuple(dict.fromkeys(node for node in tree.walk() if isinstance(node, Column)))
+
+
+def aggregates(tree: Predicate) -> tuple[Aggregate, ...]:
+    """The aggregates that a condition over rows names, each once, in their order."""
+    return tuple(node for node in columns(tree) if isinstance(node, Aggregate))

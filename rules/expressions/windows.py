@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions.nodes import Duration, Expression
+from tidegate.rules.expressions.predicates import Predicate
 
 _DAY = 86_400_000_000
 
@@ -48,8 +49,9 @@ class Session(Window):
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A condition over the rows of a window, as written."""
+    """A condition over the rows of a window."""
 
+    tree: Predicate
     text: str
     place: Place = field(default=Place(), compare=False, repr=False)
 

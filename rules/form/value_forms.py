@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.rules.errors import InputError
+from tidegate.rules.expressions.aggregate_parser import parse_aggregates
 from tidegate.rules.expressions.durations import duration_micros, lacks_unit
 from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.expressions.predicate_parser import PredicateError, parse_predicate
+from tidegate.rules.expressions.predicates import Predicate
 from tidegate.rules.form import texts
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
@@ -39,13 +41,16 @@ def _expression(node: Scalar, report: Report) -> object:
         return BAD
 
 
-def _where(node: Scalar, report: Report) -> object:
-    try:
-        return parse_predicate(node.text), node
-    except PredicateError as error:
-        fault = error.fault
-        place, shown = node.locate(fault.span.start), excerpt(node.text, fault.span)
-        return report.add("where", fault.message, place, fault.hint, shown)
+def _condition(parse: Callable[[str], Predicate], code: str, what: str, like: str) -> Kind:
+    def convert(node: Scalar, report: Report) -> object:
+        try:
+            return parse(node.text), node
+        except PredicateError as error:
+            fault = error.fault
+            place, shown = node.locate(fault.span.start), excerpt(node.text, fault.span)
+            return report.add(code, fault.message, place, fault.hint, shown)
+
+    return s.scalar(what, {"type": "string", "minLength": 1}, convert, like)
 
 
 def _length(read: Callable[[str], object], like: str = "5 min") -> Kind:
@@ -81,11 +86,11 @@ EXPRESSION = s.scalar(
     _expression,
     "placed ; paid within 1 h",
 )
-WHERE = s.scalar(
-    "a condition between constituents",
-    {"type": "string", "minLength": 1},
-    _where,
-    "w.amount > 1.1 * d.amount",
+WHERE = _condition(
+    parse_predicate, "where", "a condition between constituents", "w.amount > 1.1 * d.amount"
+)
+OVER_ROWS = _condition(
+    parse_aggregates, "window", "a condition over the rows of a window", "avg(celsius) > 80"
 )
 SQL_VALUE = s.scalar(
     "a Spark SQL expression",

@@ -17,8 +17,15 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.faults import excerpt
 from tidegate.rules.expressions.formatter import PLAIN_SCALAR
+from tidegate.rules.expressions.predicates import Predicate
 from tidegate.rules.form import synonyms
-from tidegate.rules.form.value_forms import EXPRESSION, LENGTH, LENGTH_ABOVE_0, SPAN_ABOVE_0, sql
+from tidegate.rules.form.value_forms import (
+    EXPRESSION,
+    LENGTH,
+    LENGTH_ABOVE_0,
+    OVER_ROWS,
+    SPAN_ABOVE_0,
+)
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Record, Report
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
@@ -41,13 +48,12 @@ def _plain(node: Node, report: Report) -> object:
 _ONE = Kind(_plain, EXPRESSION.schema, "placed")
 _OF = k.one_or_many("an event or a list of events", _ONE)
 _OF_KEY = Key("of", _OF, "an event type or rule, or a list of them", required=True)
-_ASKED = sql("avg(celsius) > 80")
 _CROSSING = k.record(
     "over",
     Key("window", LENGTH_ABOVE_0, "how long a row stays in the window", required=True),
     _OF_KEY,
-    Key("fire", _ASKED, "when it fires, of the rows in the window", required=True),
-    Key("rearm", _ASKED, "what must have held before the next; default: fire does not hold"),
+    Key("fire", OVER_ROWS, "when it fires, of the rows in the window", required=True),
+    Key("rearm", OVER_ROWS, "what must have held before the next; default: fire does not hold"),
     like="{window: 1 min, of: reading, fire: avg(celsius) > 80}",
     words=synonyms.WINDOW_WORDS,
 )
@@ -215,8 +221,8 @@ def _crossing(record: Record, text: _Text) -> w.Window | None:
 def _asked(record: Record, key: str) -> w.Asked | None:
     if (given := record.get(key)) is None:
         return None
-    text, node = cast("tuple[str, Scalar]", given)
-    return w.Asked(text.strip(), node.locate(0))
+    tree, node = cast("tuple[Predicate, Scalar]", given)
+    return w.Asked(tree, node.text.strip(), node.locate(0))
 
 
 def _holding(record: Record, text: _Text) -> w.Window | None:

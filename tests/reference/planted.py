@@ -208,6 +208,8 @@ _PLANT: dict[type[x.Expression], Callable[[Planter, Any, int], Extent]] = {
     x.PeriodicStar: Planter.periodic_star,
     x.Plus: Planter.plus,
     w.Tumbling: Planter.part,
+    w.Sliding: Planter.part,
+    w.Crossing: Planter.part,
     w.Session: Planter.part,
 }
 

@@ -47,7 +47,7 @@ def true_of(where: p.Predicate, on: x.Expression, instance: Instance) -> bool:
         fields = occurrence.fields.get("old") or {} if column.old else occurrence.fields
         return fields.get(column.column)
 
-    return _of(where, value) is True
+    return value_of(where, value) is True
 
 
 def _leaves(
@@ -72,25 +72,26 @@ def _leaves(
         yield from _leaves(e.closer, (*role, 1), labels)
 
 
-def _of(node: p.Predicate, value: Callable[[p.Column], Any]) -> Any:
+def value_of(node: p.Predicate, value: Callable[[p.Column], Any]) -> Any:
+    """The value of a condition, given those of its columns."""
     match node:
         case p.Column():
             return _exact(value(node))
         case p.Literal():
             return _exact(node.value)
         case p.Unary(operator="is null", part=part):
-            return _of(part, value) is None
+            return value_of(part, value) is None
         case p.Unary(operator="is not null", part=part):
-            return _of(part, value) is not None
+            return value_of(part, value) is not None
         case p.Unary(operator=sign, part=part):
-            found = _of(part, value)
+            found = value_of(part, value)
             if found is None:
                 return None
             return {"not": operator.not_, "-": operator.neg, "abs": abs}[sign](found)
         case p.Chain(operator=word, members=members):
-            return _chained(word, [_of(member, value) for member in members])
+            return _chained(word, [value_of(member, value) for member in members])
         case p.Arithmetic() | p.Comparison():
-            left, right = _of(node.left, value), _of(node.right, value)
+            left, right = value_of(node.left, value), value_of(node.right, value)
             if left is None or right is None:
                 return None
             if isinstance(left, float) or isinstance(right, float):

@@ -15,6 +15,7 @@ from tests.reference.evaluate import Line, canonical, seconds
 from tests.reference.hits import stepped
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import beginning, edge_micros
+from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow
@@ -75,7 +76,11 @@ def batches(
         mine = sorted((line for line in lines if line[0] == name), key=lambda line: line[1])
         rows = [fields for _, _, fields in mine]
         columns = event.fields if isinstance(event, SignalEvent) else event.columns
-        table = pa.table({f: pa.array([r[f] for r in rows], pa.int64()) for f in columns})
+        kinds = {
+            f: arrow_type(columns[f] if isinstance(event, SignalEvent) else "bigint")
+            for f in columns
+        }
+        table = pa.table({f: pa.array([r[f] for r in rows], kinds[f]) for f in columns})
         time = np.array([time for _, time, _ in mine], dtype=np.int64)
         edge = edge_micros(rulebook, name)
         for type_, instants in ((name, time + edge), (beginning(name), time - edge)):

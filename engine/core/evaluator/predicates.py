@@ -118,9 +118,15 @@ class _Maker:
             case p.Comparison(operator=operator, left=left, right=right):
                 return _compared(operator, self.node(left), self.node(right))
             case p.Arithmetic(operator=operator, left=left, right=right):
-                one, other = self._whole(left), self._whole(right)
-                return _calculated(operator, *self._words(one, other), small=self._small)
+                return _calculated(operator, *self._operands(left, right), small=self._small)
         raise TypeError(tree)
+
+    def _operands(self, left: p.Predicate, right: p.Predicate) -> tuple[Node, ...]:
+        """Small whole numbers have 64 bits, but beside decimals: the digits would be too many."""
+        found = self._whole(left), self._whole(right)
+        if all(is_integer(part.kind) for part in found):
+            return self._words(*found)
+        return self.node(left), self.node(right)
 
     def _whole(self, tree: p.Predicate) -> Node:
         """A node; of small whole numbers one of 64 bits."""

@@ -7,12 +7,14 @@ from typing import Any
 
 from tests.reference.meaning import World
 from tests.reference.values import Instance
-from tests.reference.windows import session, tumbling
+from tests.reference.windows import crossing, session, sliding, tumbling
 from tidegate.rules.expressions import windows as w
 
 _KINDS: dict[type[w.Window], Callable[[Any, World], list[Instance]]] = {
     w.Tumbling: tumbling.detected,
     w.Session: session.detected,
+    w.Sliding: sliding.detected,
+    w.Crossing: crossing.detected,
 }
 
 

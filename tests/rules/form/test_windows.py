@@ -10,6 +10,7 @@ from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.errors import InputError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
+from tidegate.rules.expressions.aggregate_parser import parse_aggregates
 from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.model import Context, Rule
 
@@ -36,6 +37,10 @@ def _told(on: str, more: str = "") -> str:
     return f"{column} {problem.place.path} | {problem.message} | {problem.hint}"
 
 
+def _over_rows(text: str) -> w.Asked:
+    return w.Asked(parse_aggregates(text), text)
+
+
 req, err = x.Name("req"), x.Name("err")
 
 
@@ -53,18 +58,18 @@ req, err = x.Name("req"), x.Name("err")
             w.Session(x.Or((req, err)), x.Duration(0, 30 * _MINUTE)),
         ),
         (
-            "{over: {window: 1 min, of: other, fire: avg(celsius) > 80, "
-            "rearm: 'coalesce(avg(celsius), 0) < 70'}}",
+            "{over: {window: 1 min, of: [req, other], fire: avg(celsius) > 80, "
+            "rearm: avg(celsius) < 70 or count(*) = 0}}",
             w.Crossing(
-                x.Name("other"),
+                x.Or((req, x.Name("other"))),
                 x.Duration(0, _MINUTE),
-                w.Asked("avg(celsius) > 80"),
-                w.Asked("coalesce(avg(celsius), 0) < 70"),
+                _over_rows("avg(celsius) > 80"),
+                _over_rows("avg(celsius) < 70 or count(*) = 0"),
             ),
         ),
         (
             "{over: {window: 1 min, of: req, fire: count(*) > 2}}",
-            w.Crossing(req, x.Duration(0, _MINUTE), w.Asked("count(*) > 2")),
+            w.Crossing(req, x.Duration(0, _MINUTE), _over_rows("count(*) > 2")),
         ),
         (
             "{holds: req, until: [err, noon], for: 10 min, keep: 5 min}",

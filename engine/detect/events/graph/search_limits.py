@@ -53,10 +53,22 @@ def check_held(windows: Instances, carried_max: int) -> None:
     """Raises `LimitError('carried-per-key')` if an open window has more than `carried_max` rows."""
     sizes = np.diff(windows.offsets)
     if sizes.max(initial=0) > carried_max:
-        raise LimitError(
-            "carried-per-key",
-            f"a window has {sizes.max()} rows, at most {carried_max} are carried"
-            " (setting carried_per_key_max)",
-            "make the window shorter, or raise carried_per_key_max",
-            int(windows.key[sizes.argmax()]),
-        )
+        raise _too_long(int(sizes.max()), carried_max, int(windows.key[sizes.argmax()]))
+
+
+def check_rows(rows: Instances, carried_max: int) -> None:
+    """The same where each row of a window is an instance."""
+    if len(rows) <= carried_max:
+        return
+    sizes = np.bincount(rows.key)
+    if sizes.max() > carried_max:
+        raise _too_long(int(sizes.max()), carried_max, int(sizes.argmax()))
+
+
+def _too_long(rows: int, most: int, key: int) -> LimitError:
+    return LimitError(
+        "carried-per-key",
+        f"a window has {rows} rows, at most {most} are carried (setting carried_per_key_max)",
+        "make the window shorter, or raise carried_per_key_max",
+        key,
+    )

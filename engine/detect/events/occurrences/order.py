@@ -59,13 +59,13 @@ def greatest(groups: Int64, table: pa.Table, row: Int64) -> Int64:
         for column in _flat(table.column(name)) if len(place) else ():
             if column.null_count:
                 left, place = ties.contest(
-                    left, place, _comparable(column.is_valid(), row[place]), chosen
+                    left, place, comparable(column.is_valid(), row[place]), chosen
                 )
-            left, place = ties.contest(left, place, _comparable(column, row[place]), chosen)
+            left, place = ties.contest(left, place, comparable(column, row[place]), chosen)
     return chosen[chosen >= 0]
 
 
-def _comparable(column: pa.ChunkedArray, row: Int64) -> Int64:
+def comparable(column: pa.ChunkedArray, row: Int64) -> Int64:
     """Numbers in the order of some rows' values, null anywhere."""
     kind = column.type
     real = pa.types.is_floating(kind)

@@ -18,6 +18,7 @@ from tidegate.engine.detect.events.graph.operators import (
     aperiodic_star,
     aperiodic_until,
     conjunction,
+    crossing,
     disjunction,
     event,
     every,
@@ -30,6 +31,7 @@ from tidegate.engine.detect.events.graph.operators import (
     plus,
     sequence,
     session,
+    sliding,
     tumbling,
     until,
     within,
@@ -77,6 +79,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Instant: instant.node,
     w.Tumbling: tumbling.node,
     w.Session: session.node,
+    w.Sliding: sliding.node,
+    w.Crossing: crossing.node,
     Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {

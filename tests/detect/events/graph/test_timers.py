@@ -36,6 +36,8 @@ TIMED = [
     "a + [2 s] or b + [3 s]",
     "{window: 2 s, of: [a, b]}",
     "{session: 1 s, of: a}",
+    "{window: 3 s, every: 1 s, of: [a, b]}",
+    "{over: {window: 2 s, of: a, fire: count(*) = 1, rearm: count(*) > 1}}",
 ]
 CHOSEN = ["A*(a, b, [2 s])", "not(b)[a, [2 s]]", "(a ; b) ; [1 s]"]
 Line = tuple[str, int, dict[str, Any]]

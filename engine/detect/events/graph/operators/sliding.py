@@ -1,0 +1,111 @@
+"""`{window: d, every: e, of: a}`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.graph import Node
+from tidegate.engine.detect.events.graph.search_limits import LimitError, check_rows
+from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
+from tidegate.engine.detect.events.kernels import moving_windows as kernels
+from tidegate.engine.detect.events.kernels.moving_windows import Spans
+from tidegate.engine.detect.events.occurrences.instances import (
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    concat,
+    pending_of,
+)
+from tidegate.rules.expressions import windows as w
+from tidegate.rules.expressions.nodes import Duration
+
+if TYPE_CHECKING:
+    from tidegate.engine.detect.events.graph.builder import Builder
+
+_COUNTED = 16  # ticks a window: so far counting is cheaper than sorting
+ENTRIES_MAX = 100_000_000
+"""The most rows, each counted in all of its windows, of one rule in one step: 1 GB."""
+
+
+@dataclass(frozen=True, slots=True)
+class Sliding:
+    """`[[{window: d, every: e, of: a}]]` = for each tick t of e the union of the a's in [t - d, t),
+    if there are any. It ends at t; nothing is consumed.
+
+    Operand: every row of a. Days and months count in `zone`. Carries, each once, the rows that are
+    in the window of a tick still to come: as [instant of the row, last tick that is through].
+    Bound: the rows of the last d. Source: this engine.
+    """
+
+    length: Duration
+    every: Duration
+    zone: str
+    carried_per_key_max: int = field(repr=False)
+    slots: int = 1
+
+    def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        arrived = operands[0].instances
+        rows = concat([carry[0], replace(arrived, start=arrived.end)])
+        order, time, bounds = kernels.key_by_key(
+            rows.key, rows.start, moment.rank, rows.row, moment.keys + 1
+        )
+        through = rows.end[order] if len(carry[0]) else time
+        ticks = self._ticks(time)
+        begin, end = ticks.after(through), ticks.last_over(time)
+        until = ticks.up_to(moment.watermark)
+        spans = kernels.held_at_ticks(bounds, begin, end, until)
+        _check(int((spans.high - spans.low).sum()))
+        key, at, low, high = _by_tick(spans)
+        instants = ticks.instants(at)
+        moment.timers.fire(instants)
+        entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
+        found = Instances(key, time[low], instants, *entries)
+        kept = np.flatnonzero(end > until)
+        left = rows.take(order[kept])
+        passed = begin[kept] <= until
+        if passed.any():
+            last = ticks.instants(np.full(len(kept), until))
+            left = replace(left, end=np.where(passed, last, left.end))
+        left = left.by_end()
+        check_rows(left, self.carried_per_key_max)
+        return Flow(found, pending_of([left], operands)), (left,)
+
+    def due(self, carry: Carry, /) -> Int64:
+        ticks = self._ticks(carry[0].start)
+        return ticks.instants(ticks.after(carry[0].end))
+
+    def _ticks(self, time: Int64) -> Ticks:
+        return ticks_over(time, self.length, self.every, self.zone)
+
+
+def _by_tick(spans: Spans) -> Spans:
+    """The windows in order of their ticks; they are counted, but where there are few."""
+    first, last = (int(spans.at.min()), int(spans.at.max())) if len(spans.at) else (0, 0)
+    ticks = last - first + 1
+    if ticks <= _COUNTED * len(spans.at):
+        found: Spans = kernels.by_tick(spans, first, ticks)
+        return found
+    order = np.argsort(spans.at, kind="stable")
+    return Spans(spans.key[order], spans.at[order], spans.low[order], spans.high[order])
+
+
+def _check(entries: int) -> None:
+    if entries > ENTRIES_MAX:
+        raise LimitError(
+            "ticks",
+            f"the windows that end at once hold {entries:,} rows, at most {ENTRIES_MAX:,} are read",
+            "let the window end less often, or lower bucket_rows_max",
+        )
+
+
+def node(e: w.Sliding, build: Builder, _: int | None) -> Node:
+    part, most = build.rows(e.part, None), build.settings.carried_per_key_max
+    zone = build.zone if w.calendar(e.every) else ""
+    shape = Sliding(e.length, e.every, zone, most)
+    return build.make(e, shape, (part,), part.keys, None, timed=True)

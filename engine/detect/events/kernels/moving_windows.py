@@ -1,0 +1,333 @@
+"""Windows over the rows of each key: which rows a window holds, and what it has of them.
+
+Rows stand key by key, those of a key in order of (time, rank). A window is the rows low:high of one
+key; the windows of a key stand in order of time, so neither bound ever falls.
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def, call-arg"
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from tidegate.engine.core.columns.numba_cache import njit
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.kernels.columns import Int32, grow
+
+
+class Spans(NamedTuple):
+    """Windows of n rows. Window i is of the key code key[i], belongs to at[i] (an instant, or the
+    number of a tick), and holds the rows low[i]:high[i]."""
+
+    key: Int32
+    at: Int64
+    low: Int64
+    high: Int64
+
+
+@njit
+def key_by_key(key, time, rank, row, codes):
+    """The places of some rows, key by key, those of a key in order of (time, rank, row); their
+    times in that order; and where each key begins. rank[r] is that of occurrence r, row[i] <
+    len(rank). It is fast where the rows of each key mostly are in order.
+
+    >>> time, none = np.array([5, 3, 5]), np.zeros(3, dtype=np.int64)
+    >>> key_by_key(np.array([1, 1, 1]), time, np.array([9, 0, 7]), np.arange(3), 2)
+    (array([1, 2, 0]), array([3, 5, 5]), array([0, 0, 3]))
+    """
+    bounds = np.zeros(codes + 1, dtype=np.int64)
+    for i in range(len(key)):
+        bounds[key[i] + 1] += 1
+    bounds = np.cumsum(bounds)
+    at = bounds[:-1].copy()
+    order = np.empty(len(key), dtype=np.int64)
+    times = np.empty(len(key), dtype=np.int64)
+    for i in range(len(key)):
+        o = at[key[i]]
+        order[o], times[o] = i, time[i]
+        at[key[i]] += 1
+    for c in range(codes):
+        for i in range(bounds[c] + 1, bounds[c + 1]):
+            if times[i - 1] < times[i]:
+                continue
+            p, t, o = order[i], times[i], i
+            while o > bounds[c] and times[o - 1] >= t:
+                q = order[o - 1]
+                if times[o - 1] == t and (rank[row[q]], row[q]) <= (rank[row[p]], row[p]):
+                    break
+                order[o], times[o] = q, times[o - 1]
+                o -= 1
+            order[o], times[o] = p, t
+    return order, times, bounds
+
+
+@njit
+def changes(bounds, time, fresh, span, watermark):
+    """The windows (t - span, t] of each key at the instants t up to the watermark at which rows
+    enter or leave; and which rows are still inside after it. Rows that are not `fresh` have entered
+    already; none has left.
+
+    Rows at 0 and 4 of one key, span 5: they enter at 0 and 4, and leave at 5 and 9.
+
+    >>> bounds, time = np.array([0, 2]), np.array([0, 4])
+    >>> spans, inside = changes(bounds, time, np.array([True, True]), 5, 5)
+    >>> spans.at, spans.low, spans.high, inside
+    (array([0, 4, 5]), array([0, 0, 1]), array([1, 2, 2]), array([False,  True]))
+    """
+    room = 2 * len(time)
+    key = np.empty(room, dtype=np.int32)
+    at = np.empty(room, dtype=np.int64)
+    low = np.empty(room, dtype=np.int64)
+    high = np.empty(room, dtype=np.int64)
+    inside = np.ones(len(time), dtype=np.bool_)
+    n = 0
+    for c in range(len(bounds) - 1):
+        until = bounds[c + 1]
+        first = last = bounds[c]
+        while last < until and not fresh[last]:
+            last += 1
+        while first < until:
+            now = time[first] + span
+            if last < until and time[last] <= now:
+                now = time[last]
+            if now > watermark:
+                break
+            while last < until and time[last] == now:
+                last += 1
+            while first < last and time[first] + span == now:
+                inside[first] = False
+                first += 1
+            key[n], at[n], low[n], high[n] = c, now, first, last
+            n += 1
+    return Spans(key[:n], at[:n], low[:n], high[:n]), inside
+
+
+@njit
+def held_at_ticks(bounds, begin, end, until):
+    """The windows of each key at the ticks up to the number `until`. A row is in the windows of the
+    ticks begin[i] .. end[i]; neither falls within a key. Windows without rows are left out.
+
+    A row in the ticks 1 to 2, and one in the ticks 2 to 3:
+
+    >>> held_at_ticks(np.array([0, 2]), np.array([1, 2]), np.array([2, 3]), 9).at
+    array([1, 2, 3])
+    """
+    room = len(begin) + 16
+    key = np.empty(room, dtype=np.int32)
+    at = np.empty(room, dtype=np.int64)
+    low = np.empty(room, dtype=np.int64)
+    high = np.empty(room, dtype=np.int64)
+    n = 0
+    for c in range(len(bounds) - 1):
+        stop = bounds[c + 1]
+        first = last = bounds[c]
+        tick = np.int64(0)
+        while first < stop:
+            tick = begin[last] if first == last else tick + 1
+            if tick > until:
+                break
+            while last < stop and begin[last] <= tick:
+                last += 1
+            while first < last and end[first] < tick:
+                first += 1
+            if first == last:
+                continue
+            if n == len(at):
+                key, at = grow(key, 2 * n), grow(at, 2 * n)
+                low, high = grow(low, 2 * n), grow(high, 2 * n)
+            key[n], at[n], low[n], high[n] = c, tick, first, last
+            n += 1
+    return Spans(key[:n], at[:n], low[:n], high[:n])
+
+
+@njit
+def by_tick(spans, first, ticks):
+    """The windows in order of their ticks, which are the numbers from `first` on, so many; those of
+    one tick in the order that they have.
+
+    >>> at = np.array([4, 5, 4])
+    >>> by_tick(Spans(np.array([1, 1, 2]), at, np.array([0, 0, 2]), np.array([1, 2, 3])), 4, 2).key
+    array([1, 2, 1])
+    """
+    key, at, low, high = spans
+    out = np.empty_like(key), np.empty_like(at), np.empty_like(low), np.empty_like(high)
+    place = np.zeros(ticks + 1, dtype=np.int64)
+    for i in range(len(at)):
+        place[at[i] - first + 1] += 1
+    for n in range(ticks):
+        place[n + 1] += place[n]
+    for i in range(len(at)):
+        o = place[at[i] - first]
+        out[0][o], out[1][o], out[2][o], out[3][o] = key[i], at[i], low[i], high[i]
+        place[at[i] - first] = o + 1
+    return Spans(out[0], out[1], out[2], out[3])
+
+
+@njit
+def crossings(key, fire, rearm, filled, disarmed):
+    """Which windows fire, of windows that stand key by key; disarmed[c] says whether key c was, and
+    is set to whether it is now.
+
+    Armed, a window of which `fire` is true, and that is `filled`, fires, and disarms its key.
+    Disarmed, one of which `rearm` is true arms it, and does not fire.
+
+    >>> disarmed = np.array([False])
+    >>> fire, rearm = np.array([True, True, False, True]), np.array([False, False, True, False])
+    >>> crossings(np.zeros(4, dtype=np.int32), fire, rearm, np.ones(4, dtype=np.bool_), disarmed)
+    array([0, 3])
+    >>> disarmed
+    array([ True])
+    """
+    found = np.empty(len(key), dtype=np.int64)
+    n = 0
+    for i in range(len(key)):
+        if disarmed[key[i]]:
+            disarmed[key[i]] = not rearm[i]
+        elif fire[i] and filled[i]:
+            disarmed[key[i]] = True
+            found[n] = i
+            n += 1
+    return found[:n]
+
+
+@njit
+def entries_of(low, high, row, role):
+    """The entries of some windows over rows in these columns: their offsets, rows and roles.
+
+    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(7, 10), np.zeros(3))
+    (array([0, 1, 3]), array([7, 8, 9]), array([0., 0., 0.]))
+    """
+    offsets = np.zeros(len(low) + 1, dtype=np.int64)
+    for i in range(len(low)):
+        offsets[i + 1] = offsets[i] + high[i] - low[i]
+    rows = np.empty(offsets[-1], dtype=row.dtype)
+    roles = np.empty(offsets[-1], dtype=role.dtype)
+    e = 0
+    for i in range(len(low)):
+        for p in range(low[i], high[i]):
+            rows[e], roles[e] = row[p], role[p]
+            e += 1
+    return offsets, rows, roles
+
+
+@njit
+def counts_in(valid, low, high):
+    """How many rows of each window are valid.
+
+    >>> counts_in(np.array([True, False, True]), np.array([0, 1]), np.array([2, 3]))
+    array([1, 1])
+    """
+    before = np.zeros(len(valid) + 1, dtype=np.int64)
+    for i in range(len(valid)):
+        before[i + 1] = before[i] + valid[i]
+    out = np.empty(len(low), dtype=np.int64)
+    for i in range(len(low)):
+        out[i] = before[high[i]] - before[low[i]]
+    return out
+
+
+@njit
+def sums_of_doubles(values, valid, low, high):
+    """The sum of the valid rows of each window, from left to right.
+
+    >>> sums_of_doubles(np.array([1.5, 2.0]), np.array([True, True]), np.array([0]), np.array([2]))
+    array([3.5])
+    """
+    out = np.zeros(len(low), dtype=np.float64)
+    for i in range(len(low)):
+        total = 0.0
+        for p in range(low[i], high[i]):
+            if valid[p]:
+                total += values[p]
+        out[i] = total
+    return out
+
+
+@njit
+def quotients(sums, counts):
+    """The averages of windows; 0.0 where there is nothing.
+
+    >>> quotients(np.array([3.0, 0.0]), np.array([2, 0]))
+    array([1.5, 0. ])
+    """
+    out = np.zeros(len(sums), dtype=np.float64)
+    for i in range(len(sums)):
+        if counts[i] > 0:
+            out[i] = sums[i] / counts[i]
+    return out
+
+
+@njit
+def sums_of_words(values, valid, low, high):
+    """The sum of the valid rows of each window, where it has 64 bits.
+
+    >>> sums_of_words(np.array([3, 4]), np.array([True, True]), np.array([0, 1]), np.array([2, 2]))
+    array([7, 4])
+    """
+    before = np.zeros(len(values) + 1, dtype=np.int64)  # may wrap around, and back
+    for i in range(len(values)):
+        before[i + 1] = before[i] + (values[i] if valid[i] else 0)
+    out = np.empty(len(low), dtype=np.int64)
+    for i in range(len(low)):
+        out[i] = before[high[i]] - before[low[i]]
+    return out
+
+
+@njit
+def sums_of_long_words(values, valid, low, high):
+    """The same of numbers of 128 bits, each a low and a high word.
+
+    >>> most = np.uint64(2**64 - 1)
+    >>> values = np.array([[most, 0], [1, 0]], dtype=np.uint64)
+    >>> sums_of_long_words(values, np.array([True, True]), np.array([0]), np.array([2]))
+    array([[0, 1]], dtype=uint64)
+    """
+    before = np.zeros((len(values) + 1, 2), dtype=np.uint64)  # may wrap around, and back
+    for i in range(len(values)):
+        before[i + 1, 0], before[i + 1, 1] = before[i, 0], before[i, 1]
+        if valid[i]:
+            before[i + 1, 0] += values[i, 0]
+            before[i + 1, 1] += values[i, 1]
+            if before[i + 1, 0] < values[i, 0]:
+                before[i + 1, 1] += np.uint64(1)
+    out = np.empty((len(low), 2), dtype=np.uint64)
+    for i in range(len(low)):
+        out[i, 0] = before[high[i], 0] - before[low[i], 0]
+        out[i, 1] = before[high[i], 1] - before[low[i], 1]
+        if before[high[i], 0] < before[low[i], 0]:
+            out[i, 1] -= np.uint64(1)
+    return out
+
+
+@njit
+def least_in(code, valid, low, high):
+    """The place of the first least valid row of each window; -1 if there is none.
+
+    >>> code, valid = np.array([5, 3, 4, 9]), np.ones(4, dtype=np.bool_)
+    >>> least_in(code, valid, np.array([0, 1, 2]), np.array([1, 3, 4]))
+    array([0, 1, 2])
+    """
+    queue = np.empty(len(code), dtype=np.int64)  # places that may yet be the least, codes ascending
+    head = tail = 0
+    out = np.full(len(low), -1, dtype=np.int64)
+    p = 0
+    for i in range(len(low)):
+        while p < high[i]:
+            if valid[p]:
+                while tail > head and code[queue[tail - 1]] > code[p]:
+                    tail -= 1
+                queue[tail] = p
+                tail += 1
+            p += 1
+        while head < tail and queue[head] < low[i]:
+            head += 1
+        if head < tail:
+            out[i] = queue[head]
+    return out
+
+
+def of_longest(low: Int64, high: Int64) -> int:
+    """How many rows the largest window has."""
+    return int((high - low).max(initial=0))

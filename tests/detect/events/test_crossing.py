@@ -1,0 +1,85 @@
+"""Crossings: the detector finds what the reference finds, however the history is cut; what `fire`
+says is what the evaluator of `if` says."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.golden.load import PLACE
+from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
+from tests.reference.strategies import SECOND, expected
+from tests.reference.windows.histories import AS_EVENT, books, ends, histories
+from tests.reference.windows.texts import conditions
+from tests.support.history import run
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
+from tidegate.rules.expressions.aggregate_parser import parse_aggregates
+
+COLUMNS = ["v", "x", "m"]
+
+
+def over_rows(text: str) -> w.Asked:
+    return w.Asked(parse_aggregates(text), text, PLACE)
+
+
+def made(part: x.Expression) -> st.SearchStrategy[w.Window]:
+    texts = conditions(COLUMNS)
+    if part == x.Name(AS_EVENT):  # the rows are detections, which have no columns
+        texts = st.sampled_from(["count(*) > 1", "count(*) >= 1", "count(*) = 2", "sum(v) > 1"])
+    length = st.integers(1, 6).map(lambda n: x.Duration(0, n * SECOND))
+    rearm = st.one_of(st.none(), texts.map(over_rows))
+    return st.builds(w.Crossing, st.just(part), length, texts.map(over_rows), rearm)
+
+
+def check(data: st.DataObject) -> Counter[str]:
+    """Compares one rulebook over one history: whole, cut anywhere, and with its state in parts."""
+    rulebook = data.draw(books(made))
+    window = rulebook.rules["r"].pattern.on
+    assert isinstance(window, w.Crossing)
+    history = data.draw(histories([window.length.micros]))
+    until = data.draw(ends(history, [window.length.micros]))
+    cut = data.draw(cuts(rulebook, history))
+    answer = expected(rulebook, history, until=until)
+    assert run(rulebook, history, until=until) == answer
+    assert run(rulebook, history, cut, until) == answer
+    assert run(rulebook, history, cut, until, partitions=4) == answer
+    firings = [found for line in answer if (found := json.loads(line))["rule"] == "r"]
+    without = [f for f in firings if f["end"] > max(c["time"] for c in f["constituents"])]
+    several = Counter(json.dumps(firing["key"]) for firing in firings)
+    return Counter(
+        cases=1,
+        fired=bool(firings),
+        rearmed=max(several.values(), default=0) > 1,
+        without_a_row=bool(without),
+    )
+
+
+def many(count: int) -> None:
+    seen = Counter[str]()
+
+    @given(data=st.data())
+    @example_count(count, least=count // 4)
+    def some(data: st.DataObject) -> None:
+        seen.update(check(data))
+
+    some()
+    print(dict(seen))
+    assert 2 * seen["fired"] > seen["cases"]
+    assert 12 * seen["rearmed"] > seen["cases"]
+    assert 16 * seen["without_a_row"] > seen["cases"]
+
+
+def test_what_crosses_is_what_the_reference_finds() -> None:
+    many(600)
+
+
+@pytest.mark.long
+@pytest.mark.timeout(0)
+def test_in_twenty_thousand_cases() -> None:
+    many(20_000)
