@@ -13,7 +13,12 @@ from tidegate.rules.expressions.durations import format_duration
 
 _SUFFIXES = (x.Within, x.Minus)
 _INFIX = (*_SUFFIXES, x.Or, x.And, x.Seq)
-_EDGES = {x.BeginOf: "begin_of", x.EndOf: "end_of", x.Failed: "failed"}
+_EDGES = {
+    x.BeginOf: "begin_of",
+    x.EndOf: "end_of",
+    x.Failed: "failed",
+    x.Resolved: "resolved",
+}
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 

@@ -272,6 +272,11 @@ class Failed(Edge):
 
 
 @dataclass(frozen=True, slots=True)
+class Resolved(Edge):
+    """`resolved x`: what the rule x holds has ended."""
+
+
+@dataclass(frozen=True, slots=True)
 class Clock(Expression):
     """A clock literal `<(hh:mm:ss)mm/dd/yyyy>`; None is the wildcard `*`."""
 

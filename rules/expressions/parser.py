@@ -151,7 +151,8 @@ class _Builder:
 
     or_ = absent = _list_of(x.Or)
     and_ = all = absent_all = _list_of(x.And)
-    name, begin_of, end_of, failed = map(_name_of, (x.Name, x.BeginOf, x.EndOf, x.Failed))
+    name, begin_of, end_of = map(_name_of, (x.Name, x.BeginOf, x.EndOf))
+    failed, resolved = map(_name_of, (x.Failed, x.Resolved))
     not_, aperiodic, aperiodic_star = map(_window, (x.Not, x.Aperiodic, x.AperiodicStar))
     periodic, periodic_star = map(_ticking, (x.Periodic, x.PeriodicStar))
     during, collect = _window(x.Aperiodic, "during"), _window(x.AperiodicStar, "collect")

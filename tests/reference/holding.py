@@ -1,10 +1,10 @@
 """`holds`: when a rule fires and when it is resolved, by the definition, alert by alert.
 
-Of one key: idle; an `over` at t0 makes it pending. An `under` after t0 and up to t0 + for, both ends
-included, makes it idle again; else it fires at t0 + for. It is resolved at u + keep, of the first
+Of one key: idle; an `over` at t0 makes it pending. An `under` after t0, up to and at t0 + for,
+makes it idle again; else it fires at t0 + for. It is resolved at u + keep, of the first
 `under` at u > t0 + for after which no `over` comes in (u, u + keep], and idle again from then on.
-At one instant `under` comes before `over`: an `over` at t0 outlasts an `under` there, and one at the
-instant of a resolution begins anew. A rule's detection is an `over` or `under` at its end.
+At one instant `under` comes before `over`: an `over` at t0 outlasts an `under` there, and one at
+the instant of a resolution begins anew. A rule's detection is an `over` or `under` at its end.
 """
 
 from __future__ import annotations
