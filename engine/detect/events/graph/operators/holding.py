@@ -21,6 +21,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
     Moment,
     bare,
     concat,
+    no_pending,
     pending_of,
     points,
 )
@@ -104,7 +105,7 @@ def _waiting(waiting: Instances, moment: Moment) -> Carry:
 
 @dataclass(frozen=True, slots=True)
 class Turn:
-    """Of what a `Holding` detects that which fires, or that which is resolved.
+    """Of what a `Holding` detects that which fires, or, each as a point, that which is resolved.
 
     `role` is the first role of y. Carries nothing: bound 0.
     """
@@ -115,8 +116,10 @@ class Turn:
 
     def step(self, operands: Sequence[Flow], carry: Carry, _: Moment, /) -> tuple[Flow, Carry]:
         found = operands[0].instances
-        ends = np.asarray(found.role[found.offsets[:-1]] >= self.role)
-        return Flow(found.where(ends == self.resolved), operands[0].pending), carry
+        found = found.where((found.role[found.offsets[:-1]] >= self.role) == self.resolved)
+        if self.resolved:
+            return Flow(replace(found, start=found.end), no_pending()), carry
+        return Flow(found, operands[0].pending), carry
 
 
 def node(e: w.Holding, build: Builder, _: int | None) -> Node:
@@ -124,7 +127,7 @@ def node(e: w.Holding, build: Builder, _: int | None) -> Node:
 
 
 def resolution(e: w.Resolution, build: Builder, _: int | None) -> Node:
-    return _turn(e.of, build, resolved=True)
+    return _turn(e, build, resolved=True)
 
 
 def _turn(e: w.Holding, build: Builder, *, resolved: bool) -> Node:
@@ -132,4 +135,4 @@ def _turn(e: w.Holding, build: Builder, *, resolved: bool) -> Node:
     role = len(begun.roles)
     shape = Holding(e.length.micros, e.keep.micros, role)
     both = build.make(e, shape, (begun, ended), begun.keys, None, timed=True)
-    return build.make(e, Turn(role, resolved), (both,), both.keys, None)
+    return build.make(e, Turn(role, resolved), (both,), both.keys, None, point=resolved)
