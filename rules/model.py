@@ -15,6 +15,7 @@ from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 from tidegate.rules.expressions.predicates import Predicate
+from tidegate.rules.expressions.windows import Window
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 LATEST = "latest"  # the plain name of the context `restricted`
@@ -428,7 +429,9 @@ class Rule:
 
 
 def in_context(rule: Rule, context: Context) -> Rule:
-    """The rule as it detects in another context."""
+    """The rule as it detects in another context. A window has none: it stays as it is."""
+    if isinstance(rule.pattern.on, Window):
+        return rule
     return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 

@@ -19,6 +19,7 @@ from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single,
 from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.expressions.parser import unlabelled
@@ -249,6 +250,11 @@ def _advice(node: Stored, whole: x.Expression) -> str:
     """What would let a node forget. No length of time is proposed: how long a match may take is the
     author's choice."""
     text = format_written(node.node)
+    if isinstance(node.node, w.Session):
+        day = format_written(w.Tumbling(node.node.part, x.Duration(0, 86_400_000_000)))
+        return f"a key that never pauses has one session without end: `{day}` ends each day"
+    if isinstance(node.node, w.Window):
+        return f"`{text}` knows of every key whether it has fired"
     if node.counter:
         return f"`{text}` counts since activation: a number for every key stays"
     if node.reach is None and isinstance(node.node, x.Aperiodic | x.Periodic):

@@ -10,6 +10,7 @@ from tidegate.rules.algebra.normal_form import normalise
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.transformation import transform
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_written
 from tidegate.rules.model import Pattern, Rulebook
 
@@ -45,6 +46,8 @@ def without_points(node: x.Expression, rules: Collection[str]) -> x.Expression:
 def _detected(on: x.Expression, rules: frozenset[str], _written: str) -> x.Expression:
     on = without_points(on, rules)
     normal = normalise(on)
+    if isinstance(on, w.Window):
+        return normal if _labels(normal) == _labels(on) else on
     if _labels(normal) != _labels(on):
         normal = on
     return transform(normal, rules=rules, forgetting=True).expression

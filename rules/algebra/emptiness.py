@@ -6,6 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 
 
@@ -40,6 +41,8 @@ def _made_of(node: x.Expression) -> tuple[x.Expression, ...]:
             return opener, closer
         case x.Periodic(opener=opener):
             return (opener,)
+        case w.Holding(begun=begun):
+            return (begun,)
     return node.operands()
 
 

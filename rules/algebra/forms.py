@@ -2,7 +2,8 @@
 
 The first that fits is taken:
 
-operators  each operator is a node of the event graph: everything in `restricted`
+operators  each operator is a node of the event graph: everything in `restricted`, and
+           the windows that stand alone as all of `on:`
 single     each instance is one occurrence: `a or b`, `A(a, b, c) - d`, `not(b)[a, [5 s]]`
 flat       stages in sequence, chosen among in one scan: `a ; (b and c) ; any(2, d, e)`, `a ; a`
 windowed   windows of event types, chosen among in one scan: `A*(a, b, c) - d`
@@ -25,6 +26,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.stages import Stages, most_kept, stages
 from tidegate.rules.algebra.transformation import longest_micros, loosened, shorter
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Selection
 
@@ -105,6 +107,8 @@ class Forms:
     points: frozenset[str]
 
     def of(self, context: Context | Selection) -> Form:
+        if isinstance(self.expression, w.Window):
+            return Operators()
         if isinstance(context, Selection):
             return Nested(context)
         if self._single:

@@ -18,9 +18,11 @@ from tidegate.rules.algebra.closers import chosen_closers
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.transformation import longest_micros, shorter, shortest_micros
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Rule
 
+_SHIFT = 2 * 86_400_000_000  # no change of clocks makes a window of local days longer than this
 _POINTS = (x.Name, x.Clock, x.Cron, x.Edge)
 # Nodes that keep what is older than a `within` around them allows: they count, or keep what opened
 # a window or started a timer.
@@ -240,6 +242,8 @@ def _kept(node: x.Expression, operands: Sequence[Stored], horizon: int | None) -
             return _Kept(pending=pending, size=size)
         case x.Instant():
             return _Kept(size=size)
+        case w.Window():
+            return _collected(node, operands)
         case _:
             return _window(node, operands, horizon)
 
@@ -286,6 +290,26 @@ def _window(node: x.Expression, operands: Sequence[Stored], horizon: int | None)
                 return _own(opener, last, opener.size + ticks)
             closer = operands[1]
             return _before(opener, _openings(closer), opener.size + closer.size + ticks)
+    raise TypeError(f"no bound for {type(node).__name__}")
+
+
+def _collected(node: w.Window, operands: Sequence[Stored]) -> _Kept:
+    """A window keeps its rows: of what is open one instance with all of them, or one for each."""
+    size = operands[0].size
+    match node:
+        case w.Tumbling(length=length) | w.Sliding(length=length):
+            span = longest_micros(length) + (_SHIFT if w.calendar(length) else 0)
+            rows = Amount(0, span)
+            count = ONE if isinstance(node, w.Tumbling) else rows
+            return _Kept(count, rows * size, count, rows * size, span)
+        case w.Session():
+            return _Kept(ONE, ENDLESS, ONE, ENDLESS)
+        case w.Crossing(length=length):
+            rows = Amount(0, length.micros)
+            return _Kept(ONE + rows, rows * size, rows, rows * size)
+        case w.Holding(length=length):
+            rows = ONE + Amount(0, length.micros)
+            return _Kept(rows, rows * size, rows, rows * size)
     raise TypeError(f"no bound for {type(node).__name__}")
 
 

@@ -8,6 +8,7 @@ from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.analysis.key_types import check_key_types, declared_columns
 from tidegate.rules.errors import did_you_mean, nearest
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import SignalEvent, TableEvent
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields
@@ -43,13 +44,16 @@ def resolve_keys(book: Draft, rule: str, report: Report) -> tuple[tuple[str, ...
     if not per:
         _without_columns(book, record, used, report)
         return names, per
+    hint = f"start it by a keyed event: {', '.join(per)} ; .."
+    if isinstance(node, w.Window):
+        hint = f"a window per {', '.join(names)} is of events that have it: {', '.join(per)}"
     refuse(
         report,
         "keyless",
         f"this could happen without any {', '.join(names)}: for which one would the rule fire?",
         scalar,
         _keyless(node, per),
-        f"start it by a keyed event: {', '.join(per)} ; ..",
+        hint,
     )
     return names, per
 
@@ -179,6 +183,6 @@ def _keyless(node: x.Expression, per: Per) -> x.Expression:
     """The part to underline: the operand of an `or` that has no key, else the whole."""
     if isinstance(node, x.Or):
         return next(_keyless(part, per) for part in node.parts if not _needs_key(part, per))
-    if isinstance(node, x.Within | x.Minus | x.Labelled):
-        return _keyless(node.part, per)
+    if isinstance(node, x.Within | x.Minus | x.Labelled | w.Window):
+        return _keyless(node.operands()[0], per)
     return node

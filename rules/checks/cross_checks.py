@@ -14,11 +14,13 @@ from tidegate.rules.checks.columns import RELATION_COLUMNS, relation_columns
 from tidegate.rules.checks.damping import check_damping
 from tidegate.rules.checks.scripts import check_scripts
 from tidegate.rules.checks.where import check_where
+from tidegate.rules.checks.windows import check_window, resolved
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.clock_texts import occurs_never
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.slips import CHANGES, declared
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -179,6 +181,8 @@ def _expression(book: Draft, node: x.Expression, scalar: Scalar, report: Report)
                 table = min(book.names("tables"), default="orders")
                 hint = f"name it, under events: {declared(below.name.lower(), table)}"
             refuse(report, "unknown-event", message, scalar, below, hint)
+        elif isinstance(below, x.Resolved):
+            resolved(book, below, scalar, report)
         elif isinstance(below, x.Failed) and below.name in events:
             message = f"{below.name!r} is no rule: only the action of one can fail"
             hint = report.did_you_mean(below.name, book.names("rules"))
@@ -280,7 +284,10 @@ def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     rule = book.rules.get(name)
     if rule:
         check_damping(book, rule, record, report)
-        check_where(book, rule, record, report)
+        if isinstance(rule.pattern.on, Window):
+            check_window(rule, record, report)
+        else:
+            check_where(book, rule, record, report)
     if rule and rule.pattern.selection:
         for message, hint in selection.faults(rule.pattern.on, rule.pattern.selection):
             report.add("selection", message, record.place("context"), hint)

@@ -12,6 +12,7 @@ from dataclasses import replace
 from tidegate.rules.algebra.plain_expressions import LOOKED_AT, plain
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import Settings
 from tidegate.rules.yaml.kinds import Report
 from tidegate.rules.yaml.reader import Scalar
@@ -22,6 +23,16 @@ SIMULATED = frozenset({SHORT_PERIOD})
 
 _KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
 """Features that are keys of rules."""
+
+_UNBUILT: dict[type[x.Expression], str] = {
+    w.Tumbling: "window",
+    w.Session: "session",
+    w.Sliding: "window .. every",
+    w.Crossing: "over",
+    w.Holding: "holds",
+    x.Resolved: "resolved",
+}
+"""Nodes of expressions, by their words."""
 
 
 def refuse_unbuilt(
@@ -38,6 +49,11 @@ def refuse_unbuilt(
             hint = "it may stand in what must be absent, and around event types; prior(a, b) is"
             hint += " a ; b where b is an event type"
             refuse(report, "unbuilt", message, scalar, below, hint)
+    for _, node, scalar in book.expressions():
+        for part in node.walk():
+            word = _UNBUILT.get(type(part))
+            if word and word not in features:
+                refuse(report, "unbuilt", f"'{word}' is not built yet", scalar, part)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
             if record.has(key):
@@ -50,7 +66,7 @@ def refuse_unbuilt(
 
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
-    return frozenset({*_KEYS.values(), SHORT_PERIOD})
+    return frozenset({*_KEYS.values(), *_UNBUILT.values(), SHORT_PERIOD})
 
 
 def unbuilt_points(

@@ -16,6 +16,7 @@ from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.checks.doubts import Doubt
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import replaced, unlabelled
 from tidegate.rules.model import Context, Rule
@@ -28,6 +29,8 @@ _MEANT = "; if each is meant, say so: context: restricted (the default)"
 def repetitions(book: Draft, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
     """The parts of a rule's expression that fire again, from the outside in; the hints say how to
     write what fires once."""
+    if isinstance(node, w.Window):
+        return
     record = book.records("rules")[rule.name]
     if any(map(record.has, KEYS)) or (
         record.has("context") and rule.pattern.context is Context.UNRESTRICTED

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import ode
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.clock_texts import format_clock
 from tidegate.rules.expressions.durations import format_duration
 
@@ -20,6 +21,8 @@ _EDGES = {
     x.Resolved: "resolved",
 }
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
+PLAIN_SCALAR = re.compile(r"[A-Za-z0-9_(](?:[^:#,\[\]{}\n]*[^:#,\[\]{}\s])?")
+"""What YAML reads inside { } and [ ] as it is."""
 
 
 def format_expression(node: x.Expression) -> str:
@@ -93,7 +96,34 @@ class _Formatter:
                 return format_clock(node)
             case x.Cron(text=text):
                 return f'cron("{text}")'
+            case w.Window():
+                return _flow(self._fields(node))
         raise TypeError(f"no text for {type(node).__name__}")
+
+    def _fields(self, node: w.Window) -> _Fields:
+        """What is written of a window in YAML, by key."""
+        match node:
+            case w.Tumbling(part=part, length=length):
+                return {"window": format_duration(length), "of": self._several(part)}
+            case w.Sliding(part=part, length=length, every=every):
+                lengths = {"window": format_duration(length), "every": format_duration(every)}
+                return {**lengths, "of": self._several(part)}
+            case w.Session(part=part, gap=gap):
+                return {"session": format_duration(gap), "of": self._several(part)}
+            case w.Crossing(part=part, length=length, fire=fire, rearm=rearm):
+                over: _Fields = {"window": format_duration(length), "of": self._several(part)}
+                asked = {"fire": fire.text} | ({"rearm": rearm.text} if rearm else {})
+                return {"over": {**over, **asked}}
+            case w.Holding(begun=begun, ended=ended, length=length, keep=keep):
+                kept = {"keep": format_duration(keep)} if keep.micros else {}
+                holds: _Fields = {"holds": self._several(begun), "until": self._several(ended)}
+                return {**holds, "for": format_duration(length), **kept}
+        raise TypeError(f"no text for {type(node).__name__}")
+
+    def _several(self, node: x.Expression) -> str | list[str]:
+        if isinstance(node, x.Or):
+            return [*map(self.text, node.parts)]
+        return self.text(node)
 
     def _word(self, node: x.Expression, sign: str) -> str:
         return node.word if self.named and node.word else sign
@@ -115,6 +145,18 @@ class _Formatter:
 
     def _listed(self, *nodes: x.Expression) -> str:
         return ", ".join(map(self.text, nodes))
+
+
+_Fields = dict[str, "str | list[str] | _Fields"]
+
+
+def _flow(value: str | list[str] | _Fields) -> str:
+    """A value as YAML in flow style: `{window: 5 min, of: [placed, paid]}`."""
+    if isinstance(value, dict):
+        return "{" + ", ".join(f"{key}: {_flow(of)}" for key, of in value.items()) + "}"
+    if isinstance(value, list):
+        return "[" + ", ".join(map(_flow, value)) + "]"
+    return value if PLAIN_SCALAR.fullmatch(value) else "'" + value.replace("'", "''") + "'"
 
 
 _CANONICAL, _WRITTEN = _Formatter(named=False), _Formatter(named=True)

@@ -273,7 +273,7 @@ class Failed(Edge):
 
 @dataclass(frozen=True, slots=True)
 class Resolved(Edge):
-    """`resolved x`: what the rule x holds has ended."""
+    """`resolved x`: what the rule x has fired for, with `holds`, is over."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,6 @@ from tidegate.rules.form.value_forms import (
     ANYTHING,
     COLUMN,
     COLUMNS,
-    EXPRESSION,
     FREE_NAME_PATTERN,
     KEYWORDS,
     LENGTH_ABOVE_0,
@@ -33,6 +32,7 @@ from tidegate.rules.form.value_forms import (
     ZONE,
     sql,
 )
+from tidegate.rules.form.windows import ON
 from tidegate.rules.model import LATEST, Context, Coupling, Settings, Severity
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
@@ -178,7 +178,7 @@ _SEVERITY = s.choice(*Severity, words=synonyms.SEVERITY_WORDS)
 _MODE = s.choice(*Coupling, words=synonyms.COUPLING_WORDS)
 _NAMES = k.one_or_many("a rule or a list of rules", NAME)
 _RULE_KEYS = (
-    Key("on", EXPRESSION, "the event expression", required=True),
+    Key("on", ON, "the event expression, or a window", required=True),
     Key("per", _PER, "evaluate for each value of these columns"),
     Key(
         "context",

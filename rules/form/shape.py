@@ -14,6 +14,7 @@ from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST
@@ -229,6 +230,8 @@ def _about(record: Record) -> About:
 
 
 def _context(record: Record, node: x.Expression) -> tuple[Context, Selection | None]:
+    if isinstance(node, w.Window):
+        return Context.CUMULATIVE, None
     default = Context.UNRESTRICTED if plain(node) else Context.RESTRICTED
     given = record.get("context")
     if given is None:

@@ -86,6 +86,18 @@ RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     **dict.fromkeys(("level", "urgency", "importance"), "severity"),
     **dict.fromkeys(("deduplicate", "distinct", "unique"), "dedupe"),
 }
+WINDOW_WORDS = {
+    **dict.fromkeys(("tumbling", "tumble", "length", "size", "within"), "window"),
+    **dict.fromkeys(("slide", "sliding", "hop", "advance", "step"), "every"),
+    **dict.fromkeys(("gap", "timeout", "idle"), "session"),
+    **dict.fromkeys(("on", "events", "event", "from", "rows"), "of"),
+    **dict.fromkeys(("if", "when", "above"), "fire"),
+    **dict.fromkeys(("reset", "below", "clear"), "rearm"),
+    **dict.fromkeys(("begin", "raised", "start"), "holds"),
+    **dict.fromkeys(("end", "cleared", "stop"), "until"),
+    **dict.fromkeys(("lasting", "pending"), "for"),
+    **dict.fromkeys(("keep_firing_for", "keep_for"), "keep"),
+}
 ACTION_WORDS = {
     **dict.fromkeys(("insert", "merge", "update", "query", "statement", "spark_sql"), "sql"),
     **dict.fromkeys(("raise", "emit", "send", "publish", "event", "notify"), "signal"),

@@ -9,8 +9,8 @@ import zoneinfo
 
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions.clock_texts import clock, cron, daily
-from tidegate.rules.expressions.durations import duration_micros, lacks_unit
-from tidegate.rules.expressions.nodes import Clock
+from tidegate.rules.expressions.durations import duration, duration_micros, lacks_unit
+from tidegate.rules.expressions.nodes import Clock, Duration
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CRON_WORDS = {
@@ -43,6 +43,16 @@ NAME = "[A-Za-z_][A-Za-z0-9_]*"
 def positive_micros(text: str) -> int:
     value = duration_micros(text)
     if value == 0:
+        raise ValueError("the length of time must be above 0")
+    return value
+
+
+def positive_span(text: str) -> Duration:
+    """A length of time of months, or one that is the same everywhere."""
+    value = duration(text)
+    if value.months and value.micros:
+        raise ValueError(f"{text!r} has months beside days; write one of them, as in 1 month")
+    if value == Duration(0, 0):
         raise ValueError("the length of time must be above 0")
     return value
 

@@ -48,8 +48,8 @@ def _where(node: Scalar, report: Report) -> object:
         return report.add("where", fault.message, place, fault.hint, shown)
 
 
-def _length(read: Callable[[str], int]) -> Kind:
-    def convert(node: Scalar, report: Report) -> int:
+def _length(read: Callable[[str], object], like: str = "5 min") -> Kind:
+    def convert(node: Scalar, report: Report) -> object:
         value = read(node.text)
         if lacks_unit(node.text):
             hint = f"write {node.text} s, or the unit that is meant: {node.text} min"
@@ -57,7 +57,7 @@ def _length(read: Callable[[str], int]) -> Kind:
         return value
 
     schema: k.Schema = {"type": ["string", "number"]}
-    return s.scalar("a length of time", schema, convert, "5 min")
+    return s.scalar("a length of time", schema, convert, like)
 
 
 def sql(like: str = "") -> Kind:
@@ -71,6 +71,7 @@ AN_INSERT = "INSERT INTO late (order_id) SELECT order_id FROM event"
 A_QUERY = "SELECT firing_id FROM event .."
 LENGTH = _length(duration_micros)
 LENGTH_ABOVE_0 = _length(texts.positive_micros)
+SPAN_ABOVE_0 = _length(texts.positive_span)  # with months
 ZONE = s.parsed("a time zone", texts.zone, "Europe/Berlin")
 DATES = k.listing(s.parsed("a date", texts.date, "2026-12-25"))
 INSTANT = s.parsed("an instant", texts.instant, "2026-03-02T09:00:00Z")
