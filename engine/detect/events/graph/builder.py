@@ -42,6 +42,10 @@ class Builder(Protocol):
         operand, a composite once per instant (S1, S9)."""
         ...
 
+    def rows(self, e: Expression, horizon: int | None) -> Node:
+        """The node of every row of a plain expression, each an instance of one occurrence."""
+        ...
+
     def closer(self, e: Window, horizon: int | None) -> Node:
         """The node of what closes a window (S4): every row of a plain closer. Of a composite one
         the greatest of an instant; all of its instances if a detection shows which one closed."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.engine.core.event_names import EventKey, with_edges
+from tidegate.engine.core.event_names import EventKey, with_edges, with_resolutions
 from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.pair_node import Pairs, pair_of
@@ -21,6 +21,7 @@ from tidegate.engine.detect.events.graph.operators import (
     disjunction,
     event,
     every,
+    holding,
     instant,
     minus,
     negation,
@@ -48,6 +49,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Context, Pattern, Rulebook, Settings
 
@@ -72,6 +74,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Every: every.node,
     x.Nth: nth.node,
     x.Instant: instant.node,
+    w.Holding: holding.node,
+    w.Resolution: holding.resolution,
     Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
@@ -91,8 +95,9 @@ def compile_book(
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
-    book = with_edges(as_detected(book), {*book.events, *book.rules})
-    book = with_lateness(book, lateness)
+    book = with_resolutions(with_edges(as_detected(book), {*book.events, *book.rules}))
+    of = {name: EventKey.of(name).event for name in book.rules}
+    book = with_lateness(book, {n: lateness[rule] for n, rule in of.items() if rule in lateness})
     rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
     book = replace(book, rules=rules)
     roots: dict[str, Node] = {}

@@ -131,7 +131,7 @@ def resolution(e: w.Resolution, build: Builder, _: int | None) -> Node:
 
 
 def _turn(e: w.Holding, build: Builder, *, resolved: bool) -> Node:
-    begun, ended = build.each(e.begun, None), build.each(e.ended, None)
+    begun, ended = build.rows(e.begun, None), build.rows(e.ended, None)
     role = len(begun.roles)
     shape = Holding(e.length.micros, e.keep.micros, role)
     both = build.make(e, shape, (begun, ended), begun.keys, None, timed=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reference.holding import Alert, Fate, alerts
+from tests.reference.windows.holding import Alert, Fate, alerts
 from tests.reference.values import Occurrence
 
 FOR, KEEP = 10, 5

@@ -13,7 +13,11 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
-from tests.reference.values import Occurrence
+from tests.reference.meaning import World, leaf_type
+from tests.reference.timing import add
+from tests.reference.values import Instance, Occurrence
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 
 
 class Fate(StrEnum):
@@ -67,3 +71,39 @@ def alerts(
         at = tuple(u for u in unders if u.end == under)
         found.append(Alert(start, Fate.RESOLVED, fires, held, at, idle, kept))
     return found
+
+
+def firings(on: w.Holding, world: World, until: int | None) -> list[Instance]:
+    """Those of a rule: from t0 to the instant at which it fires, with the `over`s since."""
+    return [
+        _instance(alert.start, alert.fired, alert.overs)
+        for alert in _alerts(on, world)
+        if alert.fired is not None and (until is None or alert.fired <= until)
+    ]
+
+
+def resolutions(on: w.Holding, world: World, until: int | None) -> list[Instance]:
+    """Its ends, as points: `resolved` of the rule, with the `under`s at u."""
+    return [
+        _instance(alert.resolved, alert.resolved, alert.unders)
+        for alert in _alerts(on, world)
+        if alert.resolved is not None and (until is None or alert.resolved <= until)
+    ]
+
+
+def _instance(start: int, end: int, held: Sequence[Occurrence]) -> Instance:
+    return Instance(start, end, parameters=frozenset(((0,), o) for o in held))
+
+
+def _alerts(on: w.Holding, world: World) -> list[Alert]:
+    return alerts(
+        _seen(on.begun, world),
+        _seen(on.ended, world),
+        lambda start: add(start, on.length, world.zone),
+        lambda under: add(under, on.keep, world.zone),
+    )
+
+
+def _seen(part: x.Expression, world: World) -> list[Occurrence]:
+    types = {leaf_type(node) for node in part.walk()} - {None}
+    return [o for type_ in types for o in world.occurrences.get(type_, ())]
