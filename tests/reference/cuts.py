@@ -18,13 +18,14 @@ from tidegate.rules.expressions.nodes import Duration
 from tidegate.rules.model import Rulebook
 
 Watermarks = list[int]
+LENGTHS = ("duration", "period", "length", "keep")
 _BESIDE = (-1, 0, 1)
 
 
 def spans(rulebook: Rulebook) -> set[int]:
     """The lengths of time that the rules of a rulebook name, microseconds; without months."""
     nodes = (node for rule in rulebook.rules.values() for node in rule.pattern.on.walk())
-    named = (getattr(node, name, None) for node in nodes for name in ("duration", "period"))
+    named = (getattr(node, name, None) for node in nodes for name in LENGTHS)
     return {each.micros for each in named if isinstance(each, Duration)}
 
 
