@@ -25,12 +25,8 @@ _KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
 """Features that are keys of rules."""
 
 _UNBUILT: dict[type[x.Expression], str] = {
-    w.Tumbling: "window",
-    w.Session: "session",
     w.Sliding: "window .. every",
     w.Crossing: "over",
-    w.Holding: "holds",
-    x.Resolved: "resolved",
 }
 """Nodes of expressions, by their words."""
 

@@ -43,7 +43,7 @@ class Builder(Protocol):
         ...
 
     def rows(self, e: Expression, horizon: int | None) -> Node:
-        """The node of every row of a plain expression, each an instance of one occurrence."""
+        """The node of every row of a plain expression, in order of end."""
         ...
 
     def closer(self, e: Window, horizon: int | None) -> Node:

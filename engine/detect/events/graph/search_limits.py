@@ -47,3 +47,16 @@ def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
             "bound the expression by `within`, or raise carried_per_key_max",
             int(counts.argmax()),
         )
+
+
+def check_held(windows: Instances, carried_max: int) -> None:
+    """Raises `LimitError('carried-per-key')` if an open window has more than `carried_max` rows."""
+    sizes = np.diff(windows.offsets)
+    if sizes.max(initial=0) > carried_max:
+        raise LimitError(
+            "carried-per-key",
+            f"a window has {sizes.max()} rows, at most {carried_max} are carried"
+            " (setting carried_per_key_max)",
+            "make the window shorter, or raise carried_per_key_max",
+            int(windows.key[sizes.argmax()]),
+        )

@@ -30,6 +30,8 @@ from tidegate.engine.detect.events.graph.operators import (
     periodic_star,
     plus,
     sequence,
+    session,
+    tumbling,
     until,
     within,
 )
@@ -76,6 +78,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Instant: instant.node,
     w.Holding: holding.node,
     w.Resolution: holding.resolution,
+    w.Tumbling: tumbling.node,
+    w.Session: session.node,
     Sifted: asked,
 }
 _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int | None], Node]] = {
@@ -238,8 +242,7 @@ class Build:
         )
 
     def rows(self, e: x.Expression, horizon: int | None) -> Node:
-        """The node of every row of a plain expression. An event type that stands in it twice counts
-        once, in its first role."""
+        """An event type that stands in the expression twice counts once, in its first role."""
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
         operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
