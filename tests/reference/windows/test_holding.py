@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from tests.reference.windows.holding import Alert, Fate, alerts
 from tests.reference.values import Occurrence
+from tests.reference.windows.holding import Alert, Fate, alerts
 
 FOR, KEEP = 10, 5
 

@@ -16,10 +16,8 @@ At one instant an ended comes before a begun. Example, length 10 and keep 5, up 
                                               20 is void by the begun at 22; that at 30 resolves it
                                               at 35; pending again at 40
 
->>> from tidegate.engine.detect.events.kernels.columns import Columns
->>> at = np.array([1, 4, 22, 40, 20, 30])
->>> table = Columns(np.zeros(6, np.int32), at, at, np.arange(7), np.arange(6), np.zeros(6))
->>> turns, fired = turns_of(table, 4, np.full(1, NEVER), (10, 5), 45)
+>>> time = np.array([1, 4, 22, 40, 20, 30])
+>>> turns, _ = turns_of(np.zeros(6, np.int32), time, 4, np.full(1, NEVER), (10, 5), 45)
 >>> turns.start, turns.end, turns.done
 (array([ 1, 30, 40]), array([11, 35, 50]), array([ True,  True, False]))
 >>> [turns.place[turns.offsets[n] : turns.offsets[n + 1]].tolist() for n in range(3)]
@@ -46,8 +44,7 @@ class Turns(NamedTuple):
     key[n]             its key code
     start[n], end[n]   t0 and t0 + length of what fires; u and u + keep of what is resolved
     done[n]            whether it has come to that: else it is pending or clearing
-    offsets[n], place  its occurrences, as places of the table: the begun since t0, or the ended at
-                       u; of one in order of time
+    offsets[n], place  its occurrences, as places of the rows: the begun since t0, or the ended at u
     """
 
     key: Int32
@@ -60,7 +57,7 @@ class Turns(NamedTuple):
 
 class _Line(NamedTuple):
     """The occurrences key by key. Those of key k that begin are bounds[k]:bounds[k + 1], those that
-    end are ends[k]:ends[k + 1]; place[i] is their place in the table."""
+    end are ends[k]:ends[k + 1]; place[i] is their place among the rows."""
 
     place: Int64
     time: Int64
@@ -69,36 +66,36 @@ class _Line(NamedTuple):
 
 
 @njit
-def turns_of(table, begun, fired, lengths, watermark):
+def turns_of(key, time, begun, fired, lengths, watermark):
     """The turns up to the watermark; and for each key code when it has fired, if that is not
     resolved by then, else `NEVER`.
 
-    The first `begun` instances of the table are those that begin, the others those that end. Each
-    of the two parts is in order of end, key by key. What ends every key (code 0) ends all of them.
-    fired[k]: the second result, up to the watermark before. `lengths`: length and keep,
-    microseconds.
+    key[i], time[i] are of row i. The first `begun` rows are those that begin, the others those that
+    end; each of the two parts is in order of time, key by key. What ends every key (code 0) ends
+    all of them. fired[k]: the second result, up to the watermark before. `lengths`: length and
+    keep, microseconds.
     """
-    line = _line(table, begun, len(fired))
+    line = _line(key, time, begun, len(fired))
     fired = fired.copy()
     room = 3 * begun + 2 * (fired != NEVER).sum()
     spans = np.empty((room, 4), dtype=np.int64)
-    key, done = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.bool_)
     start, end = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
-    out = (key, start, end, done, spans)
+    whose, done = np.empty(room, dtype=np.int32), np.empty(room, dtype=np.bool_)
+    out = (whose, start, end, done, spans)
     n = 0
     for k in range(len(fired)):
         if line.bounds[k] < line.bounds[k + 1] or fired[k] != NEVER:
             n = _walk(k, line, fired, lengths, watermark, out, n)
     offsets, place = _occurrences(line.place, spans[:n])
-    return Turns(key[:n], start[:n], end[:n], done[:n], offsets, place), fired
+    return Turns(whose[:n], start[:n], end[:n], done[:n], offsets, place), fired
 
 
 @njit
-def _line(table, begun, codes):
-    first, bounds = split(table.key[:begun], codes)
-    second, ends = split(table.key[begun:], codes)
+def _line(key, time, begun, codes):
+    first, bounds = split(key[:begun], codes)
+    second, ends = split(key[begun:], codes)
     place = np.concatenate((first, second + begun))
-    return _Line(place, table.end[place], bounds, ends + begun)
+    return _Line(place, time[place], bounds, ends + begun)
 
 
 @njit
