@@ -12,6 +12,7 @@ from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.operators.broadcast import Repeated
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.operators.holding import Turn
 from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
 from tidegate.engine.detect.events.graph.search.choice import Choice
 from tidegate.engine.detect.events.graph.search.selection import Selecting
@@ -22,6 +23,7 @@ from tidegate.rules.algebra.forms import Flat, Nested, forms
 from tidegate.rules.algebra.storage import Stored, Used, chosen_among, store, stored
 from tidegate.rules.analysis.graph import reached
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context, Rulebook, Selection
 
@@ -45,6 +47,8 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Every: "every",
     x.Clock: "at",
     x.Cron: "cron",
+    w.Holding: "holds",
+    w.Resolution: "holds",
 }
 _ID_DIGITS = 12
 
@@ -109,7 +113,7 @@ class Nodes:
     def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
         """How much a node stores: instances, and the occurrences in them."""
         shape = node.shape
-        if isinstance(shape, Repeated | AtOnce):
+        if isinstance(shape, Repeated | AtOnce | Turn):
             return NOTHING, NOTHING
         if not isinstance(shape, flat_node.Flat | Windows | Choice):
             stored = self._node(node)
@@ -123,7 +127,7 @@ class Nodes:
     def _node(self, node: running.Node) -> Stored:
         if node.digest not in self._stored:
             operands = [self._node(operand) for operand in node.operands]
-            if isinstance(node.shape, Repeated):
+            if isinstance(node.shape, Repeated | Turn):
                 self._stored[node.digest] = operands[0]
             elif isinstance(node.shape, Choice):  # of what closes windows (S4)
                 inner = stored(_expression(node), self._used)
@@ -170,6 +174,8 @@ def _operator(node: running.Node) -> str:
         return "cumulative"
     if isinstance(shape, Repeated):
         return "every key"
+    if isinstance(shape, Turn):
+        return "resolved" if shape.resolved else "fires"
     if isinstance(shape, Detection):
         return "rule"
     if isinstance(shape, Event) and shape.all_rows:
