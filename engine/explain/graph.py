@@ -72,7 +72,7 @@ class Nodes:
         """The rules with a node that searches."""
         for rule, root in self._graph.roots.items():
             for node in root.walk():
-                self._rules.setdefault(node.digest, {})[rule] = None
+                self._rules.setdefault(node.digest, {})[EventKey.of(rule).event] = None
                 if isinstance(node.shape, Repeated):
                     self._apart.add(rule)
                 if isinstance(node.shape, Choice):

@@ -1,7 +1,8 @@
 """Reads the text fixtures `tests/golden/*.txt`: one case a block, blocks separated by blank lines.
 
     title: what the case shows
-    on: a ; b                          the expression of rule r; or several `rule NAME: a ; b`
+    on: a ; b                          the expression of rule r; or several `rule NAME: a ; b`;
+                                       or a window: on: {window: 5 s, of: a}
     per: k                             key columns (also `per NAME:`); context (`context NAME:`)
     events: a(k) opening               declarations; those of the history are inferred
     clock opening: <(08:00:00)*/*/*>   a named clock event; after it days=sat,sun
@@ -32,7 +33,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Any
 
-from tidegate.rules.errors import Place
+from tidegate.rules.errors import InputError, Place
 from tidegate.rules.expressions.nodes import (
     BeginOf,
     Clock,
@@ -45,6 +46,8 @@ from tidegate.rules.expressions.nodes import (
 )
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.expressions.predicate_parser import parse_predicate
+from tidegate.rules.expressions.windows import Window
+from tidegate.rules.form.windows import ON
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -59,6 +62,8 @@ from tidegate.rules.model import (
     TableEvent,
     in_context,
 )
+from tidegate.rules.yaml.kinds import Report
+from tidegate.rules.yaml.reader import read_yaml
 
 FOLDER = Path(__file__).parent
 PLACE = Place()
@@ -264,7 +269,7 @@ def rule(
     rules: Mapping[str, Rule],
 ) -> Rule:
     """A rule with defaults filled in; a type with all key columns is keyed (S7)."""
-    on = parse(text)
+    on = window(text) if text.startswith("{") else parse(text)
     keyed = {
         used
         for used in {node.name for node in on.walk() if isinstance(node, Name)}
@@ -284,6 +289,17 @@ def rule(
     )
 
 
+def window(text: str) -> Expression:
+    """A window, read as `on:` of a rule."""
+    node, _ = read_yaml(text, "window", len(text))
+    report = Report()
+    read = ON.read(node, report)
+    if report.problems:
+        raise InputError(report.problems)
+    found: Expression = read[0]
+    return found
+
+
 def constrained(rule: Rule, where: str) -> Rule:
     """The rule with a condition between constituents."""
     constraint = Constraint(parse_predicate(where), where, PLACE)
@@ -298,7 +314,9 @@ def _columns(name: str, events: Mapping[str, EventType], rules: Mapping[str, Rul
 
 
 def default_context(on: Expression) -> Context:
-    """Section 3: unrestricted for plain types (S9), else restricted."""
+    """Section 3: unrestricted for plain types (S9), else restricted. A window has its own."""
+    if isinstance(on, Window):
+        return Context.CUMULATIVE
     return Context.UNRESTRICTED if _plain(on) else Context.RESTRICTED
 
 

@@ -15,18 +15,31 @@ from hypothesis import strategies as st
 
 from tests.reference.evaluate import Line
 from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.expressions.windows import Sliding, Tumbling
 from tidegate.rules.model import Rulebook
 
 Watermarks = list[int]
-LENGTHS = ("duration", "period", "length", "keep")
 _BESIDE = (-1, 0, 1)
+_LENGTHS = ("duration", "period", "length", "every", "gap", "keep")
 
 
 def spans(rulebook: Rulebook) -> set[int]:
     """The lengths of time that the rules of a rulebook name, microseconds; without months."""
     nodes = (node for rule in rulebook.rules.values() for node in rule.pattern.on.walk())
-    named = (getattr(node, name, None) for node in nodes for name in LENGTHS)
+    named = (getattr(node, name, None) for node in nodes for name in _LENGTHS)
     return {each.micros for each in named if isinstance(each, Duration)}
+
+
+def _marked(rulebook: Rulebook, times: list[int]) -> list[int]:
+    """Some times, and the multiples around each of the lengths of windows, microseconds."""
+    nodes = (node for rule in rulebook.rules.values() for node in rule.pattern.on.walk())
+    grids = {
+        getattr(node, "every", node.length).micros
+        for node in nodes
+        if isinstance(node, Tumbling | Sliding)
+    }
+    multiples = (time - time % grid + grid for time in times for grid in grids - {0})
+    return sorted({*times, *multiples})
 
 
 def bounds(times: Iterable[int], lengths: Iterable[int] = ()) -> Watermarks:
@@ -40,7 +53,7 @@ def bounds(times: Iterable[int], lengths: Iterable[int] = ()) -> Watermarks:
 def everywhere(rulebook: Rulebook, history: Iterable[Line]) -> tuple[Watermarks, Watermarks]:
     """Two ways to cut a history: at each bound, and a microsecond before each. Not both at once:
     what a rule keeps is looked at where something arrives, which then is at the bound before."""
-    found = bounds(_times(history), spans(rulebook))
+    found = bounds(_marked(rulebook, _times(history)), spans(rulebook))
     return found, [bound - 1 for bound in found]
 
 
@@ -48,7 +61,8 @@ def cuts(
     rulebook: Rulebook, history: Iterable[Line], **options: int
 ) -> st.SearchStrategy[Watermarks]:
     """`watermarks` of a history."""
-    return watermarks(_times(history), spans(rulebook), **options)
+    times = _times(history)
+    return watermarks(_marked(rulebook, times), spans(rulebook), **options)
 
 
 @st.composite

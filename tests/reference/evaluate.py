@@ -8,13 +8,14 @@ from dataclasses import dataclass, replace
 from decimal import Decimal
 from typing import Any
 
+from tests.reference import windows
 from tests.reference.contexts import detections
 from tests.reference.keys import type_name, views
 from tests.reference.meaning import World, leaf_type
 from tests.reference.selection import select
 from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
-from tests.reference.windows.holding import firings, resolutions
+from tests.reference.windows.holding import resolutions
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression, Resolved
@@ -111,10 +112,10 @@ def evaluate(
 def _detected(
     rule: Rule, world: World, until: int | None, context: Context | None
 ) -> list[Instance]:
+    if isinstance(rule.pattern.on, w.Window):
+        return windows.detected(rule.pattern.on, world, until)
     if rule.pattern.selection is not None and context is None:
         return select(rule.pattern.on, rule.pattern.selection, world, until)
-    if isinstance(rule.pattern.on, w.Holding):
-        return firings(rule.pattern.on, world, until)
     where = rule.pattern.where.tree if rule.pattern.where else None
     return detections(rule.pattern.on, world, context or rule.pattern.context, until, where)
 

@@ -19,6 +19,7 @@ Test = Callable[..., None]
 _detecting: list[list[bool]] = []
 _resuming: list[list[bool]] = []
 _comparing: list[list[bool]] = []
+_noting: list[dict[str, list[bool]]] = []
 
 
 def saw(found: Found) -> Found:
@@ -37,6 +38,11 @@ def stepped(carried: Iterable[pa.Table]) -> None:
 def compared(differently: bool) -> None:
     """Note a comparison of the running test; both sides were computed `differently`, or not."""
     _comparing[-1].append(differently)
+
+
+def noted(what: str, seen: bool) -> None:
+    """Note for the running test whether an example has shown this, which it asks for."""
+    _noting[-1].setdefault(what, []).append(seen)
 
 
 @contextmanager
@@ -65,6 +71,27 @@ def comparing(test: Test) -> Test:
     return _counting(test, _comparing, "comparisons are of two ways", 3)
 
 
+def noting(**one_in: int) -> Callable[[Test], Test]:
+    """The same of what is `noted`: of each of these, at least one in so many; `_` for a blank."""
+
+    def decorated(test: Test) -> Test:
+        @wraps(test)
+        def counted(*args: Any, **kwargs: Any) -> None:
+            hits: dict[str, list[bool]] = {}
+            _noting.append(hits)
+            try:
+                test(*args, **kwargs)
+            finally:
+                _noting.pop()
+            for name, number in one_in.items():
+                what = name.replace("_", " ")
+                _enough(test, hits.get(what, []), what, number)
+
+        return counted
+
+    return decorated
+
+
 def _counting(test: Test, running: list[list[bool]], what: str, one_in: int) -> Test:
     @wraps(test)
     def counted(*args: Any, **kwargs: Any) -> None:
@@ -74,12 +101,16 @@ def _counting(test: Test, running: list[list[bool]], what: str, one_in: int) -> 
             test(*args, **kwargs)
         finally:
             running.pop()
-        said = f"{test.__name__}: {sum(hits)} of {len(hits)} {what}"
-        print(said)
-        if not hits or sum(hits) * one_in < len(hits):
-            pytest.fail(f"{said}; at least one in {one_in} must")
+        _enough(test, hits, what, one_in)
 
     return counted
+
+
+def _enough(test: Test, hits: list[bool], what: str, one_in: int) -> None:
+    said = f"{test.__name__}: {sum(hits)} of {len(hits)} {what}"
+    print(said)
+    if not hits or sum(hits) * one_in < len(hits):
+        pytest.fail(f"{said}; at least one in {one_in} must")
 
 
 def drawn_for(name: str) -> Callable[[Test], Test]:

@@ -73,12 +73,12 @@ def alerts(
     return found
 
 
-def firings(on: w.Holding, world: World, until: int | None) -> list[Instance]:
-    """Those of a rule: from t0 to the instant at which it fires, with the `over`s since."""
+def detected(on: w.Holding, world: World) -> list[Instance]:
+    """What a rule detects: from t0 to the instant at which it fires, with the `over`s since."""
     return [
         _instance(alert.start, alert.fired, alert.overs)
         for alert in _alerts(on, world)
-        if alert.fired is not None and (until is None or alert.fired <= until)
+        if alert.fired is not None
     ]
 
 

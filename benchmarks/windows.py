@@ -1,0 +1,103 @@
+"""Windows of 1M rows of 10k keys, by `tidegate.detect`, with the rows of each; against Polars in
+turn, in a process of its own. CPU seconds of the best round: other work only adds to them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import partial
+
+import polars as pl
+import pyarrow as pa
+
+import tidegate
+from benchmarks.detector import EVENTS, KEYS, THREADS, fastest, history
+from benchmarks.figure import Figure
+from tidegate.rules.model import Rulebook
+
+LEAST_MPS = 5
+MINUTE, GAP = 60_000_000, 30_000_000
+WINDOWS = {
+    "tumbling": "{window: 1 min, of: [A, B, C]}",
+    "session": "{session: 30 s, of: [A, B, C]}",
+}
+
+
+def book(window: str) -> Rulebook:
+    events = "".join(f"  {name}: {{signal: {{k: bigint}}}}\n" for name in "ABC")
+    return tidegate.load(f"rulebook: b\nevents:\n{events}rules:\n  r: {{on: {window}, per: k}}\n")
+
+
+def tumbling(frame: pl.DataFrame) -> pl.DataFrame:
+    """The same by hand: start, end and rows of each window."""
+    end = (pl.col("time") // MINUTE + 1) * MINUTE
+    return frame.group_by(end.alias("end"), "k").agg(pl.col("time").min(), pl.col("row"))
+
+
+def session(frame: pl.DataFrame) -> pl.DataFrame:
+    begins = (pl.col("time").diff().over("k") > GAP).fill_null(value=True)
+    number = begins.cum_sum().over("k")
+    found = frame.with_columns(number.alias("session")).group_by("session", "k")
+    return found.agg(pl.col("time").min(), pl.col("time").max().alias("end") + GAP, pl.col("row"))
+
+
+BY_HAND = {"tumbling": tumbling, "session": session}
+
+
+def frame_of(occurrences: pa.Table) -> pl.DataFrame:
+    columns = pl.from_arrow(occurrences.select(["time", "k"]))
+    assert isinstance(columns, pl.DataFrame)
+    return columns.with_row_index("row")
+
+
+def same(ours: pa.Table, theirs: pl.DataFrame) -> bool:
+    """Whether both have found the same windows with the same rows."""
+    found = pl.from_arrow(ours.select(["k", "start", "end", "constituents"]))
+    assert isinstance(found, pl.DataFrame)
+    found = found.select(
+        "k",
+        pl.col("start").dt.epoch("us"),
+        pl.col("end").dt.epoch("us"),
+        pl.col("constituents").list.sort().cast(pl.List(pl.Int64)).alias("row"),
+    )
+    other = theirs.select(
+        "k", pl.col("time").alias("start"), "end", pl.col("row").list.sort().cast(pl.List(pl.Int64))
+    )
+    return found.sort("k", "end").equals(other.sort("k", "end"))
+
+
+def figures() -> list[Figure]:
+    occurrences = history(EVENTS, KEYS)
+    frame, found = frame_of(occurrences), []
+    for name, window in WINDOWS.items():
+        ours, by_hand = book(window), BY_HAND[name]
+        if not same(tidegate.detect(ours, occurrences), by_hand(frame)):
+            raise SystemExit(f"{name}: the answers of engine and Polars differ")
+        runs = {
+            "ours": partial(tidegate.detect, ours, occurrences),
+            "polars": partial(by_hand, frame),
+        }
+        wall, cpu = fastest(runs)
+        rates = {f"{who}_mps": EVENTS / seconds / 1e6 for who, seconds in wall.items()}
+        rates |= {f"{who}_cpu_mps": EVENTS / seconds / 1e6 for who, seconds in cpu.items()}
+        title = f"{name}: {LEAST_MPS}M rows/s / engine"
+        found.append(Figure(title, LEAST_MPS / rates["ours_cpu_mps"], 1.0, rates))
+    return found
+
+
+def run() -> list[Figure]:
+    """In a process of its own: Polars reads how many threads it may have when it is imported."""
+    told = subprocess.run(
+        [sys.executable, "-m", "benchmarks.windows"],
+        env={**os.environ, "POLARS_MAX_THREADS": str(THREADS)},
+        stdout=subprocess.PIPE,
+        text=True,
+        check=True,
+    ).stdout
+    return [Figure(*made) for made in json.loads(told.splitlines()[-1])]
+
+
+if __name__ == "__main__":
+    print(json.dumps([[f.name, f.ratio, f.target, f.numbers] for f in figures()]))
