@@ -15,6 +15,7 @@ from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import format_duration, length
 from tidegate.rules.expressions.formatter import format_expression, format_written
 from tidegate.rules.model import ClockEvent, Context, Rulebook
@@ -136,6 +137,12 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
             case x.Periodic(opener=opener) | x.PeriodicStar(opener=opener):
                 period = format_duration(node.period)
                 yield f"every {period} after each `{format_written(opener)}`"
+            case w.Holding(begun=begun, ended=ended, length=length, keep=keep):
+                first = format_written(begun)
+                yield f"{format_duration(length)} after the first `{first}` that nothing ends"
+                if keep.micros:
+                    last = format_written(ended)
+                    yield f"{format_duration(keep)} after each `{last}` that may end what has fired"
         match node:
             case (
                 x.Not(opener=opener, closer=x.Own(duration=duration))
