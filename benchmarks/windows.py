@@ -22,6 +22,7 @@ MINUTE, GAP = 60_000_000, 30_000_000
 WINDOWS = {
     "tumbling": "{window: 1 min, of: [A, B, C]}",
     "session": "{session: 30 s, of: [A, B, C]}",
+    "holds": "{holds: [A, B], until: C, for: 1 min}",
 }
 
 
@@ -43,11 +44,26 @@ def session(frame: pl.DataFrame) -> pl.DataFrame:
     return found.agg(pl.col("time").min(), pl.col("time").max().alias("end") + GAP, pl.col("row"))
 
 
-BY_HAND = {"tumbling": tumbling, "session": session}
+def holds(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without `keep` each C begins anew: the A's and B's of the minute after the first of them,
+    where the next C is later. A C comes before an A or B of its instant."""
+    ends = pl.col("event") == "C"
+    number = ends.cast(pl.Int64).cum_sum().over("k")
+    ordered = frame.sort("time", ~ends, maintain_order=True).with_columns(number.alias("run"))
+    inside = pl.col("time") <= pl.col("time").min() + MINUTE
+    runs = ordered.filter(~ends).group_by("k", "run")
+    runs = runs.agg(pl.col("time").min(), pl.col("row").filter(inside))
+    following = ordered.filter(ends).select("k", pl.col("run") - 1, pl.col("time").alias("next"))
+    end = pl.col("time") + MINUTE
+    found = runs.join(following, on=["k", "run"], how="left").with_columns(end.alias("end"))
+    return found.filter(pl.col("next").is_null() | (pl.col("next") > pl.col("end")))
+
+
+BY_HAND = {"tumbling": tumbling, "session": session, "holds": holds}
 
 
 def frame_of(occurrences: pa.Table) -> pl.DataFrame:
-    columns = pl.from_arrow(occurrences.select(["time", "k"]))
+    columns = pl.from_arrow(occurrences.select(["event", "time", "k"]))
     assert isinstance(columns, pl.DataFrame)
     return columns.with_row_index("row")
 
