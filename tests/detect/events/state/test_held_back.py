@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import spans, watermarks
+from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
@@ -59,7 +60,31 @@ def book(draw: st.DrawFn) -> Rulebook:
 @example_count(60)
 def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> None:
     own = data.draw(st.composite(book)())
-    lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])
+    in_its_place(own, data.draw(planted(own, 12)), data)
+
+
+@detecting
+@given(data=st.data())
+@example_count(60)
+def test_g05_what_holds_and_is_resolved_waits_for_late_rows(data: st.DataObject) -> None:
+    """x and its end run behind; z, which uses both, perhaps further."""
+    own = loaded(
+        "abc",
+        x="on: {holds: a, until: b, for: 2 s, keep: 1 s}, per: k",
+        y="on: resolved x, per: k",
+        z=f"on: '{data.draw(st.sampled_from(['x ; resolved x', 'resolved x ; c']))}', per: k",
+    )
+    names, seconds = st.sampled_from("aaabbbc"), st.integers(0, 12)
+    lines = data.draw(st.lists(st.tuples(names, seconds), min_size=4, max_size=12))
+    history = [("a", 0, {"k": 1, "v": 0})]
+    history += [(name, second * SECOND, {"k": 1, "v": second}) for name, second in lines]
+    in_its_place(own, history, data)
+
+
+def in_its_place(own: Rulebook, history: list[Line], data: st.DataObject) -> None:
+    """What arrives up to `LATENESS` late is detected as if it had not. The events a and b have
+    event times, and so have the rules x, y and z."""
+    lines = sorted(history, key=lambda line: line[1])
     whole, _, _ = Detector(own, dict.fromkeys(own.rules, 0)).step(
         Carried(), batches(own, lines), lines[-1][1] + 24 * SECOND
     )
