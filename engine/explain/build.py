@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.graph import Nodes
-from tidegate.engine.explain.model import Damps, Explained, Rule, Warned
+from tidegate.engine.explain.model import WINDOW, Damps, Explained, Rule, Warned
 from tidegate.engine.explain.scripts import Scripts
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
@@ -91,14 +91,15 @@ def _rule(
 ) -> Rule:
     own = rule.pattern.context
     stores = {own: bounds[own_context(rule.pattern)]}
-    stores |= {context: bounds[context] for context in Context if context is not own}
+    if not isinstance(rule.pattern.on, w.Window):
+        stores |= {context: bounds[context] for context in Context if context is not own}
     if graph.tells_keys_apart(rule.name):
         stores = {context: replace(b, forgets_micros=None) for context, b in stores.items()}
     return Rule(
         rule.name,
         format_written(rule.pattern.on),
         format_expression(detected(rule.pattern, book.rules)),
-        rule.pattern.context_word or str(rule.pattern.context),
+        _context(rule),
         rule.pattern.key_names,
         rule.enabled,
         graph.roots[rule.name],
@@ -113,6 +114,13 @@ def _rule(
         rule.pattern.where.text if rule.pattern.where else None,
         tuple(_asked(rule, book)),
     )
+
+
+def _context(rule: Written) -> str:
+    """The name of what chooses: a context, or a window."""
+    if isinstance(rule.pattern.on, w.Window):
+        return WINDOW
+    return rule.pattern.context_word or str(rule.pattern.context)
 
 
 def _asked(rule: Written, book: Rulebook) -> Iterator[str]:
@@ -137,6 +145,10 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
             case x.Periodic(opener=opener) | x.PeriodicStar(opener=opener):
                 period = format_duration(node.period)
                 yield f"every {period} after each `{format_written(opener)}`"
+            case w.Tumbling(length=duration) | w.Sliding(every=duration):
+                yield f"each {format_duration(duration)}" + _midnights(duration, book)
+            case w.Session(part=part, gap=duration) | w.Crossing(part=part, length=duration):
+                yield f"{format_duration(duration)} after each `{format_written(part)}`"
             case w.Holding(begun=begun, ended=ended, length=length, keep=keep):
                 first = format_written(begun)
                 yield f"{format_duration(length)} after the first `{first}` that nothing ends"
@@ -151,6 +163,10 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
                 | x.PeriodicStar(opener=opener, closer=x.Own(duration=duration))
             ):
                 yield f"{format_duration(duration)} after each `{format_written(opener)}`"
+
+
+def _midnights(duration: x.Duration, book: Rulebook) -> str:
+    return f", at local midnight ({book.timezone})" if w.calendar(duration) else ""
 
 
 def _never_forget(

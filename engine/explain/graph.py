@@ -47,6 +47,10 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     x.Every: "every",
     x.Clock: "at",
     x.Cron: "cron",
+    w.Tumbling: "window",
+    w.Sliding: "window",
+    w.Session: "session",
+    w.Crossing: "over",
     w.Holding: "holds",
     w.Resolution: "holds",
 }

@@ -57,12 +57,17 @@ class Damps:
     why: str
 
 
+WINDOW = "window"
+"""What chooses for a rule that has no context."""
+
+
 @dataclass(frozen=True, slots=True)
 class Rule:
     """One rule. normalised: the expression that the detector runs. root: id of the node that
     detects it. searched: whether one of its nodes is. stores: what it stores, by context, its own
     first. timers: what makes it act without an event. writes: the tables that its actions write.
-    damping: what drops firings. description, severity, labels: what it says of itself.
+    context: that of the rule, or `WINDOW`. damping: what drops firings. description, severity,
+    labels: what it says of itself.
     where: the condition that is asked before the context chooses. asked: the parts of the
     expression of whose matches it is asked."""
 

@@ -7,7 +7,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 
 from tidegate.engine.core.text.layout import columns, counted
-from tidegate.engine.explain.model import Explained, Node, Rule, Script, ScriptInput, Warned
+from tidegate.engine.explain.model import WINDOW, Explained, Node, Rule, Script, ScriptInput, Warned
 from tidegate.engine.explain.phrases import kept
 from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.analysis.triggers import Trigger
@@ -38,7 +38,8 @@ def text(explained: Explained, width: int) -> str:
 def _rule(rule: Rule) -> Iterator[str]:
     per = f", per {', '.join(rule.key_names)}" if rule.key_names else ""
     disabled = "" if rule.enabled else ", disabled"
-    yield f"rule {rule.name} (context {rule.context}{per}{disabled})"
+    chosen = WINDOW if rule.context == WINDOW else f"context {rule.context}"
+    yield f"rule {rule.name} ({chosen}{per}{disabled})"
     if rule.description:
         yield f"  description {' '.join(rule.description.split())}"
     if rule.severity:

@@ -17,6 +17,7 @@ from tidegate.engine.replay.trace import Trace
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import ClockEvent, Rulebook, ScriptEvent
 
 _SECOND = 1_000_000
@@ -133,7 +134,7 @@ def _clocks(
         remedy = "--until TIME lets time go on" if until is None else "give a later --until"
         yield f"the clock never reached {' or '.join(missed)} (time ends at {upto}): {remedy}"
     elif until is not None and any(
-        isinstance(node, x.Own | x.Plus) for one in expressions for node in one.walk()
+        isinstance(node, x.Own | x.Plus | w.Window) for one in expressions for node in one.walk()
     ):
         yield "lengths of time that run out after --until are not waited for"
 

@@ -218,6 +218,8 @@ def _whole(node: Stored) -> Amount:
 def _said(node: Stored) -> str:
     text = f"`{format_written(node.node)}`"
     amount = node.instances
+    if isinstance(node.node, w.Tumbling | w.Session):
+        return f"{text} keeps the rows of the window that is open"
     if amount.maximum == 0:
         return f"{text} keeps a count"
     if amount.maximum is not None:

@@ -16,6 +16,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 import tidegate.rules.expressions.nodes as x
+import tidegate.rules.expressions.windows as w
 from tests.reference.evaluate import Line, evaluate
 from tests.reference.meaning import TooLargeError
 from tests.reference.strategies import SECOND, rulebooks
@@ -206,6 +207,8 @@ _PLANT: dict[type[x.Expression], Callable[[Planter, Any, int], Extent]] = {
     x.Periodic: Planter.periodic,
     x.PeriodicStar: Planter.periodic_star,
     x.Plus: Planter.plus,
+    w.Tumbling: Planter.part,
+    w.Session: Planter.part,
 }
 
 

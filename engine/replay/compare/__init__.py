@@ -18,6 +18,7 @@ from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.analysis.graph import reached, uses_of
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Context, Rule, Rulebook, in_context
 
 LINES_MAX = 1_000
@@ -43,7 +44,7 @@ def compare(
     book = rules.load(path, features=SIMULATED)
     for warning in book.warnings:
         tell(f"warning: {warning}")
-    return compared(book, _chosen(book, rule), trace, instant(until, book.timezone))
+    return compared(book, _with_contexts(_chosen(book, rule)), trace, instant(until, book.timezone))
 
 
 def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Comparison:
@@ -120,6 +121,14 @@ def _chosen(book: Rulebook, name: str | None) -> Rule:
         hint = did_you_mean(name, book.rules)
         raise InputError([Problem("unknown-rule", f"no rule {name!r}", word_place("--rule"), hint)])
     return book.rules[name]
+
+
+def _with_contexts(rule: Rule) -> Rule:
+    """The rule, which is no window. Raises `InputError`."""
+    if isinstance(rule.pattern.on, Window):
+        message, hint = f"{rule.name} is a window, which has no contexts", "compare another rule"
+        raise InputError([Problem("window", message, word_place("--rule"), hint)])
+    return rule
 
 
 def _alone(book: Rulebook, rule: Rule) -> Rulebook:

@@ -15,6 +15,7 @@ from tidegate.engine.core.statement import (
 )
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why_not.words import lasting, listed
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Action, Damping, Rule, SignalAction, Sql, Switch, Webhook
 
 SQL_MAX = 100
@@ -27,7 +28,7 @@ def sentence(rule: Rule) -> str:
     said = f"Rule {rule.name} fires on `{' '.join(pattern.text.split())}`"
     if pattern.key_names:
         said += f", per {', '.join(pattern.key_names)}"
-    if pattern.selection is None:
+    if pattern.selection is None and not isinstance(pattern.on, Window):
         said += f", in context {pattern.context}"
     if rule.condition is not None:
         asks = "if the query `{}` has a row" if rule.condition.query else "if `{}`"

@@ -15,6 +15,7 @@ from tidegate.engine.replay.why_not.fate import firings_of
 from tidegate.engine.replay.why_not.probe import Instances, Part, Probe
 from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.expressions.parser import unlabelled
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Context
 
 
@@ -30,6 +31,8 @@ class _Used(NamedTuple):
 def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     """`detected`: the rule itself was."""
     pattern = asked.rule.pattern
+    if isinstance(pattern.on, Window):
+        return Rung("context", True, "A window takes all its rows.", {})
     name = "select" if pattern.selection else str(pattern.context)
     if detected:
         return Rung("context", True, f"The context `{name}` chose it.", {"context": name})

@@ -13,6 +13,7 @@ from tidegate.engine.core.clocks import name_of
 from tidegate.engine.replay.why_not.probe import NEVER
 from tidegate.rules.algebra.emptiness import needed
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 
 KINDS = ("within", "without", "not", "window", "order", "count", "some")
 """What is relaxed, in the order in which it is told: a bound, an absence, what closes a window, an
@@ -78,6 +79,8 @@ def positives(e: x.Expression) -> tuple[x.Expression, ...]:
             return opener, closer
         case x.Periodic(opener=opener):
             return (opener,)
+        case w.Holding(begun=begun):
+            return (begun,)
     return e.operands()
 
 

@@ -8,6 +8,7 @@ microsecond beside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import pairwise
 from typing import Any
 
 import pyarrow as pa
@@ -86,8 +87,7 @@ def check(book: Rulebook, history: list[Line], data: st.DataObject) -> None:
 
 def _paused(windows: list[Any]) -> bool:
     """Whether a window ends, and the next of its key begins later."""
-    pairs = zip(windows, windows[1:], strict=False)
-    return any(one.key == other.key and one.end < other.start for one, other in pairs)
+    return any(one.key == other.key and one.end < other.start for one, other in pairwise(windows))
 
 
 def late(book: Rulebook, history: list[Line], cut: list[int], data: st.DataObject) -> list[str]:

@@ -81,13 +81,17 @@ class Keys:
 
     def ranks(self, code: Int32) -> Int64:
         """For each code the rank of its key. Keys are ordered column by column, by value."""
-        present, place = np.unique(code, return_inverse=True)
+        seen = np.zeros(int(code.max(initial=0)) + 1, dtype=np.bool_)
+        seen[code] = True
+        present = np.flatnonzero(seen).astype(np.int32)
         rank = np.zeros(len(present), dtype=np.int64)
         for column in self.values(present):
             ordered = order.codes(column)
             rank = rank * (int(ordered.max(initial=0)) + 1) + ordered
             rank = np.unique(rank, return_inverse=True)[1].astype(np.int64)
-        return rank[place]
+        of_each = np.zeros(len(seen), dtype=np.int64)
+        of_each[present] = rank
+        return of_each[code]
 
 
 NO_KEYS = Keys((), 0)

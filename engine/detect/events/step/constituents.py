@@ -151,6 +151,12 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     if not same.any():
         return shown
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
+    ranks, instants = keys.ranks(found.key[tied]), np.cumsum(~same[tied[1:] - 1])
+    instant_and_key = np.append(0, instants) * (ranks.max() + 1) + ranks
+    order = np.argsort(instant_and_key)
+    if (np.diff(instant_and_key[order]) > 0).all():  # no key has two at one instant
+        place = tied[order]
+        return shown if (place == tied).all() else shown.rearranged(tied, place)
     begin, sizes = shown.offsets[tied], np.diff(shown.offsets)[tied]
     filled = sizes > 0
     first: list[Bools | Int64] = [sizes > 1]
@@ -158,7 +164,7 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
         of_each = np.full(len(tied), NEVER)
         of_each[filled] = column
         first.append(of_each)
-    columns = (*first, found.start[tied], keys.ranks(found.key[tied]), found.end[tied])
+    columns = (*first, found.start[tied], ranks, found.end[tied])
     order = np.lexsort(columns)
     alike: Bools = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
     alike &= sizes[order][1:] > 1  # single ones come in order of their rows

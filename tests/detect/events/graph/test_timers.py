@@ -34,6 +34,8 @@ TIMED = [
     "P*(a, [1 s], [3 s])",
     "(a ; [1 s]) and b",
     "a + [2 s] or b + [3 s]",
+    "{window: 2 s, of: [a, b]}",
+    "{session: 1 s, of: a}",
 ]
 CHOSEN = ["A*(a, b, [2 s])", "not(b)[a, [2 s]]", "(a ; b) ; [1 s]"]
 Line = tuple[str, int, dict[str, Any]]
@@ -45,7 +47,8 @@ def timed(draw: st.DrawFn) -> Rulebook:
         context = draw(st.sampled_from(["restricted", *(c for c in Context if c != "restricted")]))
         on = draw(st.sampled_from(TIMED if context == "restricted" else CHOSEN))
         per = draw(st.sampled_from(["", ", per: k"]))
-        rules[f"r{number}"] = f"on: '{on}', context: {context}{per}"
+        said = f"'{on}', context: {context}"
+        rules[f"r{number}"] = f"on: {on if on.startswith('{') else said}{per}"
     return loaded("ab", **rules)
 
 
