@@ -15,7 +15,6 @@ from tidegate.rules.errors import Place, Problem
 from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 from tidegate.rules.expressions.predicates import Predicate
-from tidegate.rules.expressions.windows import Window
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 LATEST = "latest"  # the plain name of the context `restricted`
@@ -429,9 +428,7 @@ class Rule:
 
 
 def in_context(rule: Rule, context: Context) -> Rule:
-    """The rule as it detects in another context. A window has none: it stays as it is."""
-    if isinstance(rule.pattern.on, Window):
-        return rule
+    """The rule as it detects in another context. For a window that is no matter."""
     return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 

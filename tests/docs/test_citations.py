@@ -14,7 +14,9 @@ FOLDER = ROOT / "docs"
 HEADING = re.compile(r"^#{1,6} (.+?)\s*$", re.MULTILINE)
 CLAUSE = re.compile(r"(?<![\w`'\"/-])([GS])0?(\d{1,2}b?)(?![\w/-])")
 CLAUSES = {"S": "semantics", "G": "guarantees"}
-NAMED = re.compile(r"\b(semantics|guarantees|language|eventscript|architecture|decisions)(\.md)?`?")
+NAMED = re.compile(
+    r"\b(semantics|guarantees|language|windows|eventscript|architecture|decisions)(\.md)?`?"
+)
 SECTIONS = re.compile(r"(?: section)? (\d(?:, \d| and \d)*)\b")
 NAME = re.compile(r"def test_((?:[gs]\d\d_)+)")
 LINK = re.compile(r"\]\(([^)\s]+)\)")
@@ -34,7 +36,7 @@ KNOWN = {
 }
 PARTS = {
     page: {h.split(".")[0] for h in headings(page) if h[0].isdigit()}
-    for page in ("semantics", "language", "eventscript")
+    for page in ("semantics", "language", "windows", "eventscript")
 }
 
 

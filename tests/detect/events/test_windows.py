@@ -4,6 +4,7 @@ is cut, with keys, several event types, rules as events, and rows that come late
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 
 import pytest
 from hypothesis import given
@@ -13,14 +14,17 @@ from tests.reference.contexts import detections
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, noting, resuming
 from tests.reference.meaning import World
+from tests.reference.strategies import expected
 from tests.reference.values import Instance, Occurrence
 from tests.reference.windows import detected, tumbling
-from tests.reference.windows.strategies import Windows, books, check, histories, lengths
+from tests.reference.windows.strategies import SECOND, Windows, books, check, histories, lengths
+from tests.support.history import run
+from tests.support.rulebooks import loaded
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
-from tidegate.rules.model import Context
+from tidegate.rules.model import Context, in_context
 
-CASES = 200
+CASES = 480
 
 
 def tumbles(draw: st.DrawFn, of: Callable[[], str]) -> str:
@@ -41,7 +45,7 @@ KINDS = pytest.mark.parametrize("kind", [tumbles, sessions], ids=["tumbling", "s
 def test_windows_are_those_of_the_reference(kind: Windows) -> None:
     @drawn_for(kind.__name__)
     @given(data=st.data())
-    @example_count(4 * CASES)
+    @example_count(CASES)
     def some(data: st.DataObject) -> None:
         check(data.draw(books(kind)), data.draw(histories()), data)
 
@@ -58,6 +62,18 @@ def test_windows_are_those_of_the_reference(kind: Windows) -> None:
 @example_count(20_000)
 def test_in_twenty_thousand_cases(kind: Windows, data: st.DataObject) -> None:
     check(data.draw(books(kind)), data.draw(histories()), data)
+
+
+@KINDS
+def test_a_context_changes_nothing(kind: Windows) -> None:
+    """`simulate --context` gives one to every rule."""
+    text = "{window: 2 s, of: a}" if kind is tumbles else "{session: 2 s, of: a}"
+    book = loaded("abc", r=f"on: {text}")
+    history = [("a", at * SECOND, {"k": 1, "v": 1}) for at in (1, 2, 3, 7)]
+    answer = expected(book, history)
+    for context in Context:
+        rules = {"r": in_context(book.rules["r"], context)}
+        assert run(replace(book, rules=rules), history) == answer
 
 
 # -- the definitions by other operators --------------------------------------------------------

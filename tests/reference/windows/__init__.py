@@ -1,4 +1,4 @@
-"""Windows that stand alone as `on:`, straight from their definitions (language 2)."""
+"""Windows that stand alone as `on:`, straight from their definitions (windows 2, 3)."""
 
 from __future__ import annotations
 

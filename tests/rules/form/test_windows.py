@@ -1,4 +1,4 @@
-"""Windows as words of `on:` (language 2): read, printed back, refused."""
+"""Windows as words of `on:` (windows 1): read, printed back, refused."""
 
 from __future__ import annotations
 

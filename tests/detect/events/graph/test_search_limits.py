@@ -79,3 +79,18 @@ def test_g13_a_rule_that_was_parked_before_is_not_parked_anew_with_one_that_it_u
     detecting = BucketDetector(book, dict.fromkeys(book.rules, 0), Needs({}))
     parked = detect(detecting, state, bucket, limits).parked
     assert sorted((one.rule, one.instant) for one in parked) == [("r", 1), ("v", 1)]
+
+
+@pytest.mark.parametrize("on", ["{window: 1 h, of: a}", "{session: 1 h, of: a}"])
+def test_an_open_window_has_a_limit(on: str) -> None:
+    """Of one key."""
+    case = read(
+        f"title: x\nrule calm: a\nrule busy: {on}\nper busy: k\n"
+        "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7)"
+    )
+    rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
+    assert len(run(rulebook, case.history[:4], [4_000_000])) == 4 + 2
+    with pytest.raises(RuleLimitError) as caught:
+        run(rulebook, case.history, [4_000_000])
+    assert caught.value.message.startswith("rule busy, key k=7: a window has 4 rows, at most 3")
+    assert caught.value.hint == "make the window shorter, or raise carried_per_key_max"
