@@ -50,7 +50,7 @@ def causes(book: Rulebook) -> frozenset[str]:
     nodes = [n for rule in book.rules.values() if rule.enabled for n in rule.pattern.on.walk()]
     heard = {node.name for node in nodes if isinstance(node, x.Name | x.Edge)}
     heard |= {each.event for script in book.scripts.values() for each in script.inputs.values()}
-    edges = {node.name for node in nodes if isinstance(node, x.Edge)}
+    edges = {n.name for n in nodes if isinstance(n, x.Edge) and not isinstance(n, x.Resolved)}
 
     def noticed(rule: Rule) -> bool:
         return rule.name in edges or any(
