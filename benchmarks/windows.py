@@ -51,8 +51,8 @@ def holds(frame: pl.DataFrame) -> pl.DataFrame:
     number = ends.cast(pl.Int64).cum_sum().over("k")
     ordered = frame.sort("time", ~ends, maintain_order=True).with_columns(number.alias("run"))
     inside = pl.col("time") <= pl.col("time").min() + MINUTE
-    runs = ordered.filter(~ends).group_by("k", "run")
-    runs = runs.agg(pl.col("time").min(), pl.col("row").filter(inside))
+    groups = ordered.filter(~ends).group_by("k", "run")
+    runs = groups.agg(pl.col("time").min(), pl.col("row").filter(inside))
     following = ordered.filter(ends).select("k", pl.col("run") - 1, pl.col("time").alias("next"))
     end = pl.col("time") + MINUTE
     found = runs.join(following, on=["k", "run"], how="left").with_columns(end.alias("end"))

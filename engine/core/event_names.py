@@ -174,8 +174,9 @@ def _named(pattern: Pattern, book: Rulebook, of: Collection[str]) -> Pattern:
         return pattern
     per = dict(pattern.per)
     for node in pattern.on.walk():
-        edge = isinstance(node, x.Edge) and not isinstance(node, x.Resolved)
-        if edge and node.name in pattern.per and node.name in of:
+        if isinstance(node, x.Resolved):
+            continue
+        if isinstance(node, x.Edge) and node.name in pattern.per and node.name in of:
             per[_edge_type(node, book)] = pattern.per[node.name]
     for unnamed in (book.rules.keys() & per.keys()) - used_in(on, book.rules).keys():
         del per[unnamed]

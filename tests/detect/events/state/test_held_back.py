@@ -18,6 +18,7 @@ from tests.support.history import batches, canonical, printed, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.graph.operators.holding import Holding
 from tidegate.engine.detect.events.occurrences.concatenation import no_parameters
 from tidegate.engine.detect.events.state.held_back import released
 from tidegate.engine.detect.events.step.detector import Detector
@@ -79,6 +80,12 @@ def test_g05_what_holds_and_is_resolved_waits_for_late_rows(data: st.DataObject)
     history = [("a", 0, {"k": 1, "v": 0})]
     history += [(name, second * SECOND, {"k": 1, "v": second}) for name, second in lines]
     in_its_place(own, history, data)
+
+
+def test_an_end_that_runs_behind_has_the_state_of_its_rule() -> None:
+    own = loaded("ab", x="on: {holds: a, until: b, for: 2 s}", y="on: resolved x")
+    graph = Detector(own, {"x": 0, "y": 0}, lateness={"x": 3, "y": 3}).graph
+    assert [type(node.shape) for node in graph.nodes.values()].count(Holding) == 1
 
 
 def in_its_place(own: Rulebook, history: list[Line], data: st.DataObject) -> None:
