@@ -36,12 +36,14 @@ from benchmarks import (
     timers,
     webhooks,
     why,
+    windows,
 )
 from benchmarks.figure import Figure
 from tidegate.connectors.delta.session import start_session
 
 NAMES = (
     "detector",
+    "windows",
     "scripts",
     "simulate",
     "store",
@@ -61,7 +63,17 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks", "why"}
+WITHOUT_SPARK = {
+    "detector",
+    "windows",
+    "scripts",
+    "simulate",
+    "store",
+    "state",
+    "inbox",
+    "webhooks",
+    "why",
+}
 CHANGES_COMMITS = 100
 
 
@@ -82,6 +94,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "detector" in wanted:
         _say("detector")
         figures += detector.run()
+    if "windows" in wanted:
+        _say("windows")
+        figures += windows.run()
     if "scripts" in wanted:
         _say("scripts")
         figures += scripts.run()

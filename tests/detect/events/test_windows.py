@@ -17,9 +17,9 @@ from tests.reference.meaning import World
 from tests.reference.strategies import expected
 from tests.reference.values import Instance, Occurrence
 from tests.reference.windows import detected, tumbling
-from tests.reference.windows.strategies import SECOND, Windows, books, check, histories, lengths
 from tests.support.history import run
 from tests.support.rulebooks import loaded
+from tests.support.windows import SECOND, Windows, books, check, histories, lengths
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import Context, in_context

@@ -10,7 +10,7 @@ from tidegate.rules.expressions.windows import Session
 
 def detected(e: Session, world: World) -> list[Instance]:
     rows, gap = rows_of(e.part, world), e.gap.micros
-    found = []
+    found: list[Instance] = []
     for last in rows:
         if any(last.end < row.end <= last.end + gap for row in rows):
             continue  # it goes on

@@ -29,6 +29,8 @@ rules:
   heard: {on: hot ; b, per: k}
   ends: {on: end_of tells ; s, per: k}
   daily: {on: "P(s, [5 h], b)"}
+  days: {on: {window: 1 d, of: [a, b]}, per: k}
+  visit: {on: {session: 1 h, of: a}, per: k}
   asked:
     on: a and b
     per: k
