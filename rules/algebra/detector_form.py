@@ -44,7 +44,8 @@ def without_points(node: x.Expression, rules: Collection[str]) -> x.Expression:
 
 @lru_cache(maxsize=KEPT_MAX)
 def _detected(on: x.Expression, rules: frozenset[str], _written: str) -> x.Expression:
-    on = without_points(on, rules)
+    points = isinstance(on, w.Window)  # to which a rule's detection is a point, too
+    on = without_points(on, () if points else rules)
     normal = normalise(on)
     if isinstance(on, w.Window):
         return normal if _labels(normal) == _labels(on) else on

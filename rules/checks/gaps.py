@@ -40,7 +40,8 @@ def refuse_unbuilt(
     for _, node, scalar in book.expressions():
         _periods(node, scalar, limits, accepted if SHORT_PERIOD in features else report)
     for _, node, scalar in book.expressions():
-        for below in unbuilt_points(node, book.names("rules")):
+        named = () if isinstance(node, w.Window) else book.names("rules")
+        for below in unbuilt_points(node, named):
             message = "'instant' of what takes time is not built yet as a constituent"
             hint = "it may stand in what must be absent, and around event types; prior(a, b) is"
             hint += " a ; b where b is an event type"

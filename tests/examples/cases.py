@@ -16,9 +16,6 @@ from tidegate.engine.replay.memory.worlds import MemoryWorlds
 EXAMPLES = Path(rules.__file__).parent / "examples"
 FILES = sorted(EXAMPLES.rglob("*.test.yaml"))
 MISSING = {
-    "a row at the tick is of the window that begins there, also where others came before": (
-        "`window: 5 min`: a window that is open at its end"
-    ),
     "the last minute before each reading": "`over: {window: 1 min, ..}`: a window that slides",
 }
 """By name of a case that the language cannot say yet: the form that it is without."""

@@ -28,8 +28,8 @@ def test_every_example_has_tests_and_no_warnings() -> None:
     books = sorted(set(EXAMPLES.rglob("*.yaml")) - set(FILES))
     assert [file.with_suffix(".test.yaml") for file in books] == FILES
     for book in books:
-        warnings = [each for each in validated(book, {}).warnings if each.code != "not-live"]
-        assert warnings == [], book
+        warnings = {each.code for each in validated(book, {}).warnings} - {"not-live"}
+        assert warnings == ({"unbounded"} if book.name == "12-sessions.yaml" else set()), book
     problems = [int(book.name[:2]) for book in books if book.parent.name == "cookbook"]
     assert problems == list(range(1, 29))
 

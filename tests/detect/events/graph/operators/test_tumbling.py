@@ -22,6 +22,8 @@ from tidegate.engine.detect.events.graph.operators.tumbling import Tumbling
     | k=1 [1,5] {a@1(k=1) a@4(k=1)} k=2 [2,5] {a@2(k=2)} k=2 [6,10] {a@6(k=2)}
     a rule at its end | rule x: a ; b / rule r: {window: 5 s, of: x} | a@1 a@4 b@6 b@7
     | x [4,6] {a@4 b@6} x [4,7] {a@4 b@7} [6,10] {a@4 b@6 b@7}
+    instant says so, too | rule x: a ; b / rule r: {window: 5 s, of: [x, instant(x)]} | a@4 b@6
+    | x [4,6] {a@4 b@6} [6,10] {a@4 b@6}
     what it is an event of | rule r: {window: 5 s, of: a} / rule s: r ; b | a@1 b@4 b@5 b@6
     | [1,5] {a@1} s [1,6] {a@1 b@6}
     it starts in another | rule r: {window: 5 s, of: a} / rule s: b ; r | a@1 b@2 a@6 b@7
