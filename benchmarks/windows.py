@@ -25,6 +25,7 @@ WINDOWS = {
     "session": "{session: 30 s, of: [A, B, C]}",
     "sliding": "{window: 1 min, every: 30 s, of: [A, B, C]}",
     "crossing": "{over: {window: 1 min, of: [A, B, C], fire: avg(v) > 75}}",
+    "holds": "{holds: [A, B], until: C, for: 1 min}",
 }
 
 
@@ -75,11 +76,32 @@ def crossing(frame: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-BY_HAND = {"tumbling": tumbling, "session": session, "sliding": sliding, "crossing": crossing}
+def holds(frame: pl.DataFrame) -> pl.DataFrame:
+    """Without `keep` each C begins anew: the A's and B's of the minute after the first of them,
+    where the next C is later. A C comes before an A or B of its instant."""
+    ends = pl.col("event") == "C"
+    number = ends.cast(pl.Int64).cum_sum().over("k")
+    ordered = frame.sort("time", ~ends, maintain_order=True).with_columns(number.alias("run"))
+    inside = pl.col("time") <= pl.col("time").min() + MINUTE
+    groups = ordered.filter(~ends).group_by("k", "run")
+    runs = groups.agg(pl.col("time").min(), pl.col("row").filter(inside))
+    following = ordered.filter(ends).select("k", pl.col("run") - 1, pl.col("time").alias("next"))
+    end = pl.col("time") + MINUTE
+    found = runs.join(following, on=["k", "run"], how="left").with_columns(end.alias("end"))
+    return found.filter(pl.col("next").is_null() | (pl.col("next") > pl.col("end")))
+
+
+BY_HAND = {
+    "tumbling": tumbling,
+    "session": session,
+    "sliding": sliding,
+    "crossing": crossing,
+    "holds": holds,
+}
 
 
 def frame_of(occurrences: pa.Table) -> pl.DataFrame:
-    columns = pl.from_arrow(occurrences.select(["time", "k", "v"]))
+    columns = pl.from_arrow(occurrences.select(["event", "time", "k", "v"]))
     assert isinstance(columns, pl.DataFrame)
     return columns.with_row_index("row")
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.state import State
-from tidegate.rules.expressions.nodes import names_in
+from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.model import Rulebook
 
 
@@ -81,7 +81,7 @@ def _with_users(begun: Mapping[str, int], rulebook: Rulebook) -> dict[str, int]:
     while changed:
         changed = False
         for rule in rulebook.rules.values():
-            used = [found[name] for name in names_in(rule.pattern.on) if name in found]
+            used = [found[name] for name in uses_of(rule, rulebook.rules) if name in found]
             if used and max(used) > found.get(rule.name, -1):
                 found[rule.name], changed = max(used), True
     return found

@@ -1,5 +1,6 @@
 """Event types as values: those that the rulebook declares, and those that the engine adds. It adds
-edges of commits, updates and actions (S10), ticks, and event types for `ignore_own: true` (G22).
+edges of commits, updates and actions (S10), ticks, the ends of what rules hold, and event types for
+`ignore_own: true` (G22).
 
 Example: `r: {on: row, ignore_own: true}`. The engine adds the event type `row but of r`: the
 occurrences of `row` without the changes that actions of r committed. Rule r then reads that event
@@ -13,7 +14,9 @@ from dataclasses import dataclass, replace
 from enum import StrEnum
 from functools import lru_cache
 
+from tidegate.rules.analysis.graph import used_in
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import Pattern, Rulebook, SignalEvent, TableEvent
@@ -31,11 +34,12 @@ class Edge(StrEnum):
     BEGIN_OF = "begin_of"  # of a rule's action, as are the next two
     END_OF = "end_of"
     FAILED = "failed"
+    RESOLVED = "resolved"  # of what a rule holds
     NONE = ""
 
     @property
     def prefix(self) -> str:
-        return f"{self} " if self in _OF_ACTIONS.values() else self.value
+        return f"{self} " if self in (*_OF_ACTIONS.values(), Edge.RESOLVED) else self.value
 
 
 @dataclass(frozen=True, slots=True)
@@ -170,14 +174,18 @@ def _named(pattern: Pattern, book: Rulebook, of: Collection[str]) -> Pattern:
         return pattern
     per = dict(pattern.per)
     for node in pattern.on.walk():
+        if isinstance(node, x.Resolved):
+            continue
         if isinstance(node, x.Edge) and node.name in pattern.per and node.name in of:
             per[_edge_type(node, book)] = pattern.per[node.name]
-    for unnamed in (book.rules.keys() & per.keys()) - x.names_in(on):
+    for unnamed in (book.rules.keys() & per.keys()) - used_in(on, book.rules).keys():
         del per[unnamed]
     return replace(pattern, on=on, per=per)
 
 
 def _plain(e: x.Expression, book: Rulebook, of: Collection[str]) -> x.Expression:
+    if isinstance(e, x.Resolved):
+        return e
     if isinstance(e, x.Edge):
         return x.Name(_edge_type(e, book)) if e.name in of else e
     return x.with_operands(e, [_plain(operand, book, of) for operand in e.operands()])
@@ -187,6 +195,44 @@ def _edge_type(edge: x.Edge, book: Rulebook) -> str:
     if edge.name not in book.events:
         return str(EventKey(edge.name, edge=_OF_ACTIONS[type(edge)]))
     return beginning(edge.name) if isinstance(edge, x.BeginOf) else edge.name
+
+
+def with_resolutions(book: Rulebook) -> Rulebook:
+    """The rulebook with a rule, named `resolved r`, for the end of what each rule r holds, if some
+    rule names it; that names the new one then."""
+    ends = {
+        node.name: str(EventKey(node.name, edge=Edge.RESOLVED))
+        for rule in book.rules.values()
+        for node in rule.pattern.on.walk()
+        if isinstance(node, x.Resolved)
+    }
+    rules = {
+        name: replace(rule, pattern=_ending(rule.pattern, ends)) if ends else rule
+        for name, rule in book.rules.items()
+    }
+    for name, end in ends.items():
+        of = book.rules.get(name)
+        if of is not None and isinstance(on := of.pattern.on, w.Holding):
+            resolution = w.Resolution(on.begun, on.ended, on.length, on.keep)
+            rules[end] = replace(of, name=end, pattern=replace(of.pattern, on=resolution))
+    return replace(book, rules=rules)
+
+
+def _ending(pattern: Pattern, ends: Mapping[str, str]) -> Pattern:
+    """A pattern with `resolved r` as a name of its own."""
+    on = _ended(pattern.on, ends)
+    if on is pattern.on:
+        return pattern
+    named = x.names_in(on)
+    keyed = {**pattern.per, **{end: pattern.per.get(name) for name, end in ends.items()}}
+    per = {name: columns for name, columns in keyed.items() if columns and name in named}
+    return replace(pattern, on=on, per=per)
+
+
+def _ended(e: x.Expression, ends: Mapping[str, str]) -> x.Expression:
+    if isinstance(e, x.Resolved):
+        return x.Name(ends[e.name])
+    return x.with_operands(e, [_ended(operand, ends) for operand in e.operands()])
 
 
 def without_own(book: Rulebook) -> Rulebook:

@@ -149,8 +149,12 @@ def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:
                 yield f"each {format_duration(duration)}" + _midnights(duration, book)
             case w.Session(part=part, gap=duration) | w.Crossing(part=part, length=duration):
                 yield f"{format_duration(duration)} after each `{format_written(part)}`"
-            case w.Holding(begun=begun, length=duration):
-                yield f"{format_duration(duration)} after `{format_written(begun)}`"
+            case w.Holding(begun=begun, ended=ended, length=length, keep=keep):
+                first = format_written(begun)
+                yield f"{format_duration(length)} after the first `{first}` that nothing ends"
+                if keep.micros:
+                    last = format_written(ended)
+                    yield f"{format_duration(keep)} after each `{last}` that may end what has fired"
         match node:
             case (
                 x.Not(opener=opener, closer=x.Own(duration=duration))

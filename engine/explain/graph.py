@@ -12,6 +12,7 @@ from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.operators.broadcast import Repeated
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.engine.detect.events.graph.operators.holding import Turn
 from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
 from tidegate.engine.detect.events.graph.search.choice import Choice
 from tidegate.engine.detect.events.graph.search.selection import Selecting
@@ -51,6 +52,7 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     w.Session: "session",
     w.Crossing: "over",
     w.Holding: "holds",
+    w.Resolution: "holds",
 }
 _ID_DIGITS = 12
 
@@ -74,7 +76,7 @@ class Nodes:
         """The rules with a node that searches."""
         for rule, root in self._graph.roots.items():
             for node in root.walk():
-                self._rules.setdefault(node.digest, {})[rule] = None
+                self._rules.setdefault(node.digest, {})[EventKey.of(rule).event] = None
                 if isinstance(node.shape, Repeated):
                     self._apart.add(rule)
                 if isinstance(node.shape, Choice):
@@ -115,7 +117,7 @@ class Nodes:
     def _amounts(self, node: running.Node) -> tuple[Amount, Amount]:
         """How much a node stores: instances, and the occurrences in them."""
         shape = node.shape
-        if isinstance(shape, Repeated | AtOnce):
+        if isinstance(shape, Repeated | AtOnce | Turn):
             return NOTHING, NOTHING
         if not isinstance(shape, flat_node.Flat | Windows | Choice):
             stored = self._node(node)
@@ -129,7 +131,7 @@ class Nodes:
     def _node(self, node: running.Node) -> Stored:
         if node.digest not in self._stored:
             operands = [self._node(operand) for operand in node.operands]
-            if isinstance(node.shape, Repeated):
+            if isinstance(node.shape, Repeated | Turn):
                 self._stored[node.digest] = operands[0]
             elif isinstance(node.shape, Choice):  # of what closes windows (S4)
                 inner = stored(_expression(node), self._used)
@@ -176,6 +178,8 @@ def _operator(node: running.Node) -> str:
         return "cumulative"
     if isinstance(shape, Repeated):
         return "every key"
+    if isinstance(shape, Turn):
+        return "resolved" if shape.resolved else "fires"
     if isinstance(shape, Detection):
         return "rule"
     if isinstance(shape, Event) and shape.all_rows:

@@ -257,6 +257,8 @@ def _advice(node: Stored, whole: x.Expression) -> str:
     if isinstance(node.node, w.Session):
         day = format_written(w.Tumbling(node.node.part, x.Duration(0, 86_400_000_000)))
         return f"a key that never pauses has one session without end: `{day}` ends each day"
+    if isinstance(node.node, w.Holding):
+        return f"`{text}` knows of a key that it has fired, until an end comes"
     if isinstance(node.node, w.Window):
         return f"`{text}` knows of every key whether it has fired"
     if node.counter:

@@ -307,9 +307,9 @@ def _collected(node: w.Window, operands: Sequence[Stored]) -> _Kept:
         case w.Crossing(length=length):
             rows = Amount(0, length.micros)
             return _Kept(ONE + rows, rows * size, rows, rows * size)
-        case w.Holding(length=length):
-            rows = ONE + Amount(0, length.micros)
-            return _Kept(rows, rows * size, rows, rows * size)
+        case w.Holding(length=length):  # what waits, and that it has fired
+            rows = Amount(0, length.micros) * (ONE + size + operands[1].size)
+            return _Kept(ONE + ONE, rows, ONE, rows)
     raise TypeError(f"no bound for {type(node).__name__}")
 
 

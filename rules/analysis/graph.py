@@ -103,11 +103,12 @@ def _of(follows: dict[str, list[str]], at: Mapping[str, int]) -> Iterator[tuple[
 
 def used_in(on: x.Expression, rules: Collection[str]) -> dict[str, None]:
     """The event types and rules that an expression names, in the order of its text. `end_of r`
-    names the action of rule r, not the rule."""
+    names the action of rule r, not the rule; `resolved r` names the rule."""
     return {
         node.name: None
         for node in on.walk()
-        if isinstance(node, x.Name) or (isinstance(node, x.Edge) and node.name not in rules)
+        if isinstance(node, x.Name | x.Resolved)
+        or (isinstance(node, x.Edge) and node.name not in rules)
     }
 
 

@@ -24,12 +24,6 @@ SIMULATED = frozenset({SHORT_PERIOD})
 _KEYS = {key: f"rule key {key}" for key in ("expire_key_after", "granularity")}
 """Features that are keys of rules."""
 
-_UNBUILT: dict[type[x.Expression], str] = {
-    w.Holding: "holds",
-    x.Resolved: "resolved",
-}
-"""Nodes of expressions, by their words."""
-
 
 def refuse_unbuilt(
     book: Draft, limits: Settings, features: frozenset[str], report: Report, *, warned: bool = False
@@ -46,11 +40,6 @@ def refuse_unbuilt(
             hint = "it may stand in what must be absent, and around event types; prior(a, b) is"
             hint += " a ; b where b is an event type"
             refuse(report, "unbuilt", message, scalar, below, hint)
-    for _, node, scalar in book.expressions():
-        for part in node.walk():
-            word = _UNBUILT.get(type(part))
-            if word and word not in features:
-                refuse(report, "unbuilt", f"'{word}' is not built yet", scalar, part)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
             if record.has(key):
@@ -63,7 +52,7 @@ def refuse_unbuilt(
 
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
-    return frozenset({*_KEYS.values(), *_UNBUILT.values(), SHORT_PERIOD})
+    return frozenset({*_KEYS.values(), SHORT_PERIOD})
 
 
 def unbuilt_points(

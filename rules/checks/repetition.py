@@ -43,6 +43,17 @@ def repetitions(book: Draft, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
         yield from form.part(timer, begun)
 
 
+def _alternates(node: x.Expression) -> bool:
+    """Whether it is `r ; resolved r`, within a length of time or not: between two ends of what r
+    holds it fires once."""
+    match unlabelled(node):
+        case x.Within(part=part):
+            return _alternates(part)
+        case x.Seq(first=x.Name(name=fired), then=x.Resolved(name=over)):
+            return fired == over
+    return False
+
+
 @dataclass(frozen=True, slots=True)
 class _Form:
     book: Draft
@@ -52,6 +63,8 @@ class _Form:
     def whole(self) -> Iterator[Doubt]:
         """The repetition that a context can end."""
         node, rules = self.node, self.book.rules
+        if _alternates(node):
+            return
         if events := fires_again(node, rules):
             message = f"this fires again at each later {_again(events, initiators(node))}"
             hint = f"context: recent fires once{_MEANT}"

@@ -93,5 +93,8 @@ def resolved(book: Draft, node: x.Resolved, scalar: Scalar, report: Report) -> N
         return  # it could not be read
     if rule is None or not isinstance(rule.pattern.on, w.Holding):
         message = f"{node.name!r} is never over: only a rule that holds is resolved"
-        hint = f"write {node.name}: {{on: {{holds: raised, until: cleared, for: 10 min}}}}"
+        holding = [r.name for r in book.rules.values() if isinstance(r.pattern.on, w.Holding)]
+        hint = report.did_you_mean(node.name, holding)
+        if not holding:
+            hint = f"write {node.name}: {{on: {{holds: raised, until: cleared, for: 10 min}}}}"
         refuse(report, "resolved", message, scalar, node, hint)

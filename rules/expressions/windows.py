@@ -78,6 +78,12 @@ class Holding(Window):
     keep: Duration
 
 
+@dataclass(frozen=True, slots=True)
+class Resolution(Holding):
+    """The ends of what holds, each as a point: what `resolved r` is of a rule r with that `on`. The
+    language has no sign for it."""
+
+
 def whole_days(duration: Duration) -> int:
     """How many days of 24 hours a length of time is; 0 if it is none, or counts months."""
     days, rest = divmod(duration.micros, _DAY)

@@ -105,6 +105,7 @@ def test_s01_images_with_parameters_of_their_own_rank_by_these(
         ("[begin]t but of r by 3", EventKey("t", "r", 3, Edge.BEGIN), "t", "begin_of t"),
         ("a by 0", EventKey("a", behind=0), "a", "a"),
         ("failed pay by 7", EventKey("pay", behind=7, edge=Edge.FAILED), *["failed pay"] * 2),
+        ("resolved hot", EventKey("hot", edge=Edge.RESOLVED), *["resolved hot"] * 2),
         ('[tick]P(cron("0 0 * * *"), [1 s] by x)', None, "tick", None),
     ],
 )

@@ -43,6 +43,7 @@ from tidegate.rules.expressions.nodes import (
     Labelled,
     Name,
     Or,
+    Resolved,
 )
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.expressions.predicate_parser import parse_predicate
@@ -272,7 +273,7 @@ def rule(
     on = window(text) if text.startswith("{") else parse(text)
     keyed = {
         used
-        for used in {node.name for node in on.walk() if isinstance(node, Name)}
+        for used in {node.name for node in on.walk() if isinstance(node, Name | Resolved)}
         if keys and set(keys) <= set(_columns(used, events, rules))
     }
     return Rule(
@@ -325,7 +326,7 @@ def _plain(on: Expression) -> bool:
         return _plain(on.part)
     if isinstance(on, Or):
         return all(map(_plain, on.parts))
-    return isinstance(on, Name | Clock | Cron | BeginOf | EndOf)
+    return isinstance(on, Name | Clock | Cron | BeginOf | EndOf | Resolved)
 
 
 def _selection(text: str) -> Selection:

@@ -10,14 +10,15 @@ from typing import Any
 
 from tests.reference import windows
 from tests.reference.contexts import detections
-from tests.reference.keys import views
+from tests.reference.keys import type_name, views
 from tests.reference.meaning import World, leaf_type
 from tests.reference.selection import select
 from tests.reference.timing import clock_instants
 from tests.reference.values import Constituent, Instance, Occurrence, Tick, value_order
+from tests.reference.windows.holding import resolutions
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
-from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression
-from tidegate.rules.expressions.windows import Window
+from tidegate.rules.expressions.nodes import BeginOf, Clock, Cron, EndOf, Expression, Resolved
 from tidegate.rules.model import ClockEvent, Context, Rule, Rulebook, SignalEvent, TableEvent
 
 Line = tuple[str, int, Mapping[str, Any]]  # event type, microseconds, parameters
@@ -89,13 +90,21 @@ def evaluate(
     found: list[Detection] = []
     for rule in _in_order(rulebook):
         mine: list[Detection] = []
+        ended: list[Detection] = []
         for values, first, view in views(rule, occurrences):
             world = World(view, horizon, rulebook.timezone, instances_max)
             key = dict(zip(rule.pattern.key_names, values, strict=True))
             for instance in _detected(rule, world, until, context):
                 if first is None or instance.end >= first:
                     mine.append(_detection(rule.name, key, instance))
+            if isinstance(rule.pattern.on, w.Holding):
+                ends = resolutions(rule.pattern.on, world, until)
+                ended += [_detection(rule.name, key, instance) for instance in ends]
         occurrences[rule.name] = [_as_occurrence(d) for d in mine]
+        resolved = Resolved(rule.name)
+        occurrences[resolved] = [
+            replace(_as_occurrence(d), type=resolved, event=f"resolved {rule.name}") for d in ended
+        ]
         found += mine
     return sorted(found, key=Detection.order)
 
@@ -103,7 +112,7 @@ def evaluate(
 def _detected(
     rule: Rule, world: World, until: int | None, context: Context | None
 ) -> list[Instance]:
-    if isinstance(rule.pattern.on, Window):
+    if isinstance(rule.pattern.on, w.Window):
         return windows.detected(rule.pattern.on, world, until)
     if rule.pattern.selection is not None and context is None:
         return select(rule.pattern.on, rule.pattern.selection, world, until)
@@ -193,7 +202,7 @@ def _in_order(rulebook: Rulebook) -> list[Rule]:
     def visit(rule: Rule) -> None:
         if rule in ordered or not rule.enabled:
             return
-        for name in {leaf_type(node) for node in rule.pattern.on.walk()}:
+        for name in {type_name(leaf_type(node)) for node in rule.pattern.on.walk()}:
             if name in rulebook.rules:
                 visit(rulebook.rules[name])
         ordered.append(rule)

@@ -38,6 +38,7 @@ from tidegate.rules.expressions.nodes import (
     Periodic,
     PeriodicStar,
     Plus,
+    Resolved,
     Seq,
     Within,
 )
@@ -85,7 +86,7 @@ def leaf_type(expression: Expression) -> Any:
     node = plain(expression)
     if isinstance(node, Name):
         return node.name
-    return node if isinstance(node, BeginOf | EndOf | Clock | Cron) else None
+    return node if isinstance(node, BeginOf | EndOf | Resolved | Clock | Cron) else None
 
 
 def is_composite(expression: Expression) -> bool:

@@ -42,6 +42,7 @@ leaves: st.SearchStrategy[x.Expression] = st.one_of(
     names.map(x.BeginOf),
     names.map(x.EndOf),
     names.map(x.Failed),
+    names.map(x.Resolved),
     written_clocks.map(clock_texts.clock),
     st.sampled_from(["0 17 * * mon-fri", "*/5 8-18 1,15 * *"]).map(x.Cron),
 )

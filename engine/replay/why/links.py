@@ -10,6 +10,10 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why.model import Constituent, Entry, Link
@@ -19,7 +23,8 @@ from tidegate.engine.replay.why.used_rules import matching
 from tidegate.engine.store.causes import OUTSIDE
 from tidegate.engine.store.traces import Place, Trace, Traces, raiser_of
 from tidegate.rules.analysis.graph import uses_of
-from tidegate.rules.model import Rulebook
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.model import Rule, Rulebook
 
 LINKS_MAX = 1_000
 """Firings of one kind of link that are told."""
@@ -79,6 +84,8 @@ def causes(
         arrived = {one.bucket for one in constituents}
         for name in used:
             links.add(_chained(traces, trace, name, arrived, links, later=False))
+        for name in _resolved_by(book.rules[trace.place.rule]):
+            links.add(_held(traces, trace, book.rules[trace.place.rule], name, later=False))
     return links
 
 
@@ -125,7 +132,44 @@ def effects(
     }
     for name in sorted(users):
         links.add(_chained(traces, trace, name, set(), links, later=True))
+        user = next(book.rules[name] for book in books if name in book.rules)
+        if rule in _resolved_by(user):
+            links.add(_held(traces, trace, user, name, later=True))
     return links
+
+
+def _resolved_by(rule: Rule) -> dict[str, None]:
+    """The rules whose ends a rule names."""
+    return {n.name: None for n in rule.pattern.on.walk() if isinstance(n, x.Resolved)}
+
+
+def _held(traces: Traces, trace: Trace, user: Rule, rule: str, *, later: bool) -> Iterator[Link]:
+    """The firing that was resolved, the last one of its key before; or (`later`) the first one of
+    `rule`, which is the `user` then, that came of its end. They share no rows."""
+    held = trace.place.rule if later else rule
+    mine, theirs = user.pattern.key_names, user.pattern.per.get(held, ())
+    if later:
+        mine, theirs = theirs, mine
+    own = [trace.one.firings[name][0] for name in mine]
+    at, found = trace.one.firings["detected_at"][0], list[tuple[Any, str]]()
+    for fired in traces.near(rule, trace.place.bucket, (), later=later)[0]:
+        if {*fired.key_names} != {*theirs}:
+            continue
+        times = fired.firings["detected_at"]
+        fits = pc.greater(times, at) if later else pc.less(times, at)
+        for name, value in zip(theirs, own, strict=True):
+            fits = pc.and_(fits, _equal(fired.firings[name], value))
+        some = fired.some(fits)
+        ids = some.hex_ids().to_pylist()
+        found += zip(some.firings["detected_at"].to_pylist(), ids, strict=True)
+    if found:
+        _, one = min(found) if later else max(found)
+        yield Link(one, rule, f"resolved {held}")
+
+
+def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
+    """Which values of a key column are this one; null is one."""
+    return pc.fill_null(pc.equal(column, value), False) if value.is_valid else pc.is_null(column)
 
 
 def _linked(places: Iterable[Place], via: str, rulebook: str | None = None) -> Iterator[Link]:

@@ -22,7 +22,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay.why_not.evidence import Asked
 from tidegate.engine.replay.why_not.keys import rows_of
 from tidegate.rules.algebra.emptiness import every_instance
-from tidegate.rules.analysis.graph import reached
+from tidegate.rules.analysis.graph import reached, used_in, uses_of
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import (
@@ -101,8 +101,8 @@ class Probe:
         self._used = {
             name: book.rules[name]
             for name in reached(
-                [name for name in x.names_in(pattern.on) if name in book.rules],
-                lambda name: x.names_in(book.rules[name].pattern.on) & book.rules.keys(),
+                used_in(pattern.on, book.rules).keys() & book.rules.keys(),
+                lambda name: uses_of(book.rules[name], book.rules).keys() & book.rules.keys(),
             )
         }
         self.alone = not self._used
@@ -210,7 +210,8 @@ class Probe:
 
     def _pattern(self, e: x.Expression) -> Pattern:
         own = self.asked.rule.pattern
-        per = {name: columns for name, columns in own.per.items() if name in x.names_in(e)}
+        named = used_in(e, self.asked.book.rules)
+        per = {name: columns for name, columns in own.per.items() if name in named}
         keyed = not self.alone and needs_key(unlabelled(e), per)
         return Pattern(
             unlabelled(e), "", Context.RESTRICTED, None,
@@ -262,7 +263,7 @@ def needs_key(node: x.Expression, per: Mapping[str, tuple[str, ...]]) -> bool:
     """Whether every instance of a node holds a keyed occurrence (S7)."""
 
     def keyed(node: x.Expression) -> bool | None:
-        if isinstance(node, x.Name):
+        if isinstance(node, x.Name | x.Resolved):
             return node.name in per
         return (isinstance(node, x.Aperiodic) and needs_key(node.opener, per)) or None
 

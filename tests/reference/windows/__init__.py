@@ -7,7 +7,7 @@ from typing import Any
 
 from tests.reference.meaning import World
 from tests.reference.values import Instance
-from tests.reference.windows import crossing, session, sliding, tumbling
+from tests.reference.windows import crossing, holding, session, sliding, tumbling
 from tidegate.rules.expressions import windows as w
 
 _KINDS: dict[type[w.Window], Callable[[Any, World], list[Instance]]] = {
@@ -15,6 +15,7 @@ _KINDS: dict[type[w.Window], Callable[[Any, World], list[Instance]]] = {
     w.Session: session.detected,
     w.Sliding: sliding.detected,
     w.Crossing: crossing.detected,
+    w.Holding: holding.detected,
 }
 
 

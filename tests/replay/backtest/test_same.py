@@ -34,6 +34,8 @@ rules:
   daily: {on: "P(s, [5 h], b)"}
   days: {on: {window: 1 d, of: [a, b]}, per: k}
   visit: {on: {session: 1 h, of: a}, per: k}
+  held: {on: {holds: a, until: b, for: 1 h, keep: 10 min}, per: k}
+  over: {on: resolved held, per: k}
   asked:
     on: a and b
     per: k

@@ -63,3 +63,11 @@ def test_what_is_advised_fires_once(on: str, history: str, again: int, once: int
     advised = book(*followed(on, hint))
     assert fired(advised, history) == once
     assert not [w for w in advised.warnings if w.code == "fires-again"]
+
+
+def test_what_holds_and_its_end_come_in_turn() -> None:
+    held = "hot: {on: {holds: a, until: b, for: 2 min}, per: k}"
+    own = book(held, "r: {on: hot ; resolved hot within 1 h, per: k}")
+    assert not own.warnings
+    assert fired(own, "aa.bba..b..b") == 2
+    assert book(held, "r: {on: resolved hot ; hot, per: k}").warnings

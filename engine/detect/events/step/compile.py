@@ -6,7 +6,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tidegate.engine.core.event_names import EventKey, with_edges
+from tidegate.engine.core.event_names import EventKey, with_edges, with_resolutions
 from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.pair_node import Pairs, pair_of
@@ -22,6 +22,7 @@ from tidegate.engine.detect.events.graph.operators import (
     disjunction,
     event,
     every,
+    holding,
     instant,
     minus,
     negation,
@@ -77,6 +78,8 @@ _NODES: Mapping[type[x.Expression], Callable[[Any, Builder, int | None], Node]] 
     x.Every: every.node,
     x.Nth: nth.node,
     x.Instant: instant.node,
+    w.Holding: holding.node,
+    w.Resolution: holding.resolution,
     w.Tumbling: tumbling.node,
     w.Session: session.node,
     w.Sliding: sliding.node,
@@ -100,8 +103,9 @@ def compile_book(
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
-    book = with_edges(as_detected(book), {*book.events, *book.rules})
-    book = with_lateness(book, lateness)
+    book = with_resolutions(with_edges(as_detected(book), {*book.events, *book.rules}))
+    of = {name: EventKey.of(name).event for name in book.rules}
+    book = with_lateness(book, {n: lateness[rule] for n, rule in of.items() if rule in lateness})
     rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
     book = replace(book, rules=rules)
     roots: dict[str, Node] = {}

@@ -83,7 +83,7 @@ class Detector:
         self.timed = any(root.timed for root in self._graph.roots.values())
         """Whether something may be detected when nothing arrives."""
         roots = self._graph.roots
-        self._rule_behind = {name: lateness.get(name, EventKey.of(name).behind) for name in roots}
+        self._rule_behind = {name: _behind(name, lateness) for name in roots}
         self._behind = {
             node.digest: micros
             for name, micros in self._rule_behind.items()
@@ -266,6 +266,12 @@ class Detector:
             return {node.digest: _step(node, done, frame, moment)}
         except FloodError as flood:
             raise FloodError(flood.reached + behind) from None
+
+
+def _behind(name: str, lateness: Mapping[str, int]) -> int | None:
+    """How far a rule runs behind, or the end of what it holds; None: not at all."""
+    key = EventKey.of(name)
+    return lateness.get(key.event) if key.behind is None else key.behind
 
 
 def _named(pattern: Pattern, keys: Keys, code: int) -> str:

@@ -57,7 +57,7 @@ def upcoming(
 
 def _rules_of(graph: Graph, node: Node) -> Iterator[str]:
     for rule, root in graph.roots.items():
-        if EventKey.of(rule).behind is None and any(
+        if EventKey.of(rule).event == rule and any(
             below.digest == node.digest for below in root.walk()
         ):
             yield rule

@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import spans, watermarks
+from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
@@ -17,6 +18,7 @@ from tests.support.history import batches, canonical, printed, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.graph.operators.holding import Holding
 from tidegate.engine.detect.events.occurrences.concatenation import no_parameters
 from tidegate.engine.detect.events.state.held_back import released
 from tidegate.engine.detect.events.step.detector import Detector
@@ -59,7 +61,37 @@ def book(draw: st.DrawFn) -> Rulebook:
 @example_count(60)
 def test_g05_what_comes_late_is_detected_in_its_place(data: st.DataObject) -> None:
     own = data.draw(st.composite(book)())
-    lines = sorted(data.draw(planted(own, 12)), key=lambda line: line[1])
+    in_its_place(own, data.draw(planted(own, 12)), data)
+
+
+@detecting
+@given(data=st.data())
+@example_count(60)
+def test_g05_what_holds_and_is_resolved_waits_for_late_rows(data: st.DataObject) -> None:
+    """x and its end run behind; z, which uses both, perhaps further."""
+    own = loaded(
+        "abc",
+        x="on: {holds: a, until: b, for: 2 s, keep: 1 s}, per: k",
+        y="on: resolved x, per: k",
+        z=f"on: '{data.draw(st.sampled_from(['x ; resolved x', 'resolved x ; c']))}', per: k",
+    )
+    names, seconds = st.sampled_from("aaabbbc"), st.integers(0, 12)
+    lines = data.draw(st.lists(st.tuples(names, seconds), min_size=4, max_size=12))
+    history = [("a", 0, {"k": 1, "v": 0})]
+    history += [(name, second * SECOND, {"k": 1, "v": second}) for name, second in lines]
+    in_its_place(own, history, data)
+
+
+def test_an_end_that_runs_behind_has_the_state_of_its_rule() -> None:
+    own = loaded("ab", x="on: {holds: a, until: b, for: 2 s}", y="on: resolved x")
+    graph = Detector(own, {"x": 0, "y": 0}, lateness={"x": 3, "y": 3}).graph
+    assert [type(node.shape) for node in graph.nodes.values()].count(Holding) == 1
+
+
+def in_its_place(own: Rulebook, history: list[Line], data: st.DataObject) -> None:
+    """What arrives up to `LATENESS` late is detected as if it had not. The events a and b have
+    event times, and so have the rules x, y and z."""
+    lines = sorted(history, key=lambda line: line[1])
     whole, _, _ = Detector(own, dict.fromkeys(own.rules, 0)).step(
         Carried(), batches(own, lines), lines[-1][1] + 24 * SECOND
     )
