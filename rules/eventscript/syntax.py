@@ -23,7 +23,7 @@ _SHOWN = PUNCTUATION | {
     "MINUS": "-",
 }
 _OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
-_SEQUENCE = {"ANY", "ELAPSE", "ARRIVE"}
+_SEQUENCE = {"ANY", "ELAPSE", "WITHIN", "ARRIVE"}
 _FORBIDDEN_WORDS = {
     "if": "write condition ? statement : statement",
     "else": "write condition ? statement : statement",
@@ -107,7 +107,7 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
 
 def _in_elapse(before: str) -> bool:
     opened = before.rfind("[")
-    return opened > before.rfind("]") and bool(re.search(r"\belapse\s*$", before[:opened]))
+    return opened > before.rfind("]") and bool(re.search(r"\b(?:elapse|within)\s*$", before[:opened]))
 
 
 def _character(text: str, position: int) -> Fault:

@@ -88,20 +88,18 @@ _SIGNAL_EVENT = k.record(
     words={key: word for key, word in synonyms.EVENT_WORDS.items() if word == "signal"},
 )
 _REGION = s.parsed("a region", region_code, "DE-BE")
+DAYS = k.by_form(
+    "days of the week",
+    one=s.parsed("days", texts.days, "mon-fri"),
+    many=k.listing(s.parsed("a day", texts.days, "sat"), 1),
+)
+HOLIDAYS = k.one_or_many("a region or a list of regions", _REGION)
 _CLOCK_KEYS = (
-    Key(
-        "days",
-        k.by_form(
-            "days of the week",
-            one=s.parsed("days", texts.days, "mon-fri"),
-            many=k.listing(s.parsed("a day", texts.days, "sat"), 1),
-        ),
-        "mon-fri, or [sat, sun]; default every day",
-    ),
+    Key("days", DAYS, "mon-fri, or [sat, sun]; default every day"),
     Key("except", DATES, "dates on which it does not happen"),
     Key(
         "holidays",
-        k.one_or_many("a region or a list of regions", _REGION),
+        HOLIDAYS,
         "a country or a part of it, as DE-BE: its holidays are such dates too",
     ),
     Key("timezone", ZONE, "default the rulebook's"),

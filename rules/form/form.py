@@ -14,7 +14,7 @@ from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
 from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.assembly import WITHOUT_DEFAULT
-from tidegate.rules.form.events import EVENT, TABLE
+from tidegate.rules.form.events import DAYS, EVENT, HOLIDAYS, TABLE
 from tidegate.rules.form.scripts import SCRIPT
 from tidegate.rules.form.value_forms import (
     A_QUERY,
@@ -22,6 +22,7 @@ from tidegate.rules.form.value_forms import (
     ANYTHING,
     COLUMN,
     COLUMNS,
+    DATES,
     EXPRESSION,
     FREE_NAME_PATTERN,
     KEYWORDS,
@@ -209,6 +210,9 @@ _RULE_KEYS = (
         ),
         "immediate | deferred | detached; default deferred",
     ),
+    Key("days", DAYS, "days of the week that are business days; default mon-fri"),
+    Key("except", DATES, "dates that are no business days"),
+    Key("holidays", HOLIDAYS, "as DE-BE: holidays of a country, or a part of it, are none either"),
     Key("priority", s.integer(), "higher first; default 0"),
     Key(
         "retry",

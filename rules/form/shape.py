@@ -14,6 +14,8 @@ from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.form import texts
+from tidegate.rules.form.business_calendars import count_business_days
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST
@@ -73,6 +75,7 @@ def shape(
     samples = top.readable("samples")
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}
+    count_business_days(book, report)
     for name, node, scalar in book.expressions():
         book.rules[name] = _rule(book, name, node, scalar, report)
     return book
@@ -130,16 +133,14 @@ def _event(book: Draft, name: str, record: Record, report: Report) -> EventType 
     expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
     if expression is None:
         return None
-    days = record.get("days", ())
-    if days and isinstance(days[0], tuple):
-        days = tuple(sorted({day for some in days for day in some}))
+    days, excluded = record.get("days", ()), record.get("except", ())
     return ClockEvent(
         name,
         place,
         expression,
         timezone=record.get("timezone", book.timezone),
-        days=days,
-        excluded=tuple(sorted({*record.get("except", ())})),
+        days=texts.united(days),
+        excluded=tuple(sorted({*excluded})),
         **record.given("holidays", "misfire"),
     )
 

@@ -1,0 +1,42 @@
+"""The calendars by which the rules of a rulebook count business days: `days`, `except` and
+`holidays` of a rule, as clock events have them (S11)."""
+
+from __future__ import annotations
+
+from tidegate.rules.analysis.draft import Draft
+from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.business_days import business_days
+from tidegate.rules.form import texts
+from tidegate.rules.yaml.kinds import Record, Report
+
+KEYS = ("days", "except", "holidays")
+
+
+def count_business_days(book: Draft, report: Report) -> None:
+    """Give the business days in each rule's expression the rule's calendar."""
+    for name, node, scalar in book.expressions():
+        record = book.records("rules")[name]
+        written = [key for key in KEYS if record.has(key)]
+        if not x.business_calendars(node):
+            own = [key for key in written if record.place(key).path.startswith("rules.")]
+            for key in own[:1]:
+                message = f"the rule's expression counts no business days: {key} says nothing"
+                hint = "write [3 business days] in it, or leave the key out;"
+                hint += f" a clock event has {key} of its own"
+                report.warn("no-business-days", message, record.place(key), hint)
+            continue
+        calendar = _calendar(record)
+        if not business_days(calendar):
+            message = "no business day is left: nothing would ever be due"
+            report.add("never", message, record.place(written[0]), "name more days, or leave it out")
+            continue
+        record.values["on"] = (x.counted_by(node, calendar), scalar)
+
+
+def _calendar(record: Record) -> x.BusinessCalendar:
+    days = texts.united(record.get("days", ()))
+    return x.BusinessCalendar(
+        days or x.BusinessCalendar().days,
+        tuple(sorted({*record.get("except", ())})),
+        tuple(sorted({*record.get("holidays", ())})),
+    )
