@@ -28,7 +28,9 @@ def count_business_days(book: Draft, report: Report) -> None:
         calendar = _calendar(record)
         if not business_days(calendar):
             message = "no business day is left: nothing would ever be due"
-            report.add("never", message, record.place(written[0]), "name more days, or leave it out")
+            report.add(
+                "never", message, record.place(written[0]), "name more days, or leave it out"
+            )
             continue
         record.values["on"] = (x.counted_by(node, calendar), scalar)
 

@@ -19,6 +19,7 @@ from tidegate.rules.form.business_calendars import count_business_days
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST
+from tidegate.rules.form.variables import Variables
 from tidegate.rules.model import (
     LATEST,
     About,
@@ -59,11 +60,16 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def shape(
-    top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
+    top: Record,
+    file: str | None,
+    markers_max: int,
+    files: Mapping[str, str],
+    variables: Variables,
+    report: Report,
 ) -> Draft:
     """Everything of a rulebook but its settings. The names in expressions are not checked yet.
     `markers_max`: the limit of one script. `files`: texts of scripts' files that are known already.
-    """
+    `variables`: of the rulebook, which those texts may name."""
     book = Draft(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
@@ -71,7 +77,7 @@ def shape(
         event = _event(book, name, record, report)
         if event is not None:
             book.events[name] = event
-    shape_scripts(book, file, markers_max, report)
+    shape_scripts(book, file, markers_max, variables, report)
     samples = top.readable("samples")
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}

@@ -43,10 +43,10 @@ def _offsets(zone: str) -> tuple[Int64, Int64]:
     them, in microseconds. No zone changes twice in a day."""
     place = ZoneInfo(zone)
 
-    def offset(second: int) -> timedelta:
-        found = (_EPOCH + timedelta(seconds=second)).astimezone(place).utcoffset()
-        assert found is not None
-        return found
+    def offset(second: int) -> int:
+        instant = _EPOCH + timedelta(seconds=second)
+        local = instant.astimezone(place).replace(tzinfo=UTC)
+        return (local - instant) // timedelta(microseconds=1)
 
     changes, offsets = [], [offset(_BEGIN)]
     for day in range(_BEGIN, _END, _DAY):
@@ -58,5 +58,4 @@ def _offsets(zone: str) -> tuple[Int64, Int64]:
             low, high = (middle, high) if offset(middle) == offsets[-1] else (low, middle)
         changes.append(high)
         offsets.append(offset(high))
-    micros = [each // timedelta(microseconds=1) for each in offsets]
-    return np.array(changes, dtype=np.int64) * _SECOND, np.array(micros, dtype=np.int64)
+    return np.array(changes, dtype=np.int64) * _SECOND, np.array(offsets, dtype=np.int64)
