@@ -26,8 +26,9 @@ def _event(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
         case tree.Named(event=event):
             return event or "."
         case tree.Elapse(amount=amount, unit_micros=unit):
-            constant = isinstance(amount, tree.Literal)
-            said = length(round(amount.value * unit)) if constant else "(..)"
+            said = "(..)"
+            if isinstance(amount, tree.Literal):
+                said = length(round(amount.value * unit))
             return f"{'within' if isinstance(marker, tree.Within) else 'elapse'}[{said}]"
         case tree.Arrive(instant=None, components=components):
             return f"arrive[{_clock(components)}]"

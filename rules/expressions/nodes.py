@@ -341,7 +341,7 @@ def with_operands(node: Expression, operands: Sequence[Expression]) -> Expressio
 def counted_by(node: Expression, calendar: BusinessCalendar) -> Expression:
     """The expression whose business days are those of a calendar."""
     operands = [counted_by(part, calendar) for part in node.operands()]
-    changed = {
+    changed: dict[str, Any] = {
         name: replace(value, calendar=calendar)
         for name in ("duration", "period")
         if isinstance(value := getattr(node, name, None), BusinessDays)

@@ -4,6 +4,7 @@ holidays, in every context, however the history is cut (S11)."""
 from __future__ import annotations
 
 from dataclasses import replace
+from datetime import UTC
 
 import numpy as np
 import pytest
@@ -72,7 +73,7 @@ def test_local_times_are_those_of_the_zone_and_lead_back(seconds: list[int], zon
     given_ = np.array(seconds) * 1_000_000
     local = local_time.of(given_, zone)
     naive = [timing.to_local(int(t), zone).replace(tzinfo=None) for t in given_]
-    assert local.tolist() == [timing.to_micros(n.replace(tzinfo=timing.UTC)) for n in naive]
+    assert local.tolist() == [timing.to_micros(n.replace(tzinfo=UTC)) for n in naive]
     back = [timing.moved_forward(n, zone) for n in naive]
     assert local_time.instants(local, zone).tolist() == back
 
@@ -123,7 +124,9 @@ def cases(draw: st.DrawFn, text: str, context: Context) -> tuple[Rulebook, list[
     if "c within" in text:
         found.append(("c", dues[-1] + 2 * DAY))
     key = st.sampled_from([0, 0, 1])
-    history = [(name, time, {"k": draw(key)}) for name, time in sorted(found, key=lambda f: f[1])]
+    history: list[Line] = [
+        (name, time, {"k": draw(key)}) for name, time in sorted(found, key=lambda f: f[1])
+    ]
     cut = draw(st.lists(st.one_of(beside, st.sampled_from(times)), min_size=1, max_size=4))
     return book, history, sorted({*cut})
 
