@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions.business_days import business_days
 from tidegate.rules.form import texts
 from tidegate.rules.yaml.kinds import Record, Report
 
@@ -25,14 +24,7 @@ def count_business_days(book: Draft, report: Report) -> None:
                 hint += f" a clock event has {key} of its own"
                 report.warn("no-business-days", message, record.place(key), hint)
             continue
-        calendar = _calendar(record)
-        if not business_days(calendar):
-            message = "no business day is left: nothing would ever be due"
-            report.add(
-                "never", message, record.place(written[0]), "name more days, or leave it out"
-            )
-            continue
-        record.values["on"] = (x.counted_by(node, calendar), scalar)
+        record.values["on"] = (x.counted_by(node, _calendar(record)), scalar)
 
 
 def _calendar(record: Record) -> x.BusinessCalendar:

@@ -10,7 +10,7 @@
     select: first=last then=first pairs=unique repeat evaluate=early
     where: x.v < y.v                   a condition between constituents (also `where NAME:`)
     timezone: Europe/Berlin            default UTC
-    business: days=mon-fri except=2026-12-24 holidays=DE-BE    the rules' calendar
+    business: days=sat,sun except=2026-12-24 holidays=DE-BE    the rules' calendar
     history: a@1(k=7) b@2.5(k=7)       seconds, or ISO 8601 in UTC
     until: 9
     expect restricted, recent: k=7 [1,2.5] {a@1(k=7) b@2.5(k=7)}
@@ -48,7 +48,6 @@ from tidegate.rules.expressions.nodes import (
 )
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.expressions.predicate_parser import parse_predicate
-from tidegate.rules.form.texts import days
 from tidegate.rules.model import (
     Change,
     ClockEvent,
@@ -264,7 +263,8 @@ def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:
 def _calendar(text: str) -> BusinessCalendar:
     said = dict(word.split("=", 1) for word in text.split())
     listed = {key: tuple(value.split(",")) for key, value in said.items() if key != "days"}
-    week = days(said["days"]) if "days" in said else BusinessCalendar().days
+    week = tuple(map(_WEEKDAYS.index, said["days"].split(","))) if "days" in said else ()
+    week = week or BusinessCalendar().days
     return BusinessCalendar(week, listed.get("except", ()), listed.get("holidays", ()))
 
 

@@ -134,7 +134,7 @@ def test_what_is_wrong_with_a_variable_of_a_script_is_told_where_it_is_written(
     text = text.replace("\n", "\n      ").replace("flor} ?", "floor} ) ?")
     (folder / "bank.yaml").write_text(f"{MAIN}scripts:\n  own:\n    text: |\n      {text}\n")
     assert problems(folder) == [
-        "bank.yaml:19:30: ')' cannot stand here | expected :, ?, [, an operator",
+        "bank.yaml:19:30: ')' cannot stand here | expected ?",
         "parts/count.es:3:15: there is no variable 'flor' | did you mean 'floor'?",
     ]
 
