@@ -14,7 +14,8 @@ from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
 from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.assembly import WITHOUT_DEFAULT
-from tidegate.rules.form.events import DAYS, EVENT, HOLIDAYS, TABLE
+from tidegate.rules.form.calendars import DAYS, HOLIDAYS
+from tidegate.rules.form.events import EVENT, TABLE
 from tidegate.rules.form.scripts import SCRIPT
 from tidegate.rules.form.value_forms import (
     A_QUERY,

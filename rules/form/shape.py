@@ -15,7 +15,7 @@ from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.form import texts
-from tidegate.rules.form.business_calendars import count_business_days
+from tidegate.rules.form.calendars import count_business_days
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST

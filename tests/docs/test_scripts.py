@@ -1,5 +1,5 @@
-"""What the page on event scripts shows in its examples is what scripts emit: by the reference, by the
-interpreter and by the compiler."""
+"""What the page on event scripts shows in its examples is what scripts emit: by the reference, the
+interpreter and the compiler."""
 
 from __future__ import annotations
 

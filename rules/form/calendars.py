@@ -1,14 +1,25 @@
-"""The calendars by which the rules of a rulebook count business days: `days`, `except` and
-`holidays` of a rule, as clock events have them (S11)."""
+"""The calendars of a rulebook: days of the week, exceptions and holidays, of clock events and of the
+business days that a rule counts (S11)."""
 
 from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.clock_texts import region_code
 from tidegate.rules.form import texts
+from tidegate.rules.yaml import kinds as k
+from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.kinds import Record, Report
 
 KEYS = ("days", "except", "holidays")
+DAYS = k.by_form(
+    "days of the week",
+    one=s.parsed("days", texts.days, "mon-fri"),
+    many=k.listing(s.parsed("a day", texts.days, "sat"), 1),
+)
+HOLIDAYS = k.one_or_many(
+    "a region or a list of regions", s.parsed("a region", region_code, "DE-BE")
+)
 
 
 def count_business_days(book: Draft, report: Report) -> None:
