@@ -114,7 +114,7 @@ def test_which_programs_of_the_paper_are_ambiguous(name: str) -> None:
         ),
         (  # after an A they may be due at one instant
             "in {} A\n(A() | within[3 seconds]() | elapse[2 seconds]())*",
-            ["6:30 one instant lets two paths go on, from 6:8 and from 6:30"],
+            ["6:36 one instant lets two paths go on, from 6:14 and from 6:36"],
         ),
         (
             "in {} A\narrive[.:10]() | arrive[12:.]()",
