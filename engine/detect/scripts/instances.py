@@ -284,10 +284,11 @@ class Stepper:
         before: Sequence[Timer],
         stood: Sequence[int],
     ) -> list[Timer]:
-        kept = self._standing.intersection(stood, state.timed) if self._standing else ()
-        found = [timer for timer in before if timer.place in kept] if kept else []
+        kept = self._standing.intersection(stood) if self._standing else ()
+        found = []
         for place in state.timed:
             if place in kept:
+                found += [timer for timer in before if timer.place == place]
                 continue
             at = self._compiled.due[place](variables, now)
             if at < FOREVER:

@@ -3,8 +3,11 @@ d, a microsecond before and after, wherever the history is cut (page, 4)."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
 from unittest.mock import patch
 
+import pyarrow as pa
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -52,7 +55,7 @@ def histories() -> st.SearchStrategy[list[Event]]:
 @comparing
 @resuming
 @detecting
-@example_count(240)
+@example_count(120)
 @given(st.sampled_from(SCRIPTS), histories(), st.lists(instants(), min_size=1, max_size=4))
 def test_as_the_reference_interpreted_and_compiled(
     script: str, history: list[Event], cuts: list[int]
@@ -62,15 +65,23 @@ def test_as_the_reference_interpreted_and_compiled(
     wanted = said(text, history, until)
     saw([out for out in wanted if out.output == "late"])
     compared(text_of(wanted) != text_of(said(text.replace("within", "elapse"), history, until)))
+    carried: list[list[Mapping[str, pa.Table]]] = []
     for least in (0, ALL_INTERPRETED):
+        carried.append([])
         with (
             patch.object(run, "COMPILED_MIN", least),
             patch.object(column_expressions, "COMPILED_AFTER", least),
             counted() as compiled,
         ):
-            found = emissions(text, history, until=until, cuts=cuts)
+            found = emissions(text, history, until=until, cuts=cuts, carrying=carried[-1])
         assert text_of(found) == text_of(wanted)
         assert any(compiled) == (least == 0)
+    one, other = ([tables_of(each) for each in found] for found in carried)
+    assert one == other
+
+
+def tables_of(carried: Mapping[str, pa.Table]) -> dict[str, list[Any]]:
+    return {name: table.to_pylist() for name, table in carried.items()}
 
 
 def said(text: str, history: list[Event], until: int) -> list[Out]:
