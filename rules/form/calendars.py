@@ -1,5 +1,5 @@
-"""The calendars of a rulebook, of clocks and of the business days that rules count (S11): days of the
-week, exceptions, holidays."""
+"""The calendars of a rulebook, of clocks and of the business days that rules count (S11): days of
+the week, exceptions, holidays."""
 
 from __future__ import annotations
 
