@@ -61,7 +61,7 @@ def load_rulebook(
         refused: list[Problem] = []
     else:
         node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
-    node, kept, included = assembled(
+    node, kept, included, variables = assembled(
         node, file, added or {}, files or {}, limits.yaml_bytes_max, refused
     )
     report.problems.extend(refused)
@@ -69,7 +69,7 @@ def load_rulebook(
     if not isinstance(top, Record):
         raise InputError(report.problems)
     limits = shape_settings(top.get("settings"), settings, report)
-    book = shape(top, file, limits.script_markers_max, kept, report)
+    book = shape(top, file, limits.script_markers_max, kept, variables, report)
     check(book, report)
     check_statements(book, report, functions)
     refuse_unbuilt(book, limits, features, report, warned=warned)

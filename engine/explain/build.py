@@ -16,8 +16,10 @@ from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
+from tidegate.rules.expressions.business_days import YEARS
 from tidegate.rules.expressions.durations import format_duration, length
 from tidegate.rules.expressions.formatter import format_expression, format_written
+from tidegate.rules.form.texts import WEEKDAYS
 from tidegate.rules.model import ClockEvent, Context, Rulebook
 from tidegate.rules.model import Rule as Written
 
@@ -113,6 +115,7 @@ def _rule(
         rule.about.labels,
         rule.pattern.where.text if rule.pattern.where else None,
         tuple(_asked(rule, book)),
+        next(map(_counted_by, x.business_calendars(rule.pattern.on)), None),
     )
 
 
@@ -128,6 +131,14 @@ def _asked(rule: Written, book: Rulebook) -> Iterator[str]:
     if where := rule.pattern.where:
         on = detected(rule.pattern, book.rules)
         yield from map(format_expression, asked_parts(on, where.tree, frozenset(book.rules)))
+
+
+def _counted_by(calendar: x.BusinessCalendar) -> str:
+    """`mon, tue, but for 2026-12-24, holidays of DE-BE (from 1960 to 2099)`."""
+    excluded = [*calendar.excluded, *(f"holidays of {region}" for region in calendar.holidays)]
+    but = f", but for {', '.join(excluded)}" if excluded else ""
+    days = ", ".join(WEEKDAYS[day] for day in calendar.days)
+    return f"{days}{but} (from {YEARS[0]} to {YEARS[-1]})"
 
 
 def _timers(on: x.Expression, book: Rulebook) -> Iterator[str]:

@@ -69,7 +69,7 @@ class Rule:
     context: that of the rule, or `WINDOW`. damping: what drops firings. description, severity,
     labels: what it says of itself.
     where: the condition that is asked before the context chooses. asked: the parts of the
-    expression of whose matches it is asked."""
+    expression of whose matches it is asked. business_days: which days it counts as such."""
 
     name: str
     expression: str
@@ -88,6 +88,7 @@ class Rule:
     labels: Mapping[str, str]
     where: str | None = None
     asked: tuple[str, ...] = ()
+    business_days: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -25,10 +25,11 @@ def _event(marker: tree.Named | tree.Elapse | tree.Arrive) -> str:
     match marker:
         case tree.Named(event=event):
             return event or "."
-        case tree.Elapse(amount=tree.Literal(value=amount), unit_micros=unit):
-            return f"elapse[{length(round(amount * unit))}]"
-        case tree.Elapse():
-            return "elapse[(..)]"
+        case tree.Elapse(amount=amount, unit_micros=unit):
+            said = "(..)"
+            if isinstance(amount, tree.Literal):
+                said = length(round(amount.value * unit))
+            return f"{'within' if isinstance(marker, tree.Within) else 'elapse'}[{said}]"
         case tree.Arrive(instant=None, components=components):
             return f"arrive[{_clock(components)}]"
     return "arrive[(..)]"

@@ -58,6 +58,8 @@ def _rule(rule: Rule) -> Iterator[str]:
         yield "  searched    what ends at an instant, in at most search_steps_max steps"
     for timer in rule.timers:
         yield f"  timer       {timer}"
+    if rule.business_days:
+        yield f"  business    days: {rule.business_days}"
     if rule.writes:
         yield f"  writes      {', '.join(rule.writes)}"
     for one in rule.damping:

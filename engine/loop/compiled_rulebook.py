@@ -16,6 +16,7 @@ from tidegate.engine.evaluate.requirements import Prepared
 from tidegate.rules.analysis.graph import later_ones
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.nodes import business_calendars
 from tidegate.rules.model import Pattern, Rulebook
 
 Prepare = Callable[[Mapping[str, str], Collection[str]], Prepared]
@@ -117,6 +118,8 @@ def detects(pattern: Pattern) -> str:
         sorted(pattern.per.items()),
         pattern.context,
     )
+    if calendars := business_calendars(pattern.on):
+        parts = (*parts, *sorted(map(repr, calendars)))
     if pattern.where:
         parts = (*parts, pattern.where.tree)
     return hashlib.sha256(repr(parts).encode()).hexdigest()[:32]

@@ -175,7 +175,7 @@ def single(e: x.Expression) -> tuple[x.Expression, ...]:
         case (
             x.Seq(first=opener, then=x.Own(duration=duration))
             | x.Not(opener=opener, closer=x.Own(duration=duration))
-        ) if not duration.months:
+        ) if duration.fixed:
             return single(opener)
     return ()
 
@@ -201,7 +201,7 @@ def window(expression: x.Expression) -> Window | None:
 
 def _window(node: x.Expression) -> Window | None:
     match node:
-        case x.Within(part=part, duration=duration) if not duration.months:
+        case x.Within(part=part, duration=duration) if duration.fixed:
             if found := _window(part):
                 span = shorter(found.span_micros, duration.micros)
                 return replace(found, span_micros=span)
@@ -212,7 +212,7 @@ def _window(node: x.Expression) -> Window | None:
         case x.AperiodicStar(opener=x.Name(name=a), part=x.Name(name=b), closer=closer):
             if isinstance(closer, x.Name):
                 return Window((a, b, closer.name), 0)
-            if isinstance(closer, x.Own) and not closer.duration.months:
+            if isinstance(closer, x.Own) and closer.duration.fixed:
                 return Window((a, b), closer.duration.micros)
     return None
 

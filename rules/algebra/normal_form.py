@@ -196,6 +196,8 @@ def _fill(node: x.Expression, found: Found) -> x.Expression | None:
 
 def _least(*durations: x.Expression | x.Duration) -> x.Duration | None:
     a, b = (d for d in durations if isinstance(d, x.Duration))
+    if isinstance(a, x.BusinessDays) or isinstance(b, x.BusinessDays):
+        return a if a == b else None
     if a.months <= b.months and a.micros <= b.micros:
         return a
     return b if b.months <= a.months and b.micros <= a.micros else None

@@ -110,7 +110,7 @@ def _each_single(found: Stages, events: list[str]) -> bool:
 def _filtered(node: x.Expression, span: int | None = None) -> Stages | None:
     """`span`: the shortest `within` around the node, microseconds."""
     match node:
-        case x.Within(part=part, duration=duration) if not duration.months:
+        case x.Within(part=part, duration=duration) if duration.fixed:
             return _filtered(part, shorter(span, duration.micros))
         case x.Minus(part=part, absent=x.Name(name=name)):
             found = _filtered(part, span)
@@ -133,7 +133,7 @@ def _sequence(node: x.Expression) -> tuple[Stage, ...]:
             left, right = _sequence(first), _sequence(then)
             fits = left and right and not any(s.span_micros is not None for s in right)
             return (*left, *right) if fits else ()
-        case x.Within(part=part, duration=duration) if not duration.months:
+        case x.Within(part=part, duration=duration) if duration.fixed:
             return _limited(_sequence(part), duration.micros)
         case x.AnyRepeat(count=count, part=x.Name(name=name)):
             return (Stage(count, ((name,),), repeated=True),)

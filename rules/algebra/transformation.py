@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from tidegate.rules.algebra.normal_form import keeping
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions.business_days import longest_days
 
 _DAY_MICROS = 86_400_000_000
 
@@ -47,11 +48,15 @@ def transform(
 
 def longest_micros(duration: x.Duration) -> int:
     """Microseconds that no span of this duration exceeds, months and changes of clocks included."""
+    if isinstance(duration, x.BusinessDays):
+        return (longest_days(duration.calendar, duration.count) + 2) * _DAY_MICROS
     return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY_MICROS
 
 
 def shortest_micros(duration: x.Duration) -> int:
     """Microseconds that every span of this duration reaches."""
+    if isinstance(duration, x.BusinessDays):
+        return max(duration.count - 2, 0) * _DAY_MICROS
     return duration.micros + max(duration.months * 28 - 2 * bool(duration.months), 0) * _DAY_MICROS
 
 

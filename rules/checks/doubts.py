@@ -115,6 +115,8 @@ def _absence(node: x.Minus, around: x.Duration | None, rules: Collection[str]) -
         around, part = part.duration, part.part
     if not plain(part) or any(n.name in rules for n in part.walk() if isinstance(n, x.Name)):
         return
+    if _silenced(part, node.absent):
+        return
     shown, absent = _shown(part), _shown(node.absent)
     length = format_duration(around) if around else "5 min"
     yield Doubt(
@@ -123,6 +125,13 @@ def _absence(node: x.Minus, around: x.Duration | None, rules: Collection[str]) -
         f"no {absent} within a time after {shown}: not({absent})[{shown}, [{length}]]",
         node,
     )
+
+
+def _silenced(part: x.Expression, absent: x.Expression) -> bool:
+    """Whether what must be absent is the event itself in a window: `a without during(b, a, [d])`,
+    each a but for those that a b silences."""
+    parts = absent.parts if isinstance(absent, x.Or) else (absent,)
+    return all(isinstance(each, x.Aperiodic) and each.part == part for each in parts)
 
 
 def _no_time(node: x.Within) -> Doubt:

@@ -74,7 +74,7 @@ def unbuilt_points(
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
     """Refuse ticks that follow each other so fast that an engine would do nothing else (S11)."""
     for below in node.walk():
-        if not isinstance(below, x.Periodic | x.PeriodicStar) or below.period.months:
+        if not isinstance(below, x.Periodic | x.PeriodicStar) or not below.period.fixed:
             continue
         if below.period.micros < 1_000 * limits.period_min_ms:
             message = f"a period below {limits.period_min_ms:,} ms is refused"

@@ -40,7 +40,7 @@ def infer(regex: Parsed, found: Declarations) -> dict[str, Type | None]:
 
 def event_type(tree: Parsed, found: Declarations) -> Type | None:
     """The type of the events that a marker takes; None where it names no event."""
-    if tree.data in ("elapse", "arrive"):
+    if tree.data in ("elapse", "within", "arrive"):
         return Basic.TIME
     if tree.data == "marker":
         read = found.events.get(str(tree.children[0]))
@@ -85,7 +85,7 @@ class _Inference:
     def collect(self, tree: Parsed, scope: _Scope) -> None:
         """Collect the sources of a regular expression or a statement. The type of a marker is
         known, and taken in at once."""
-        if tree.data in ("marker", "any", "elapse", "arrive"):
+        if tree.data in ("marker", "any", "elapse", "within", "arrive"):
             name, kind = stored_in(tree), event_type(tree, self.found)
             if name is not None:
                 self.variables.setdefault(str(name), None)

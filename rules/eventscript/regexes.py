@@ -123,7 +123,7 @@ class Regexes:
         numbers = {Basic.LONG, Basic.DOUBLE}
         if node is not None and unit is None and node.type in numbers:
             said = node.value if isinstance(node, t.Literal) else "(n)"
-            hint = f"write elapse[{said} seconds], or the unit that is meant"
+            hint = f"write {tree.data}[{said} seconds], or the unit that is meant"
             self.mistakes.add("type", "a number without a unit is no length of time", amount, hint)
         elif node is not None and node.type not in (numbers if unit else {Basic.DURATION}):
             expected = "a number" if unit else "a duration"
@@ -131,7 +131,10 @@ class Regexes:
         elif isinstance(node, t.Literal) and node.value <= 0:
             self.mistakes.add("value", "the length of time must be above 0", amount)
         micros = 1 if unit is None else UNITS[str(unit).removesuffix("s")]
-        return t.Elapse(node or t.Literal(Basic.LONG, 1), micros, self._stored(tree))
+        kind = t.Within if tree.data == "within" else t.Elapse
+        return kind(node or t.Literal(Basic.LONG, 1), micros, self._stored(tree))
+
+    _within = _elapse
 
     def _amount(self, tree: Parsed) -> tuple[Parsed, Token | None]:
         """The amount in `elapse[..]`, and its unit. The grammar reads `n + 1 seconds` as

@@ -23,7 +23,7 @@ _SHOWN = PUNCTUATION | {
     "MINUS": "-",
 }
 _OPERATORS = {"OR", "AND", "EQUALITY", "RELATION", "PLUS", "MINUS", "TIMES"}
-_SEQUENCE = {"ANY", "ELAPSE", "ARRIVE"}
+_SEQUENCE = {"ANY", "ELAPSE", "WITHIN", "ARRIVE"}
 _FORBIDDEN_WORDS = {
     "if": "write condition ? statement : statement",
     "else": "write condition ? statement : statement",
@@ -83,6 +83,9 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
     statement = re.split(r"[;{}]", before)[-1].strip()
     if habit := re.match(r"(?:if|else)\b", statement):
         return f"{habit[0]!r} is not a word of a script", _FORBIDDEN_WORDS[habit[0]]
+    if rest.startswith("${"):
+        hint = "name the script in a rulebook that has vars: {x: ..}; ${x} is replaced there"
+        return "nothing says what '${..}' stands for", hint
     if rest.startswith("/*"):
         return "this comment is not closed", "write */ behind it"
     if rest[:1] in ("|", "&") and before.endswith(rest[0]):
@@ -107,7 +110,9 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
 
 def _in_elapse(before: str) -> bool:
     opened = before.rfind("[")
-    return opened > before.rfind("]") and bool(re.search(r"\belapse\s*$", before[:opened]))
+    return opened > before.rfind("]") and bool(
+        re.search(r"\b(?:elapse|within)\s*$", before[:opened])
+    )
 
 
 def _character(text: str, position: int) -> Fault:

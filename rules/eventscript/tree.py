@@ -214,6 +214,12 @@ class Elapse(Regex):
 
 
 @dataclass(frozen=True, slots=True)
+class Within(Elapse):
+    """A marker `within[amount unit](variable)`: an `elapse` that counts on through other events, as
+    long as a path stands before it."""
+
+
+@dataclass(frozen=True, slots=True)
 class Arrive(Regex):
     """A marker `arrive[..](variable)`. `instant`: one expression of type time. Without it, the six
     components year, month, day, hour, minute, second, each a long or None (`.`, any)."""

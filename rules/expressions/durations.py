@@ -1,7 +1,8 @@
 """Lengths of time as text: `5 min`, `1.5 s`, `1h30m`, `2 months`, `PT5M`, `(00:05:00)00/00/00`.
 
 Months and years count in the rulebook's zone and stay apart from microseconds (S11); everything
-else is a whole number of microseconds. A number without a unit is seconds.
+else is a whole number of microseconds. A number without a unit is seconds. `3 business days` stand
+alone: they count by the calendar of the rule.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ from __future__ import annotations
 import re
 from decimal import Decimal
 
-from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.expressions.nodes import BusinessDays, Duration
 
 _SECOND = 1_000_000
 _DAY = 86_400 * _SECOND
@@ -34,6 +35,7 @@ _SAME = {
 _MONTHS = {"month": 1, "months": 1, "year": 12, "years": 12}
 
 YEARS_MAX = 10_000
+BUSINESS_DAYS_MAX = 10_000
 
 # What people write for a unit that is spelt otherwise.
 _MISSPELT = {
@@ -42,6 +44,9 @@ _MISSPELT = {
     **dict.fromkeys(("micros", "microsecond", "microseconds", "usec"), "us"),
     **dict.fromkeys(("mon", "mons", "mo", "mos"), "month"),
     **dict.fromkeys(("y", "yr", "yrs"), "year"),
+    **dict.fromkeys(("business", "businessday", "businessdays", "bd", "bds"), "business days"),
+    **dict.fromkeys(("working", "workday", "workdays", "work", "bank"), "business days"),
+    **dict.fromkeys(("workingday", "workingdays", "weekday", "weekdays"), "business days"),
 }
 _ISO_DATE = {"Y": "year", "M": "month", "W": "week", "D": "day"}
 _ISO_TIME = {"H": "h", "M": "min", "S": "s"}
@@ -51,6 +56,7 @@ _UNITS = re.compile(rf"\s*(?:{_NUMBER}\s*[A-Za-z]+\s*)+", re.ASCII)
 _BARE = re.compile(rf"\s*({_NUMBER})\s*", re.ASCII)
 _ONE = re.compile(rf"({_NUMBER})\s*([A-Za-z]+)", re.ASCII)
 _ISO = re.compile(rf"\s*P(?=[\d.T])((?:{_NUMBER}[YMWD])*)(?:T((?:{_NUMBER}[HMS])+))?\s*", re.ASCII)
+_BUSINESS = re.compile(rf"\s*({_NUMBER})\s*business\s+days?\s*", re.ASCII)
 _PART = r"\s*(\d{1,8})\s*"
 _SPAN = re.compile(rf"\s*\({_PART}:{_PART}:{_PART}\){_PART}/{_PART}/{_PART}\s*", re.ASCII)
 
@@ -59,6 +65,11 @@ def duration(text: str) -> Duration:
     """Read a length of time. Raises `ValueError` with a message for the user."""
     if found := _SPAN.fullmatch(text):
         return _span(found)
+    if found := _BUSINESS.fullmatch(text):
+        return _business_days(found[1], text)
+    if re.search(r"\bbusiness\s+day", text):
+        alone = "business days stand alone; what is more follows: a + [2 business days] + [4 h]"
+        raise ValueError(f"{_shown(text)}: {alone}")
     parts = _parts(text)
     if parts is None:
         hint = "write 5 min, 1.5 s, 1h30m, 2 months"
@@ -103,6 +114,9 @@ def _parts(text: str) -> list[tuple[Decimal, str]] | None:
 def duration_micros(text: str) -> int:
     """A length of time that is the same everywhere, in microseconds. Raises `ValueError`."""
     value = duration(text)
+    if isinstance(value, BusinessDays):
+        where = "only the rule's expression counts business days; write days"
+        raise ValueError(f"{_shown(text)}: {where}")
     if value.months:
         raise ValueError(f"{_shown(text)}: months and years have no fixed length here; write days")
     return value.micros
@@ -124,6 +138,8 @@ def unit_hint(unit: str) -> str:
 
 def format_duration(value: Duration) -> str:
     """The canonical text; `duration(format_duration(d)) == d` for every d that can be written."""
+    if isinstance(value, BusinessDays):
+        return _counted(value.count, "business day")
     if value.months and value.micros:
         calendar, clock = Duration(value.months, 0), Duration(0, value.micros)
         return f"{format_duration(calendar)} {format_duration(clock)}"
@@ -142,7 +158,7 @@ def length(micros: int) -> str:
 
 
 def _counted(number: int, unit: str) -> str:
-    plural = "s" if number != 1 and unit in ("year", "month", "week", "day") else ""
+    plural = "s" if number != 1 and unit in ("year", "month", "week", "day", "business day") else ""
     return f"{number} {unit}{plural}"
 
 
@@ -150,6 +166,15 @@ def _span(found: re.Match[str]) -> Duration:
     hours, minutes, seconds, months, days, years = (int(part) for part in found.groups())
     micros = days * _DAY + (hours * 3_600 + minutes * 60 + seconds) * _SECOND
     return _limited(Duration(years * 12 + months, micros), found[0])
+
+
+def _business_days(number: str, text: str) -> BusinessDays:
+    if not number.isdigit():
+        raise ValueError(f"{_shown(text)}: business days are whole numbers")
+    count = int(number[:10])
+    if not 1 <= count <= BUSINESS_DAYS_MAX:
+        raise ValueError(f"{_shown(text)}: business days are counted from 1 to {BUSINESS_DAYS_MAX}")
+    return BusinessDays(count)
 
 
 def _limited(value: Duration, text: str) -> Duration:

@@ -29,6 +29,35 @@ class Duration:
     months: int
     micros: int
 
+    @property
+    def fixed(self) -> bool:
+        """Whether it is equally long wherever it begins."""
+        return not self.months
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessCalendar:
+    """Which days are business days: those of the week (0 = Monday) that are no date in `excluded`
+    (ISO) and no holiday of the regions in `holidays`, as DE-BE."""
+
+    days: tuple[int, ...] = (0, 1, 2, 3, 4)
+    excluded: tuple[str, ...] = ()
+    holidays: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class BusinessDays(Duration):
+    """`3 business days`: until the same local time on the n-th business day after (S11)."""
+
+    months: int = field(default=0, init=False, repr=False)
+    micros: int = field(default=0, init=False, repr=False)
+    count: int = 1
+    calendar: BusinessCalendar = BusinessCalendar()
+
+    @property
+    def fixed(self) -> bool:
+        return False
+
 
 @dataclass(frozen=True, slots=True)
 class Expression:
@@ -312,3 +341,21 @@ def with_operands(node: Expression, operands: Sequence[Expression]) -> Expressio
         many = isinstance(value, tuple)
         changed[name] = tuple(next(given) for _ in value) if many else next(given)
     return replace(node, **changed) if changed else node
+
+
+def counted_by(node: Expression, calendar: BusinessCalendar) -> Expression:
+    """The expression whose business days are those of a calendar."""
+    operands = [counted_by(part, calendar) for part in node.operands()]
+    changed: dict[str, Any] = {
+        name: replace(value, calendar=calendar)
+        for name in ("duration", "period")
+        if isinstance(value := getattr(node, name, None), BusinessDays)
+    }
+    node = with_operands(node, operands)
+    return replace(node, **changed) if changed else node
+
+
+def business_calendars(node: Expression) -> set[BusinessCalendar]:
+    """The calendars by which an expression counts business days."""
+    values = (getattr(e, name, None) for e in node.walk() for name in ("duration", "period"))
+    return {value.calendar for value in values if isinstance(value, BusinessDays)}

@@ -182,6 +182,13 @@ class _Builder:
         return node
 
     def within(self, span: x.Span, part: x.Expression, given: _Given) -> x.Within:
+        if isinstance(given[0], x.BusinessDays):
+            days = durations.format_duration(given[0])
+            message = f"{days} bound no span: what begins on Friday evening may end later than"
+            message += " what begins on Saturday"
+            hint = f"open a window: A(a, b, [{days}]), each b up to then after an a;"
+            hint += f" A*(a, b, [{days}]) has all of them"
+            self.faults.append(Fault(given[1], message, hint))
         return x.Within(part, given[0], span=span)
 
     def minus(self, span: x.Span, part: x.Expression, absent: x.Expression) -> x.Minus:

@@ -17,6 +17,8 @@ _COUNTED = "so many of one event: any(3, a*), or every(3, a); a number of rows: 
 ABSENT = "write not(b)[a, c], or not(b)[a, [5 min]]"
 JOINS = "write a ; b (one after the other), a and b (in any order), a or b (one of them)"
 
+_PAUSED = "time that does not count is left out by a script: cookbook 04, the guide's event scripts"
+
 _NOT_OPERATORS = {
     **dict.fromkeys(("followed_by", "followedby", "followed", "before", "next", "seq"), JOINS),
     "after": "what comes first stands first: a ; b",
@@ -24,7 +26,11 @@ _NOT_OPERATORS = {
     "in": "write a ; b within 5 min",
     "during": "write a ; b within 5 min, or during(a, b, c): b between a and c",
     **dict.fromkeys(("if", "when", "where", "having", "with"), CONDITIONS),
-    **dict.fromkeys(("unless", "except"), "write not(b)[a, [5 min]]"),
+    **dict.fromkeys(
+        ("unless", "except"),
+        "write not(b)[a, [5 min]]; if b came before: a without during(b, a, [5 min])",
+    ),
+    **dict.fromkeys(("paused", "pausing", "excluding"), _PAUSED),
     **dict.fromkeys(("times", "x"), _COUNTED),
 }
 NOT_FUNCTIONS = {

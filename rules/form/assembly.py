@@ -26,9 +26,10 @@ def assembled(
     files: Mapping[str, str],
     bytes_max: int,
     problems: list[Problem],
-) -> tuple[Fields, dict[str, str], tuple[str, ...]]:
+) -> tuple[Fields, dict[str, str], tuple[str, ...], Variables]:
     """The nodes of a whole rulebook; the texts of files and the values of the environment that are
-    kept with it, by name; and the names of the files that it includes. Raises InputError."""
+    kept with it, by name; the names of the files that it includes; and its variables, for the files
+    of scripts. Raises InputError."""
     includes = Includes(file, files, bytes_max, problems)
     documents = includes.documents(top)
     known = declared(document.top for document in documents)
@@ -36,7 +37,7 @@ def assembled(
     filled = [replace(one, top=variables.document(one.top)) for one in documents]
     whole = with_added(merged(filled, problems), added, bytes_max, variables.node)
     kept = {**includes.texts, **variables.used}
-    return _with_defaults(whole), kept, tuple(includes.read)
+    return _with_defaults(whole), kept, tuple(includes.read), variables
 
 
 def _with_defaults(top: Fields) -> Fields:

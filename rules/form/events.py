@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from tidegate.rules.expressions.clock_texts import region_code
 from tidegate.rules.form import synonyms, texts
+from tidegate.rules.form.calendars import DAYS, HOLIDAYS
 from tidegate.rules.form.value_forms import (
     COLUMN,
     COLUMNS,
@@ -87,21 +87,12 @@ _SIGNAL_EVENT = k.record(
     Key("from_table", NAME, "a table whose inserted rows raise it"),
     words={key: word for key, word in synonyms.EVENT_WORDS.items() if word == "signal"},
 )
-_REGION = s.parsed("a region", region_code, "DE-BE")
 _CLOCK_KEYS = (
-    Key(
-        "days",
-        k.by_form(
-            "days of the week",
-            one=s.parsed("days", texts.days, "mon-fri"),
-            many=k.listing(s.parsed("a day", texts.days, "sat"), 1),
-        ),
-        "mon-fri, or [sat, sun]; default every day",
-    ),
+    Key("days", DAYS, "mon-fri, or [sat, sun]; default every day"),
     Key("except", DATES, "dates on which it does not happen"),
     Key(
         "holidays",
-        k.one_or_many("a region or a list of regions", _REGION),
+        HOLIDAYS,
         "a country or a part of it, as DE-BE: its holidays are such dates too",
     ),
     Key("timezone", ZONE, "default the rulebook's"),

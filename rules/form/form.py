@@ -14,6 +14,7 @@ from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
 from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.assembly import WITHOUT_DEFAULT
+from tidegate.rules.form.calendars import DAYS, HOLIDAYS
 from tidegate.rules.form.events import EVENT, TABLE
 from tidegate.rules.form.scripts import SCRIPT
 from tidegate.rules.form.value_forms import (
@@ -22,6 +23,7 @@ from tidegate.rules.form.value_forms import (
     ANYTHING,
     COLUMN,
     COLUMNS,
+    DATES,
     FREE_NAME_PATTERN,
     KEYWORDS,
     LENGTH_ABOVE_0,
@@ -209,6 +211,9 @@ _RULE_KEYS = (
         ),
         "immediate | deferred | detached; default deferred",
     ),
+    Key("days", DAYS, "days of the week that are business days; default mon-fri"),
+    Key("except", DATES, "dates that are no business days"),
+    Key("holidays", HOLIDAYS, "as DE-BE: holidays of a country, or a part of it, are none either"),
     Key("priority", s.integer(), "higher first; default 0"),
     Key(
         "retry",

@@ -15,9 +15,12 @@ from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
+from tidegate.rules.form import texts
+from tidegate.rules.form.calendars import count_business_days
 from tidegate.rules.form.form import read_setting
 from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST
+from tidegate.rules.form.variables import Variables
 from tidegate.rules.model import (
     LATEST,
     About,
@@ -58,11 +61,16 @@ _EPOCH = datetime.datetime(1970, 1, 1, tzinfo=datetime.UTC)
 
 
 def shape(
-    top: Record, file: str | None, markers_max: int, files: Mapping[str, str], report: Report
+    top: Record,
+    file: str | None,
+    markers_max: int,
+    files: Mapping[str, str],
+    variables: Variables,
+    report: Report,
 ) -> Draft:
     """Everything of a rulebook but its settings. The names in expressions are not checked yet.
     `markers_max`: the limit of one script. `files`: texts of scripts' files that are known already.
-    """
+    `variables`: of the rulebook, which those texts may name."""
     book = Draft(top, file or top.node.place.file, top.get("timezone", "UTC"), files=dict(files))
     for name, record in book.records("tables").items():
         book.tables[name] = _table(book, name, record, file, report)
@@ -70,10 +78,11 @@ def shape(
         event = _event(book, name, record, report)
         if event is not None:
             book.events[name] = event
-    shape_scripts(book, file, markers_max, report)
+    shape_scripts(book, file, markers_max, variables, report)
     samples = top.readable("samples")
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}
+    count_business_days(book, report)
     for name, node, scalar in book.expressions():
         book.rules[name] = _rule(book, name, node, scalar, report)
     return book
@@ -131,16 +140,14 @@ def _event(book: Draft, name: str, record: Record, report: Report) -> EventType 
     expression = record.get("at") or (x.Cron(record.get("cron")) if record.get("cron") else None)
     if expression is None:
         return None
-    days = record.get("days", ())
-    if days and isinstance(days[0], tuple):
-        days = tuple(sorted({day for some in days for day in some}))
+    days, excluded = record.get("days", ()), record.get("except", ())
     return ClockEvent(
         name,
         place,
         expression,
         timezone=record.get("timezone", book.timezone),
-        days=days,
-        excluded=tuple(sorted({*record.get("except", ())})),
+        days=texts.united(days),
+        excluded=tuple(sorted({*excluded})),
         **record.given("holidays", "misfire"),
     )
 

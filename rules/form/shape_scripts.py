@@ -23,6 +23,7 @@ from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, R
 from tidegate.rules.eventscript.types import Basic, Structure
 from tidegate.rules.form import texts
 from tidegate.rules.form.scripts import ERROR
+from tidegate.rules.form.variables import Variables
 from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
 from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.kinds import Record, Report
@@ -52,7 +53,9 @@ def _fields(place: Place, entries: dict[str, Node]) -> Fields:
     return Fields(place, entries, dict.fromkeys(entries, place))
 
 
-def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Report) -> None:
+def shape_scripts(
+    book: Draft, file: str | None, markers_max: int, variables: Variables, report: Report
+) -> None:
     """Read the scripts, declare the event types of their outputs, and find those of their inputs.
     An input whose name is no event type declares a signal."""
     programs: dict[str, Program] = {}
@@ -60,7 +63,7 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
         if name in book.names("rules"):
             message = f"a rule is called {name!r}, too"
             report.add("name", message, book.top.key_place("scripts", name), "rename one of them")
-        program = _program(book, record, file, markers_max, report)
+        program = _program(book, record, file, markers_max, variables, report)
         if program is not None:
             programs[name] = program
     book.scripts_readable = len(programs) == len(book.names("scripts"))
@@ -81,7 +84,12 @@ def shape_scripts(book: Draft, file: str | None, markers_max: int, report: Repor
 
 
 def _program(
-    book: Draft, record: Record, file: str | None, markers_max: int, report: Report
+    book: Draft,
+    record: Record,
+    file: str | None,
+    markers_max: int,
+    variables: Variables,
+    report: Report,
 ) -> Program | None:
     """The program of a script. Its problems and warnings are added to the report."""
     try:
@@ -98,7 +106,11 @@ def _program(
             if written not in book.files:
                 book.files[written] = _text(path, record)
             text = book.files[written]
-            read = reader.read(text, Place(path), markers_max=markers_max)
+            known = len(report.problems)
+            node = variables.script(Scalar(Place(path), text, '"', text), report.problems)
+            if len(report.problems) > known:
+                return None
+            read = reader.read(node.text, locate=node.locator(), markers_max=markers_max)
         else:
             return None
     except InputError as error:

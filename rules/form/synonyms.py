@@ -16,6 +16,12 @@ def _lasting(value: str) -> str:
     return f"what must last is said in `on`: not(cleared)[raised, {length}]"
 
 
+def _silenced(value: str) -> str:
+    """The hint for `inhibited_by: down`."""
+    by = value if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) else "down"
+    return f"what silences it is said in `on`: slow without during({by}, slow, [10 min])"
+
+
 def _rhythm(value: str) -> str:
     """The hint for `every: 5 min`: a cron line."""
     try:
@@ -74,6 +80,7 @@ RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
     **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by"), "per"),
     "for": _lasting,
+    **dict.fromkeys(("inhibited_by", "inhibit", "inhibits", "unless", "silenced_by"), _silenced),
     **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),
     **dict.fromkeys(("policy", "mode", "consumption"), "context"),
     **dict.fromkeys(("retries", "attempts"), "retry"),

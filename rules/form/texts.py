@@ -6,6 +6,8 @@ from __future__ import annotations
 import datetime
 import re
 import zoneinfo
+from collections.abc import Sequence
+from typing import Any
 
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions.clock_texts import clock, cron, daily
@@ -140,6 +142,13 @@ def days(text: str) -> tuple[int, ...]:
             raise ValueError(f"{part.strip()!r}: the range goes backwards")
         found.update(range(begin, end + 1))
     return tuple(sorted(found))
+
+
+def united(listed: Sequence[Any]) -> tuple[int, ...]:
+    """The days of `days:`, which is one text or a list of texts."""
+    if listed and isinstance(listed[0], tuple):
+        return tuple(sorted({day for some in listed for day in some}))
+    return tuple(listed)
 
 
 def absolute(text: str) -> Clock:

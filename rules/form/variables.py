@@ -16,7 +16,6 @@ ENVIRONMENT = "TIDEGATE_VAR_"
 _LEFT = "TIDEGATE_SECRET_"  # which a webhook reads when it is sent
 _USE = re.compile(r"(\$?)\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _NAMES_TABLE = re.compile(r"tables\.[^.]+\.(?:path|table)")
-_SCRIPT = re.compile(r"scripts\.[^.]+\.text")
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,6 +68,11 @@ class Variables:
         entries = {n: self.node(e) if n in SECTIONS else e for n, e in top.entries.items()}
         return replace(top, entries=entries)
 
+    def script(self, node: Scalar, problems: list[Problem]) -> Scalar:
+        """The text of a script's file, filled in. What is wrong is added to these problems."""
+        self._problems = problems
+        return self._scalar(node)
+
     def node(self, node: Node) -> Node:
         match node:
             case Scalar():
@@ -80,7 +84,7 @@ class Variables:
         return node
 
     def _scalar(self, node: Scalar) -> Scalar:
-        if "${" not in node.text or _SCRIPT.fullmatch(node.place.path):
+        if "${" not in node.text:
             return node
         text, last, pieces = "", 0, []
         for found in _USE.finditer(node.text):

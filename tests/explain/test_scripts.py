@@ -174,6 +174,8 @@ def test_timed_markers_are_moves(tmp_path: Path) -> None:
     events = [[m["event"] for m in state["moves"]] for state in found["table"]]
     assert events[:2] == [["A", "arrive[2038-01-19 03:14:08]"], ["elapse[90 s]"]]
     assert found["table"][0]["moves"][1]["actions"] == ["store t"]
+    found = program(tmp_path, "in {} A\nA() within[90 seconds]()")
+    assert [m["event"] for m in found["table"][1]["moves"]] == ["within[90 s]"]
     text = "in {} A\nA(n) (elapse[n days](t) | elapse[1 hour]() | arrive[.:30:.](t))"
     found = program(tmp_path, text.replace("{}", "long"))
     events = [m["event"] for m in found["table"][1]["moves"]]

@@ -11,6 +11,7 @@
     select: first=last then=first pairs=unique repeat evaluate=early
     where: x.v < y.v                   a condition between constituents (also `where NAME:`)
     timezone: Europe/Berlin            default UTC
+    business: days=sat,sun except=2026-12-24 holidays=DE-BE    the rules' calendar
     history: a@1(k=7) b@2.5(k=7)       seconds, or ISO 8601 in UTC
     until: 9
     expect restricted, recent: k=7 [1,2.5] {a@1(k=7) b@2.5(k=7)}
@@ -36,6 +37,7 @@ from typing import Any
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.expressions.nodes import (
     BeginOf,
+    BusinessCalendar,
     Clock,
     Cron,
     EndOf,
@@ -44,6 +46,7 @@ from tidegate.rules.expressions.nodes import (
     Name,
     Or,
     Resolved,
+    counted_by,
 )
 from tidegate.rules.expressions.parser import parse
 from tidegate.rules.expressions.predicate_parser import parse_predicate
@@ -244,6 +247,7 @@ def _expected(entries: dict[str, str]) -> dict[Context | None, list[dict[str, An
 def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:
     """The rulebook of a block; takes its entries out."""
     zone = entries.pop("timezone", "UTC")
+    calendar = _calendar(entries.pop("business", ""))
     events = _events(entries, history, zone)
     texts = {"r": entries.pop("on")} if "on" in entries else {}
     for key in [key for key in entries if key.startswith("rule ")]:
@@ -255,9 +259,19 @@ def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:
         context = entries.pop("context" + suffix, None)
         selection = entries.pop("select" + suffix, None)
         made = rule(name, text, keys, context, selection, events, rules)
+        pattern = replace(made.pattern, on=counted_by(made.pattern.on, calendar))
+        made = replace(made, pattern=pattern)
         where = entries.pop("where" + suffix, None)
         rules[name] = constrained(made, where) if where else made
     return Rulebook("golden", None, "", zone, {}, events, rules)
+
+
+def _calendar(text: str) -> BusinessCalendar:
+    said = dict(word.split("=", 1) for word in text.split())
+    listed = {key: tuple(value.split(",")) for key, value in said.items() if key != "days"}
+    week = tuple(map(_WEEKDAYS.index, said["days"].split(","))) if "days" in said else ()
+    week = week or BusinessCalendar().days
+    return BusinessCalendar(week, listed.get("except", ()), listed.get("holidays", ()))
 
 
 def rule(

@@ -7,9 +7,12 @@ import re
 from bisect import bisect_right
 from collections.abc import Iterator
 from datetime import UTC, date, datetime, timedelta
+from functools import lru_cache
 from zoneinfo import ZoneInfo
 
-from tidegate.rules.expressions.nodes import Clock, Cron, Duration
+import holidays
+
+from tidegate.rules.expressions.nodes import BusinessCalendar, BusinessDays, Clock, Cron, Duration
 
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 MICROSECOND = timedelta(microseconds=1)
@@ -57,10 +60,29 @@ def once(naive: datetime, zone: str) -> int:
     )
 
 
+def _is_business_day(day: date, calendar: BusinessCalendar) -> bool:
+    if day.weekday() not in calendar.days or day.isoformat() in calendar.excluded:
+        return False
+    parts = (code.partition("-") for code in calendar.holidays)
+    return not any(day in _holidays(country, part, day.year) for country, _, part in parts)
+
+
+@lru_cache
+def _holidays(country: str, part: str, year: int) -> frozenset[date]:
+    return frozenset(holidays.country_holidays(country, subdiv=part or None, years=year))
+
+
 def add(anchor: int, duration: Duration, zone: str, times: int = 1) -> int:
     """anchor + times * duration. Months are counted on the zone's calendar, clamped to the month's
-    end; the microseconds after them are exact."""
+    end; the microseconds after them are exact. Business days are counted one by one."""
     moment = anchor
+    if isinstance(duration, BusinessDays):
+        local = to_local(anchor, zone).replace(tzinfo=None)
+        for _ in range(duration.count * times):
+            local += timedelta(days=1)
+            while not _is_business_day(local.date(), duration.calendar):
+                local += timedelta(days=1)
+        return moved_forward(local, zone)
     if duration.months:
         local = to_local(anchor, zone)
         months = local.year * 12 + local.month - 1 + duration.months * times

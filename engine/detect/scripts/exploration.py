@@ -173,11 +173,12 @@ def place_of(places: Places, number: int) -> Place:
 
 class Together:
     """Markers with equal operands are always due together: all operands are taken at the same
-    instant. `elapse` is never due with `arrive`, and neither are two whose constants differ."""
+    instant. `elapse` is never due with `arrive`, and neither are two whose constants differ. A
+    `within` counts from an instant of its own, and may be due with any `elapse`."""
 
     def __init__(self, places: Places) -> None:
         self._due: dict[int, _Due] = {
-            part.number: _due(part.tree)
+            part.number: _due(part.tree, part.number)
             for part in places.places
             if isinstance(part, Marker) and isinstance(part.tree, tree.Elapse | tree.Arrive)
         }
@@ -198,9 +199,11 @@ class Together:
             ]
 
 
-def _due(marker: tree.Elapse | tree.Arrive) -> _Due:
+def _due(marker: tree.Elapse | tree.Arrive, place: int) -> _Due:
     """What says when a marker is due; a part that only running tells is no number."""
     if isinstance(marker, tree.Elapse):
+        if isinstance(marker, tree.Within):
+            return "elapse", (marker.amount, place)
         amount = marker.amount
         if isinstance(amount, tree.Literal):
             return "elapse", round(amount.value * marker.unit_micros)

@@ -106,6 +106,7 @@ class Stepper:
         self._context.undone()
         self._keys = keys
         self._last = last
+        self._standing = compiled.standing
         self._ids = arrivals.ids
         self._depths = arrivals.depth
         self._faults = arrivals.faults
@@ -149,7 +150,7 @@ class Stepper:
         except TooManyPathsError as error:
             self._run_away(key, now, cause, 0, str(error))
         instance = Instance(key, move.state, variables, now, cause)
-        self._transit(instance, move, None, now, cause, 0)
+        self._transit(instance, move, None, now, cause, 0, [])
         return instance
 
     def named(
@@ -179,7 +180,8 @@ class Stepper:
             context.fail("unexpected", f"{name} is not expected here")
             self._emit(instance.key, now, number, 0)
         else:
-            self._transit(instance, move, value, now, number, 0)
+            stood = instance.state.timed if self._standing else ()
+            self._transit(instance, move, value, now, number, 0, stood)
 
     def fire(self, instance: Instance, until: int, phase: int = ELAPSE + 1) -> None:
         """Fires the timers of an instance that are due before a phase of an instant."""
@@ -212,7 +214,8 @@ class Stepper:
         self.fired.append(at)
         if self.limit is not None and len(self.fired) > self.limit:
             raise StoppedError(sorted(self.fired)[self.limit - 1], runaway=False)
-        self._transit(instance, move, at, at, cause, depth)
+        stood = [place for place in instance.state.timed if place not in places]
+        self._transit(instance, move, at, at, cause, depth, stood)
 
     def fire_all(self, instances: Iterable[Instance], until: int) -> None:
         """Fire what is due up to an instant, in order of time."""
@@ -236,9 +239,17 @@ class Stepper:
         return self.expired(instance, now)
 
     def _transit(
-        self, instance: Instance, move: Move, value: Any, now: int, cause: Cause, depth: int
+        self,
+        instance: Instance,
+        move: Move,
+        value: Any,
+        now: int,
+        cause: Cause,
+        depth: int,
+        stood: Sequence[int],
     ) -> None:
-        """Make a move, or undo it where it runs away."""
+        """Make a move, or undo it where it runs away. `stood`: the timed markers before which a
+        path stood, but for those that are taken."""
         compiled, context = self._compiled, self._context
         variables = instance.variables
         before = variables.copy()
@@ -250,7 +261,7 @@ class Stepper:
                 context.measure(variables)
             timers = instance.timers
             if move.state.timed:
-                timers = self._timers(move.state, variables, now)
+                timers = self._timers(move.state, variables, now, instance.timers, stood)
         except RunawayError as error:
             context.undone()
             variables[:] = before
@@ -265,9 +276,20 @@ class Stepper:
         if context.found:
             self._emit(instance.key, now, cause, depth)
 
-    def _timers(self, state: State, variables: Variables, now: int) -> list[Timer]:
+    def _timers(
+        self,
+        state: State,
+        variables: Variables,
+        now: int,
+        before: Sequence[Timer],
+        stood: Sequence[int],
+    ) -> list[Timer]:
+        kept = self._standing.intersection(stood) if self._standing else ()
         found = []
         for place in state.timed:
+            if place in kept:
+                found += [timer for timer in before if timer.place == place]
+                continue
             at = self._compiled.due[place](variables, now)
             if at < FOREVER:
                 phase = ARRIVE if place in self._compiled.arrivals else ELAPSE

@@ -98,6 +98,9 @@ class Compiled:
         self.arrivals = frozenset(
             p.number for p in parts if isinstance(p, Marker) and isinstance(p.tree, tree.Arrive)
         )
+        self.standing = frozenset(
+            p.number for p in parts if isinstance(p, Marker) and isinstance(p.tree, tree.Within)
+        )
         self.due: Mapping[int, Due] = dues(self.places, self.expressions, script.zone)
 
     def fresh(self) -> Variables:

@@ -26,11 +26,11 @@ from tidegate.engine.replay.why_not.relaxations import (
     subexpressions,
 )
 from tidegate.engine.replay.why_not.words import expression_text
+from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 
-_MONTH = 31 * 86_400_000_000
 _DAYS = 2 * 86_400_000_000  # a window of local days may be so much longer
 
 
@@ -124,12 +124,12 @@ class Parts:
     def _lengths(self) -> Iterator[int]:
         for node in self._on.walk():
             if isinstance(node, x.Own | x.Plus):
-                yield node.duration.micros + node.duration.months * _MONTH
+                yield longest_micros(node.duration)
             elif isinstance(node, x.Periodic | x.PeriodicStar):
-                yield node.period.micros + node.period.months * _MONTH
+                yield longest_micros(node.period)
             elif isinstance(node, w.Window):
                 lengths = (getattr(node, name, None) for name in ("length", "gap", "keep"))
-                yield sum(_DAYS + d.micros + d.months * _MONTH for d in lengths if d)
+                yield sum(_DAYS + longest_micros(d) for d in lengths if d)
 
     def _figures(self) -> Iterator[dict[str, Any]]:
         """How often each part had an instance up to the instant, and the last one."""

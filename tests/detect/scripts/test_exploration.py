@@ -112,6 +112,10 @@ def test_which_programs_of_the_paper_are_ambiguous(name: str) -> None:
             "in {} A\nelapse[60 seconds]() | elapse[1 minute]()",
             ["6:30 one instant lets two paths go on, from 6:7 and from 6:30"],
         ),
+        (  # after an A they may be due at one instant
+            "in {} A\n(A() | within[3 seconds]() | elapse[2 seconds]())*",
+            ["6:36 one instant lets two paths go on, from 6:14 and from 6:36"],
+        ),
         (
             "in {} A\narrive[.:10]() | arrive[12:.]()",
             ["6:24 one instant lets two paths go on, from 6:7 and from 6:24"],

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
@@ -135,9 +135,11 @@ class Evaluation:
         run: Run,
         cause: tuple[Any, ...],
         value: Any = None,
+        taken: Collection[int] = (),
     ) -> None:
         """An expected event, or a start: the places reached run, and the new markers' operands
-        are taken. Over a limit nothing of it remains, and the script is parked."""
+        are taken. Over a limit nothing of it remains, and the script is parked. `taken`: the timed
+        markers that are this event."""
         try:
             if paths_.size(reach.paths) > self.paths_max:
                 raise RunawayError
@@ -152,7 +154,11 @@ class Evaluation:
             for number in sorted(markers(reach.paths)):
                 place = self.places[number]
                 assert isinstance(place, Marker)
-                at = self.due(place.source, run)
+                stood = number in markers(instance.paths) and number not in taken
+                if stood and isinstance(place.source, tree.Within):
+                    at = instance.dues.get(number)
+                else:
+                    at = self.due(place.source, run)
                 if at is not None:
                     dues[number] = at
         except RunawayError:
@@ -274,7 +280,7 @@ class Evaluation:
                 del instance.dues[number]
             return
         run = self.new_run(instance, now, "elapse" if kind == ELAPSE else "arrive")
-        self.transition(instance, reach, run, ("timed", instance.previous, now), now)
+        self.transition(instance, reach, run, ("timed", instance.previous, now), now, together)
 
     def finish(self, until: int | None) -> None:
         """What is due after the last event."""

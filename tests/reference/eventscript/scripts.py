@@ -89,12 +89,13 @@ class Regexes:
         if kind == ".":
             return Piece(".")
         if kind == "elapse":
+            kind = self.pick("elapse", "within")
             of = self.pick("long", "long", "double", "duration")
             if of == "duration":
-                return Piece(f"elapse[{self.values.expression(of, 1)}]({self.variable('time')})")
+                return Piece(f"{kind}[{self.values.expression(of, 1)}]({self.variable('time')})")
             amount = self.pick("1", "2", "5", self.values.simple(of))
             unit = self.pick("seconds", "seconds", "minute")
-            return Piece(f"elapse[{amount} {unit}]({self.variable('time')})")
+            return Piece(f"{kind}[{amount} {unit}]({self.variable('time')})")
         if kind == "arrive":
             when = self.pick(
                 ".::00",
@@ -321,7 +322,7 @@ def examples(
     """A script, a history, where it is cut into buckets, and up to when it is looked at."""
     text, streams = draw(scripts(timed=timed, compilable=compilable, nulls=nulls))
     history = draw(histories(text, streams))
-    lengths = [int(n) * SECOND for n in re.findall(r"elapse\[(\d+) seconds\]", text)]
+    lengths = [int(n) * SECOND for n in re.findall(r"(?:elapse|within)\[(\d+) seconds\]", text)]
     cuts = draw(watermarks([each.time for each in history], lengths))
     until = draw(st.none() | st.integers(0, LATER_MAX).map(lambda s: history[-1].time + s * SECOND))
     return Example(text, history, cuts, until)

@@ -80,6 +80,28 @@ def test_elapse_counts_from_the_previous_expected_event() -> None:
     assert emit(text, (1, "A"), (6.5, "A")) == "X@6 unexpected@6.5"
 
 
+def test_within_counts_from_when_the_path_first_stood_before_it() -> None:
+    text = BARE + "A() B()* (within[5 seconds](t) { !> T(t); } | C())"
+    assert emit(text, (1, "A"), (3, "B"), (5, "B"), until=9) == "T@6=6000000"
+    assert emit(text, (1, "A"), (3, "B"), (6, "C"), until=9) == ""
+    assert emit(text, (1, "A"), (3, "B"), (6.000001, "C"), until=9) == ("T@6=6000000 unexpected@6")
+
+
+def test_within_counts_anew_where_no_path_stood_before_it() -> None:
+    text = BARE + "(A() (within[5 seconds]() { !> X(); } | B()))*"
+    assert emit(text, (1, "A"), (2, "B"), (4, "A"), until=9) == "X@9"
+
+
+def test_within_that_has_happened_counts_anew() -> None:
+    text = BARE + "(A() | within[5 seconds]() { !> X(); })*"
+    assert emit(text, (1, "A"), (2, "A"), start=0, until=11) == "X@5 X@10"
+
+
+def test_the_length_of_a_within_counts_as_of_when_it_was_reached() -> None:
+    text = BARE + "{ n = 5; } (A() { n = 1; } | within[n seconds]() { !> X(); })*"
+    assert emit(text, (1, "A"), (2, "A"), start=0, until=7) == "X@5 X@6 X@7"
+
+
 def test_arrive_comes_before_named_events_and_elapse_after_them() -> None:
     text = (
         BARE + "(arrive[.::05]() { !> X(); } | elapse[5 seconds]() { !> Y(); } | A() { !> Z(); })"

@@ -106,6 +106,7 @@ def number(value: int) -> t.Literal:
             "elapse[(1 + 1) minutes]()",
             t.Elapse(t.Binary(LONG, "+", number(1), number(1)), 60_000_000),
         ),
+        ("within[5 minutes](at)", t.Within(number(5), 60_000_000, "at")),
         ("elapse[1.5 day](at)", t.Elapse(t.Literal(DOUBLE, 1.5), 86_400_000_000, "at")),
         (
             "arrive[2038-01-19 03:14:08](at)",

@@ -13,6 +13,7 @@ from tidegate import rules
 from tidegate.engine.loop.compiled_rulebook import digests_of
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import InputError
+from tidegate.rules.eventscript import tree
 from tidegate.rules.model import Context, Rulebook, Severity, TableEvent
 
 MAIN = """\
@@ -99,6 +100,43 @@ def test_variables_are_filled_in(folder: Path) -> None:
     assert rule.condition is not None
     assert rule.condition.text == "amount_of > 100"
     assert rule.enabled
+
+
+def test_variables_are_filled_in_in_scripts_and_their_files(folder: Path) -> None:
+    script = (
+        "in {long n;} told out {long n;} counted (told(x) { x.n > ${floor} ? !> counted(x); })*"
+    )
+    (folder / "parts/count.es").write_text(script)
+    before = load(folder)
+    block = (
+        MAIN + "scripts:\n  own:\n    text: |\n      " + script.replace("counted", "seen") + "\n"
+    )
+    (folder / "bank.yaml").write_text(block)
+    found = load(folder)
+    assert script_text(found, "own") == script_text(found, "counting") == [100]
+    (folder / "bank.yaml").write_text(MAIN.replace("floor: 100", "floor: 200"))
+    after = load(folder)
+    assert script_text(after, "counting") == [200]
+    assert digests_of(after)["counting"] != digests_of(before)["counting"]
+
+
+def script_text(book: Rulebook, name: str) -> list[Any]:
+    """The numbers that a script names."""
+    regex = book.scripts[name].program.regex
+    return [node.value for node in tree.nodes(regex) if isinstance(node, tree.Literal)]
+
+
+def test_what_is_wrong_with_a_variable_of_a_script_is_told_where_it_is_written(
+    folder: Path,
+) -> None:
+    text = "in long told\nout long n\ntold(x) { x > ${flor} ? !> n(x); } // ${pair}"
+    (folder / "parts/count.es").write_text(text)
+    text = text.replace("\n", "\n      ").replace("flor} ?", "floor} ) ?")
+    (folder / "bank.yaml").write_text(f"{MAIN}scripts:\n  own:\n    text: |\n      {text}\n")
+    assert problems(folder) == [
+        "bank.yaml:19:30: ')' cannot stand here | expected ?",
+        "parts/count.es:3:15: there is no variable 'flor' | did you mean 'floor'?",
+    ]
 
 
 def test_defaults_are_of_rules_that_do_not_say_otherwise(folder: Path) -> None:

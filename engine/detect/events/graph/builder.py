@@ -79,5 +79,5 @@ class Builder(Protocol):
         ...
 
     def zone_of(self, *durations: Duration | None) -> str:
-        """The zone in which months count; "" if no duration has months."""
+        """The zone in which months and business days count; "" if no duration has any."""
         ...

@@ -1,10 +1,12 @@
-"""Lengths of time that count in months (S11)."""
+"""Lengths of time that count in months or in business days (S11)."""
 
 from __future__ import annotations
 
 from calendar import monthrange
 from collections.abc import Iterator
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
 from itertools import count
 from zoneinfo import ZoneInfo
 
@@ -12,10 +14,13 @@ import numpy as np
 
 from tidegate.engine.core.instants import ceil_watermark
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph import local_time
 from tidegate.engine.detect.events.graph.search_limits import LimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.instances import Bools
-from tidegate.rules.expressions.nodes import Duration
+from tidegate.rules.algebra.transformation import longest_micros
+from tidegate.rules.expressions.business_days import FIRST_DAY, LAST_DAY, YEARS, business_days
+from tidegate.rules.expressions.nodes import BusinessCalendar, BusinessDays, Duration
 
 _DAY = 86_400_000_000
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
@@ -26,11 +31,13 @@ TICKS_MAX = 10_000_000
 
 
 def add(instant: int, duration: Duration, zone: str) -> int:
-    """`instant` + `duration` in microseconds. Months are added first, in the zone's calendar: a day
+    """`instant` + `duration` in microseconds. Business days end at the same local time of the n-th
+    business day after. Months are added first, in the zone's calendar: a day
     past the month's end becomes its last day, a skipped local time moves forward, of a repeated one
     the first counts. The rest is added then.
 
-    Raises `LimitError('calendar')` outside the years 1 to 9999, where months are not counted.
+    Raises `LimitError('calendar')` outside the years 1 to 9999, where months are not counted, and
+    1960 to 2099, where business days are not.
 
     A month after 31 January 2023, 00:00 UTC is 28 February:
 
@@ -38,6 +45,8 @@ def add(instant: int, duration: Duration, zone: str) -> int:
     >>> (add(19_388 * day, Duration(1, 0), "UTC")) // day
     19416
     """
+    if isinstance(duration, BusinessDays):
+        return int(_add_business_days(np.array([instant]), duration, zone)[0])
     if duration.months:
         place = ZoneInfo(zone)
         try:
@@ -62,9 +71,35 @@ def _beyond() -> LimitError:
     )
 
 
+def _add_business_days(instants: Int64, duration: BusinessDays, zone: str) -> Int64:
+    local = local_time.of(instants, zone)
+    day = local // _DAY
+    found = day[:0]
+    if ((day >= FIRST_DAY) & (day <= LAST_DAY)).all():
+        days = _business_days(duration.calendar)
+        place = np.searchsorted(days, day, side="right") + duration.count - 1
+        if (place < len(days)).all():
+            found = days[place]
+    if len(found) < len(day):
+        raise LimitError(
+            "calendar",
+            f"business days are counted from {YEARS[0]} to {YEARS[-1]} only, and a length of time"
+            " leads out of them",
+            "look at the times of its events, and at its durations",
+        )
+    return local_time.instants(found * _DAY + local % _DAY, zone)
+
+
+@lru_cache
+def _business_days(calendar: BusinessCalendar) -> Int64:
+    return np.array(business_days(calendar), dtype=np.int64)
+
+
 def add_each(instants: Int64, duration: Duration, zone: str) -> Int64:
     """`add` for each of some instants."""
-    if not duration.months:
+    if isinstance(duration, BusinessDays):
+        return _add_business_days(instants, duration, zone)
+    if duration.fixed:
         return instants + duration.micros
     return np.array([add(int(t), duration, zone) for t in instants], dtype=np.int64)
 
@@ -87,7 +122,7 @@ def multiples(
     >>> multiples(*of_each, Duration(0, 10), "")
     (array([2, 1]), array([ 20,  30, 110]))
     """
-    if not duration.months:
+    if duration.fixed:
         first = (after - anchor) // duration.micros + 1
         counts = np.maximum((until - anchor) // duration.micros - first + 1, 0)
         if limit is not None and counts.sum(dtype=np.float64) > limit:
@@ -124,7 +159,7 @@ def following(anchor: Int64, after: Int64, duration: Duration, zone: str) -> Int
     >>> following(np.array([0, 5]), np.array([20, 5]), Duration(0, 10), "")
     array([30, 15])
     """
-    if not duration.months:
+    if duration.fixed:
         return anchor + ((after - anchor) // duration.micros + 1) * duration.micros
     pairs = zip(anchor.tolist(), after.tolist(), strict=True)
     far = np.iinfo(np.int64).max
@@ -141,26 +176,27 @@ def _check_ticks(count: int) -> None:
 
 
 def _multiples(anchor: int, after: int, until: int, duration: Duration, zone: str) -> Iterator[int]:
-    for k in count(max(1, (after - anchor) // longest(duration))):
-        tick = add(anchor, Duration(duration.months * k, duration.micros * k), zone)
+    for k in count(max(1, (after - anchor) // longest_micros(duration))):
+        tick = add(anchor, _times(duration, k), zone)
         if tick > until:
             return
         if tick > after:
             yield tick
 
 
-def longest(duration: Duration) -> int:
-    """Microseconds that no span of this duration exceeds."""
-    return duration.micros + (duration.months * 31 + 2 * bool(duration.months)) * _DAY
+def _times(duration: Duration, k: int) -> Duration:
+    if isinstance(duration, BusinessDays):
+        return replace(duration, count=duration.count * k)
+    return Duration(duration.months * k, duration.micros * k)
 
 
 def at_most(start: Int64, end: Int64, duration: Duration, zone: str) -> Bools:
     """Marks the spans with end - start <= duration. The calendar is asked only for spans between
     the shortest and the longest that so many months can have."""
     span = end - start
-    if not duration.months:
+    if duration.fixed:
         return np.asarray(span <= duration.micros)
     mark = np.asarray(span <= duration.micros + max(duration.months * 28 - 2, 0) * _DAY)
-    for i in np.flatnonzero(~mark & (span <= longest(duration))):
+    for i in np.flatnonzero(~mark & (span <= longest_micros(duration))):
         mark[i] = end[i] <= add(int(start[i]), duration, zone)
     return mark

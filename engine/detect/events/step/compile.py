@@ -316,7 +316,7 @@ class Build:
         )
 
     def zone_of(self, *durations: x.Duration | None) -> str:
-        return self.zone if any(d and d.months for d in durations) else ""
+        return self.zone if any(d and not d.fixed for d in durations) else ""
 
 
 def _node(e: x.Expression, build: Build, horizon: int | None) -> Node:

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from tidegate.engine.detect.scripts.compiled import kernel
 from tidegate.engine.detect.scripts.compiled.context import Context
-from tidegate.engine.detect.scripts.compiled.function import Function
+from tidegate.engine.detect.scripts.compiled.function import Function, integer
 from tidegate.engine.detect.scripts.compiled.layout import Layout, UncompiledError
 from tidegate.engine.detect.scripts.compiled.native import Native
 from tidegate.engine.detect.scripts.compiled.statements import Statements
@@ -25,9 +25,9 @@ FUNCTIONS_MAX = 1_000
 """A script whose moves need more functions is interpreted: each takes some milliseconds to make."""
 
 
-_Transition = tuple[tuple[int, ...], int | None, tuple[int, ...]]
+_Transition = tuple[tuple[int, ...], int | None, tuple[int, ...], frozenset[int]]
 """The places of a move; the input of the event that one of them takes; the timed markers of the
-next state."""
+next state; those of them whose timers stay."""
 
 
 TIMED_MAX = 64
@@ -66,7 +66,7 @@ class Table:
     `UncompiledError` where a script has something that is interpreted only."""
 
     def __init__(self, compiled: Compiled, symbols: Sequence[tuple[int, str]]) -> None:
-        self.layout = Layout(compiled)
+        self.layout, self._compiled = Layout(compiled), compiled
         self.symbols = symbols
         self.states: list[State] = []
         timed = len(self.layout.timed)
@@ -114,7 +114,7 @@ class Table:
             move = self._machine.start()
         except TooManyPathsError:
             raise UncompiledError("its start has too many paths") from None
-        self._add(move, None)
+        self._add(move, None, frozenset())
 
     def number(self, state: State) -> int:
         """The number of a state. Raises `FullError`."""
@@ -138,12 +138,16 @@ class Table:
         except TooManyPathsError:
             entry = kernel.INTERPRETED
         else:
-            entry = kernel.UNEXPECTED if move is None else self._add(move, source)
+            taken = name if isinstance(name, frozenset) else frozenset[int]()
+            stood = self._compiled.standing.intersection(self.states[state].timed) - taken
+            entry = kernel.UNEXPECTED if move is None else self._add(move, source, stood)
         self._rows.whole[state * self._width + symbol] = entry
 
-    def _add(self, move: Move, source: int | None) -> int:
+    def _add(self, move: Move, source: int | None, stood: frozenset[int]) -> int:
+        """`stood`: the `within` markers before which a path stood, and which are not taken."""
         acting = (isinstance(self._places[number], Action) for number in move.places)
-        made = move.places, None if all(acting) else source, move.state.timed
+        kept = stood.intersection(move.state.timed)
+        made = move.places, None if all(acting) else source, move.state.timed, kept
         if made not in self._functions:
             if len(self._functions) == FUNCTIONS_MAX:
                 raise FullError
@@ -152,14 +156,23 @@ class Table:
         self._address.extend([self._functions[made]])
         return len(self._to) - 1
 
-    def _made(self, places: tuple[int, ...], source: int | None, timed: tuple[int, ...]) -> int:
+    def _made(
+        self,
+        places: tuple[int, ...],
+        source: int | None,
+        timed: tuple[int, ...],
+        kept: frozenset[int],
+    ) -> int:
         """The address of a function; 0 if it has nothing to do."""
         function = Function(self.context)
         to = self._statements(function)
         for number in places:
             to.place(self._places[number], source)
         for number in timed:
-            to.timer(self._places[number])
+            if number in kept:
+                function.set_timer(self.layout.timed.index(number), integer(kernel.KEPT))
+            else:
+                to.timer(self._places[number])
         return 0 if function.empty else self._native.address(function)
 
     def arrays(self) -> kernel.Automaton:

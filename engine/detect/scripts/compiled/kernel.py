@@ -33,6 +33,8 @@ FAILED, FULL = -1, -2
 """What a function returns that has changed nothing: Python shall make the transition; no room."""
 STATE_AFTER, PREVIOUS, CAUSE, DUE, HEAD = range(5)
 """The first words of an instance; how many they are."""
+KEPT = -FOREVER
+"""The timer of a marker that stays as it is."""
 DONE, GROW, MISS, HARD = range(4)
 """Why the pass has stopped: at the end; a buffer is full; a move is unknown; the interpreter shall
 take the event."""
@@ -339,7 +341,8 @@ def _settle(automaton, instances, scratch, k, move, now, cause):
     row[PREVIOUS] = now
     row[CAUSE] = cause
     for t in range(len(timers)):
-        timers[t] = scratch.timers[t]
+        if scratch.timers[t] != KEPT:
+            timers[t] = scratch.timers[t]
     row[DUE] = _first(timers)
 
 

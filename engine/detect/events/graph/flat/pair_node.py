@@ -128,7 +128,7 @@ def pair_of(e: x.Expression) -> tuple[tuple[str, str], int] | None:
     out; None for another expression."""
     match e:
         case x.Within(part=x.Seq(first=x.Name(name=a), then=x.Name(name=b)), duration=duration) if (
-            not duration.months and a != b
+            duration.fixed and a != b
         ):
             return (a, b), duration.micros
     return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -24,6 +24,7 @@ from tidegate.engine.detect.events.kernels.joins import linked
 from tidegate.engine.detect.events.occurrences.instances import (
     Carry,
     Flow,
+    Instances,
     Moment,
     bare,
     concat,
@@ -40,9 +41,10 @@ if TYPE_CHECKING:
 class AperiodicUntil:
     """`[[A(a, b, [d])]]` = { b : e(a) <= s(b), e(b) <= e(a) + d for some a }.
 
-    Operands: a, b. `role` is the first role of b. The last a with e(a) <= s(b) decides. Carries per
-    key the instant of the last a, and of the last one at each pending start of b. Bound: 1 + the
-    pending starts of b. Source: Snoop, `A`.
+    Operands: a, b. `role` is the first role of b. Of the a's with e(a) <= s(b) the one whose window
+    closes last decides: the last a, but where months or business days are counted an earlier one
+    may close later (S11). Carries per key, as [e(a) of that one, e(a) of the last], the last a, and
+    the last one at each pending start of b. Bound: 1 + the pending starts of b. Source: Snoop, `A`.
     """
 
     duration: Duration
@@ -53,7 +55,10 @@ class AperiodicUntil:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         opener, part = (flow.instances for flow in operands)
         first = concat([carry[0], bare(opener.key, opener.end, opener.end)])
-        close = add_each(first.end, self.duration, self.zone)
+        close = add_each(first.start, self.duration, self.zone)
+        if not self.duration.fixed:
+            decides = _closing_last(first, close)
+            first, close = replace(first, start=first.start[decides]), close[decides]
         at, _ = last_before(first, part.key, part.start + 1, moment.keys)
         mark = (at >= 0) & (np.append(close, NEVER)[at] >= part.end)
         none = np.full(len(first), -1, dtype=np.int64)
@@ -96,6 +101,19 @@ class AperiodicStarUntil:
 
     def due(self, carry: Carry, /) -> Int64:
         return add_each(carry[0].end, self.duration, self.zone)
+
+
+def _closing_last(first: Instances, close: Int64) -> Int64:
+    """For each opener the one that closes last, of it and those of its key before it."""
+    number = len(first)
+    by_close = np.argsort(close, kind="stable")
+    rank = np.empty(number, dtype=np.int64)
+    rank[by_close] = np.arange(number)
+    order = np.argsort(first.key, kind="stable")
+    greatest_yet = np.maximum.accumulate(first.key[order].astype(np.int64) * number + rank[order])
+    found = np.empty(number, dtype=np.int64)
+    found[order] = by_close[greatest_yet % number] if number else by_close
+    return found
 
 
 def node(e: x.Aperiodic, own: Duration, build: Builder, horizon: int | None) -> Node:

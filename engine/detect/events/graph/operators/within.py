@@ -6,9 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from tidegate.engine.detect.events.graph.calendar import at_most, longest
+from tidegate.engine.detect.events.graph.calendar import at_most
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.occurrences.instances import Carry, Flow, Moment
+from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.nodes import Duration
 
@@ -32,12 +33,12 @@ class Within:
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         part = operands[0].instances
         mark = at_most(part.start, part.end, self.duration, self.zone)
-        oldest = moment.watermark + 1 - longest(self.duration)
+        oldest = moment.watermark + 1 - longest_micros(self.duration)
         return Flow(part.where(mark), operands[0].pending.since(oldest)), carry
 
 
 def node(e: x.Within, build: Builder, horizon: int | None) -> Node:
-    bound = longest(e.duration)
+    bound = longest_micros(e.duration)
     part = build.passed(e.part, bound if horizon is None else min(bound, horizon))
     shape = Within(e.duration, build.zone_of(e.duration))
     return build.make(e, shape, (part,), part.keys, horizon, point=part.point)

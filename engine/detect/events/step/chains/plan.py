@@ -184,7 +184,7 @@ def _stages(node: Node) -> tuple[Stage, ...] | None:
             if before and _is_leaf(leaf):
                 stage = Stage(leaf, node, role, node, ENDLESS if span is None else span)
                 return (*before, stage)
-        case Within(duration=duration) if not duration.months:
+        case Within(duration=duration) if duration.fixed:
             if before := _stages(node.operands[0]):
                 last = replace(before[-1], top=node, span=min(before[-1].span, duration.micros))
                 return (*before[:-1], last)
