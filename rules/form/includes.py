@@ -122,7 +122,7 @@ class Includes:
         message = f"an included file has no key {key!r}"
         self._problems.append(Problem("unknown-key", message, top.keys[key], own))
 
-    def _refused(self, node: Scalar, message: str, hint: str) -> list[Document]:
+    def _refused(self, node: Node, message: str, hint: str) -> list[Document]:
         self._problems.append(Problem("include", message, node.place, hint))
         return []
 
