@@ -27,7 +27,7 @@ from tests.reference.strategies import (
 from tests.support.agreement import agreed
 from tests.support.history import run
 from tidegate import rules
-from tidegate.engine.detect.events.graph.flat import pair_node
+from tidegate.engine.detect.events.graph.flat import assignment_node
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.named_parts import asked_of, named_parts, parts_of, together
 from tidegate.rules.errors import EngineError
@@ -201,11 +201,11 @@ def test_a_node_with_a_where_has_one_name_in_all_processes() -> None:
 
 
 def test_pairs_without_end_reach_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_node, "LEFT_MAX", 5)
+    monkeypatch.setattr(assignment_node, "LEFT_MAX", 5)
     book = rules.load(
         "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}}}\n"
         "rules: {r: {on: a ; b within 1 h, where: a.v < b.v, context: chronicle}}\n"
     )
     lines = [("a", n, {"v": 1}) for n in range(3)] + [("b", 10 + n, {"v": 2}) for n in range(2)]
-    with pytest.raises(EngineError, match="leaves more than 5 pairs"):
+    with pytest.raises(EngineError, match="leaves more than 5 occurrences"):
         run(book, lines, [])
