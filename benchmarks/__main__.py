@@ -35,6 +35,7 @@ from benchmarks import (
     throughput,
     timers,
     webhooks,
+    where,
     why,
 )
 from benchmarks.figure import Figure
@@ -42,6 +43,7 @@ from tidegate.connectors.delta.session import start_session
 
 NAMES = (
     "detector",
+    "where",
     "scripts",
     "simulate",
     "store",
@@ -61,7 +63,9 @@ NAMES = (
     "memory",
     "idle",
 )
-WITHOUT_SPARK = {"detector", "scripts", "simulate", "store", "state", "inbox", "webhooks", "why"}
+WITHOUT_SPARK = {
+    "detector", "where", "scripts", "simulate", "store", "state", "inbox", "webhooks", "why",
+}  # fmt: skip
 CHANGES_COMMITS = 100
 
 
@@ -82,6 +86,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "detector" in wanted:
         _say("detector")
         figures += detector.run()
+    if "where" in wanted:
+        _say("where")
+        figures += where.run()
     if "scripts" in wanted:
         _say("scripts")
         figures += scripts.run()

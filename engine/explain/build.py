@@ -111,6 +111,7 @@ def _rule(
         rule.about.labels,
         rule.pattern.where.text if rule.pattern.where else None,
         tuple(_asked(rule, book)),
+        None if not rule.pattern.where else "scan" if rule.name in graph.scanned else "search",
     )
 
 

@@ -64,7 +64,8 @@ class Rule:
     first. timers: what makes it act without an event. writes: the tables that its actions write.
     damping: what drops firings. description, severity, labels: what it says of itself.
     where: the condition that is asked before the context chooses. asked: the parts of the
-    expression of whose matches it is asked."""
+    expression of whose matches it is asked. asked_by: "scan", of many matches at once; "search", of
+    those that the nodes of the graph find, at each instant."""
 
     name: str
     expression: str
@@ -83,6 +84,7 @@ class Rule:
     labels: Mapping[str, str]
     where: str | None = None
     asked: tuple[str, ...] = ()
+    asked_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -65,8 +65,9 @@ class Assignments(Scan):
 
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         layout = layout_of(self.flat)
-        line = _key_by_key(line_of(self.flat, layout, arrivals, carry[0], moment, twice=False))
-        left = self._left(layout, line, moment)
+        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
+        line, order = _key_by_key(in_time)
+        left = self._left(layout, line, order >= in_time.line.carried, moment)
         rank, rows = moment.rank[line.line.row], len(moment.time)
         if self.context is Context.UNRESTRICTED:
             found, used = _alike(line, left), np.zeros(len(line.line.row), np.bool_)
@@ -84,21 +85,24 @@ class Assignments(Scan):
         check_carried([counted], self.carried_per_key_max)
         return Flow(found.by_end(), Pending(kept.key, kept.start)), (kept,)
 
-    def _left(self, layout: Layout, line: KeyedLine, moment: Moment) -> Entries:
-        """The assignments of which the condition is true, asked some at a time."""
+    def _left(self, layout: Layout, line: KeyedLine, new: Bools, moment: Moment) -> Entries:
+        """The assignments that end at a `new` position and of which the condition is true, asked
+        some at a time."""
         own, named = line.line, self.asked.named
         place, rank = layout.place[own.source], moment.rank[own.row]
         counts = layout.table[:, COUNT]
         steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
         limits = layout.table[:, LIMIT].copy()
-        columns = [column_of(moment, own.row, each) for each in named]
+        ends = new & (layout.stage[place] == len(counts) - 1)
+        shown = moment.numbering.shown(own.row)
+        columns = [column_of(shown, each) for each in named]
         texts = [str(each.column) for each in named]
         small = is_small(self.asked.condition, dict(zip(texts, columns, strict=True)))
         found: list[Entries] = [np.empty((0, len(steps)), np.int64)]
         most, begin, left = (ASKED_MAX, self.search_steps_max), 0, 0
         while begin < len(own.code):
             made, begin, taken = assignment_scan.assignments(
-                own, place, layout.stage, steps, limits, begin, most
+                own, place, layout.stage, ends, steps, limits, begin, most
             )
             if taken > self.search_steps_max:
                 raise self._too_many(line, begin)
@@ -153,12 +157,12 @@ def _filling(line: Line, made: Entries, place: Int64, named: Named) -> Int64:
     return found
 
 
-def _key_by_key(line: KeyedLine) -> KeyedLine:
-    """The line with the positions of each key beside each other."""
+def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
+    """The line with the positions of each key beside each other, and which positions they were."""
     own = line.line
     order, _ = split(own.code, own.codes)
     columns = own.source[order], own.code[order], own.time[order], own.row[order]
-    return replace(line, line=Line(*columns, own.carried, own.codes, own.rows))
+    return replace(line, line=Line(*columns, own.carried, own.codes, own.rows)), order
 
 
 def _alike(line: KeyedLine, left: Entries) -> Instances:

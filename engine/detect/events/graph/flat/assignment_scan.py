@@ -11,7 +11,8 @@ positions 0 .. 4:
 ... )
 >>> steps, limits = np.array([1, 0]), np.array([10, 10])
 >>> places, stages = line.source.astype(np.int64), np.array([0, 1])
->>> found, until, steps_taken = assignments(line, places, stages, steps, limits, 0, (100, 100))
+>>> ends, most = line.source == 1, (100, 100)
+>>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most)
 >>> found.tolist(), until
 ([[1, 0, 3, 1, 0], [2, 2, 4, 4, 4]], 5)
 
@@ -43,7 +44,7 @@ DONE, FULL, TOO_MANY = range(3)
 
 
 @njit
-def assignments(line, place, stage, steps, limits, since, most):
+def assignments(line, place, stage, ends, steps, limits, since, most):
     """The assignments that end at positions from `since` on, in order of the end: found[place, n],
     the position in each place, -1 in a place that is not filled. And the position before which they
     are complete: there are about most[0] of them. And how many steps the last end took: if more
@@ -51,6 +52,7 @@ def assignments(line, place, stage, steps, limits, since, most):
 
     place     the place of each position
     stage     the stage of each place
+    ends      whether an assignment may end at a position
     steps     the stages of an assignment's occurrences, from the last one back
     limits    the longest span up to each stage, microseconds
     """
@@ -63,7 +65,9 @@ def assignments(line, place, stage, steps, limits, since, most):
     found = np.empty((size, 1024), dtype=np.int64)
     i, n = since, 0
     while True:
-        i, n, end, taken = _fill(line, place, stage, steps, limits, i, n, most, scratch, found)
+        i, n, end, taken = _fill(
+            line, place, stage, ends, steps, limits, i, n, most, scratch, found
+        )
         if end != FULL:
             return found[:, :n].copy(), i, taken
         wider = np.empty((size, 2 * found.shape[1]), dtype=np.int64)
@@ -72,7 +76,7 @@ def assignments(line, place, stage, steps, limits, since, most):
 
 
 @part
-def _fill(line, place, stage, steps, limits, i, n, most, scratch, found):
+def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
     """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
     `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
     at, way, since = scratch
@@ -80,7 +84,7 @@ def _fill(line, place, stage, steps, limits, i, n, most, scratch, found):
     room, depth = found.shape[1], len(steps)
     while i < len(code) and n < most[0]:
         taken = 0
-        if stage[place[i]] != steps[0]:
+        if not ends[i]:
             i += 1
             continue
         begun, key = n, code[i]
