@@ -423,9 +423,9 @@ def test_a_where_says_how_it_is_asked(tmp_path: Path) -> None:
     path.write_text(WHERE)
     by = {rule["name"]: (rule["asked"], rule["asked_by"]) for rule in as_json(path)["rules"]}
     assert by == {
-        "scanned": (["a ; b ; c within 1 h"], "scan"),
-        "searched": (["a or (b ; c) within 1 h"], "search"),
-        "part": (["a ; b within 1 h"], "search"),
+        "scanned": (["(a ; b ; c) within 1 h"], "scan"),
+        "searched": (["(a or (b ; c)) within 1 h"], "search"),
+        "part": (["(a ; b) within 1 h"], "search"),
         "none": ([], None),
     }
     said = explain(path)
