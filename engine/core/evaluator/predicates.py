@@ -8,8 +8,9 @@ type means (G30).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -119,6 +120,8 @@ class _Maker:
                 return _compared(operator, self.node(left), self.node(right))
             case p.Arithmetic(operator=operator, left=left, right=right):
                 one, other = self._whole(left), self._whole(right)
+                if (value := _constant(operator, one.literal, other.literal)) is not None:
+                    return literal_node(value, literal_decimal(value))
                 return _calculated(operator, *self._words(one, other), small=self._small)
         raise TypeError(tree)
 
@@ -148,10 +151,22 @@ class _Maker:
             return _over(pa.bool_(), f"({part.text} {operator})", part, kernel)
         if types.is_null(part.kind):
             return part
+        if isinstance(part.literal, int | Decimal):
+            value = -part.literal if operator == "-" else abs(part.literal)
+            return literal_node(value, literal_decimal(value))
         (part,) = self._words(part)
         part = part if self._small and is_integer(part.kind) else _exact(part)
         kernel = pc.negate if operator == "-" else pc.abs
         return _over(part.kind, f"{operator}({part.text})", part, kernel)
+
+
+def _constant(operator: str, left: Any, right: Any) -> Decimal | None:
+    """The exact result of two numbers that are written as such; None of others."""
+    if not (isinstance(left, int | Decimal) and isinstance(right, int | Decimal)):
+        return None
+    with localcontext(prec=2 * DIGITS_MAX + 2):
+        one, other = Decimal(left), Decimal(right)
+        return one * other if operator == "*" else one + (other if operator == "+" else -other)
 
 
 def _literal(tree: p.Literal) -> Node:
