@@ -152,7 +152,7 @@ class _Maker:
         if types.is_null(part.kind):
             return part
         if isinstance(part.literal, int | Decimal):
-            value = -part.literal if operator == "-" else abs(part.literal)
+            value = Decimal(-part.literal if operator == "-" else abs(part.literal))
             return literal_node(value, literal_decimal(value))
         (part,) = self._words(part)
         part = part if self._small and is_integer(part.kind) else _exact(part)
