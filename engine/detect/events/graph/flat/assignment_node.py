@@ -35,7 +35,7 @@ from tidegate.engine.detect.events.occurrences.instances import (
 from tidegate.rules.algebra.stages import Stages
 from tidegate.rules.model import Context
 
-ASKED_MAX = 1_000_000  # assignments that are asked at once
+ASKED_MAX = 250_000  # assignments that are asked at once
 LEFT_MAX = 50_000_000  # occurrences in assignments of one bucket of which a condition is true
 _HOW = {
     Context.RESTRICTED: assignment_scan.GREATEST,

@@ -62,7 +62,7 @@ def assignments(line, place, stage, ends, steps, limits, since, most):
         np.zeros(len(steps), dtype=np.int64),
         np.zeros(len(steps), dtype=np.int64),
     )
-    found = np.empty((size, 1024), dtype=np.int64)
+    found = np.empty((size, min(len(line.code) + 16, most[0]) + 1024), dtype=np.int64)
     i, n = since, 0
     while True:
         i, n, end, taken = _fill(
