@@ -35,6 +35,7 @@ from benchmarks import (
     throughput,
     timers,
     webhooks,
+    where,
     why,
     windows,
 )
@@ -44,6 +45,7 @@ from tidegate.connectors.delta.session import start_session
 NAMES = (
     "detector",
     "windows",
+    "where",
     "scripts",
     "simulate",
     "store",
@@ -72,6 +74,7 @@ WITHOUT_SPARK = {
     "state",
     "inbox",
     "webhooks",
+    "where",
     "why",
 }
 CHANGES_COMMITS = 100
@@ -97,6 +100,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "windows" in wanted:
         _say("windows")
         figures += windows.run()
+    if "where" in wanted:
+        _say("where")
+        figures += where.run()
     if "scripts" in wanted:
         _say("scripts")
         figures += scripts.run()

@@ -132,9 +132,11 @@ class TableEvent:
         return {name: name for name in columns if name not in named} | dict(self.columns)
 
     def clashes(self, columns: Iterable[str]) -> list[str]:
-        """New names of columns that other columns of the table have already."""
-        own = {*columns} - {*self.columns.values()}
-        return [name for name in self.columns if self.rest and name in own]
+        """New names of columns that other columns of the table have already. SQL does not tell
+        upper from lower case."""
+        named = {column.lower() for column in self.columns.values()}
+        own = {name.lower() for name in columns} - named
+        return [name for name in self.columns if self.rest and name.lower() in own]
 
 
 @dataclass(frozen=True, slots=True)

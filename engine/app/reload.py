@@ -12,6 +12,8 @@ from tidegate.engine.core.ports import LOST, OutageError
 from tidegate.engine.store import KeptRulebook, Ledger
 from tidegate.engine.store.versions import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
+from tidegate.rules.form.assembly import files_named
+from tidegate.rules.form.shape_scripts import is_script
 from tidegate.rules.model import Rulebook
 from tidegate.rules.yaml.files import read_file
 
@@ -40,11 +42,13 @@ def texts_of(book: Rulebook) -> dict[str, str]:
 
 class RulebookFile:
     """The file of a rulebook. It is read again after `reread`; if it is `watched`, also when it or
-    the file of a script or one that it includes has changed."""
+    the file of a script or one that it includes has changed. Those of a text that was refused are
+    watched, too: its fault may be mended there."""
 
     def __init__(self, book: Rulebook, *, watched: bool) -> None:
         self._path = book.file
         self._watched = watched
+        self._bytes_max = book.settings.yaml_bytes_max
         self._texts: Mapping[str, str | None] = texts_of(book)
         # The states of the files when they were last read; None: they may have changed since
         self._seen: tuple[tuple[int, ...] | None, ...] | None = None
@@ -53,7 +57,7 @@ class RulebookFile:
     def runs(self, book: Rulebook) -> None:
         """Note the rulebook that the engine runs now; it may come from another file."""
         texts = texts_of(book)
-        if [*map(absolute, texts)] != [*map(absolute, self._texts)]:
+        if {*map(absolute, texts)} != {*map(absolute, self._texts)}:
             self._path, self._seen = book.file, None
         self._texts = texts
 
@@ -73,13 +77,15 @@ class RulebookFile:
         texts = {**{file: _text(file) for file in self._texts}, self._path: read_file(self._path)}
         if texts == self._texts and not asked:
             return None
-        self._texts = texts
-        return KeptRulebook(texts[self._path] or "", absolute(self._path), added)
+        text = texts[self._path] or ""
+        named = [] if is_script(self._path) else files_named(text, self._path, self._bytes_max)
+        self._texts = {**{file: texts.get(file, _text(file)) for file in named}, self._path: text}
+        return KeptRulebook(text, absolute(self._path), added)
 
 
 def _text(file: str) -> str | None:
-    """The text of a script's file. None where it cannot be read: the rulebook may name another file
-    now."""
+    """The text of a file that is named. None where it cannot be read: the rulebook may name another
+    file now."""
     try:
         return read_file(file)
     except InputError:

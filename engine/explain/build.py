@@ -116,6 +116,7 @@ def _rule(
         rule.pattern.where.text if rule.pattern.where else None,
         tuple(_asked(rule, book)),
         next(map(_counted_by, x.business_calendars(rule.pattern.on)), None),
+        None if not rule.pattern.where else "scan" if rule.name in graph.scanned else "search",
     )
 
 

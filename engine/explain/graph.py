@@ -8,6 +8,7 @@ from dataclasses import replace
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.detect.events.graph import graph as running
 from tidegate.engine.detect.events.graph.flat import flat_node
+from tidegate.engine.detect.events.graph.flat.assignment_node import Assignments
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.operators.broadcast import Repeated
 from tidegate.engine.detect.events.graph.operators.detection import Detection
@@ -74,6 +75,8 @@ class Nodes:
         self._apart: set[str] = set()
         self.searched: set[str] = set()
         """The rules with a node that searches."""
+        self.scanned: set[str] = set()
+        """The rules whose `where` is asked in a scan."""
         for rule, root in self._graph.roots.items():
             for node in root.walk():
                 self._rules.setdefault(node.digest, {})[EventKey.of(rule).event] = None
@@ -81,6 +84,8 @@ class Nodes:
                     self._apart.add(rule)
                 if isinstance(node.shape, Choice):
                     self.searched.add(rule)
+                if isinstance(node.shape, Assignments):
+                    self.scanned.add(rule)
         self.roots = {name: _id(root) for name, root in self._graph.roots.items()}
         """The id of each rule's node."""
 

@@ -69,7 +69,9 @@ class Rule:
     context: that of the rule, or `WINDOW`. damping: what drops firings. description, severity,
     labels: what it says of itself.
     where: the condition that is asked before the context chooses. asked: the parts of the
-    expression of whose matches it is asked. business_days: which days it counts as such."""
+    expression of whose matches it is asked. business_days: which days it counts as such.
+    asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
+    at each instant."""
 
     name: str
     expression: str
@@ -89,6 +91,7 @@ class Rule:
     where: str | None = None
     asked: tuple[str, ...] = ()
     business_days: str | None = None
+    asked_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

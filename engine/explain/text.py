@@ -20,6 +20,12 @@ STATES_MAX = 40
 _UNFOLDED = 1 << 30  # width of a table whose lines are folded later
 
 
+_ASKED_BY = {
+    "scan": "compiled: one scan over all keys",
+    "search": "not compiled: a search at each instant, in at most search_steps_max steps",
+}
+
+
 def text(explained: Explained, width: int) -> str:
     """Rules, scripts, the shared graph, the triggering graph, warnings, in lines of `width` columns
     where words allow it; ends with a newline."""
@@ -54,6 +60,7 @@ def _rule(rule: Rule) -> Iterator[str]:
         yield f"  where       {rule.where}"
         parts = ", ".join(rule.asked)
         yield f"              asked of each match of {parts}, before the context chooses"
+        yield f"              {_ASKED_BY[rule.asked_by or 'search']}"
     if rule.searched:
         yield "  searched    what ends at an instant, in at most search_steps_max steps"
     for timer in rule.timers:

@@ -19,6 +19,7 @@ from tidegate.rules.yaml.kinds import Record, Report
 _ONE = "one occurrence must fill it: not under every, any(m, a*), A*, P, P* or + [d]"
 _COMPARED = re.compile(r"\b(?:label|event_type)\s*=\s*'(\w+)'", re.IGNORECASE)
 _CALLED = re.compile(r"(\w+)\s*[(\[]")
+_SPREAD = re.compile(r"\b(max|min)\s*\(\s*((?:old\.)?\w+)\s*\)", re.IGNORECASE)
 _PICKING = {"max", "min", "if", "first", "last", "any_value", "abs", "and", "or", "not"}
 """What picks the value of one constituent."""
 _CHOOSING = (Context.RESTRICTED, Context.RECENT, Context.CHRONICLE, Context.CONTINUOUS)
@@ -47,14 +48,26 @@ def warn_of_late_if(rule: Rule, report: Report) -> None:
         return
     if not {word.lower() for word in _CALLED.findall(condition.text)} <= _PICKING:
         return  # a where has no functions
-    compared = {*_COMPARED.findall(condition.text)}
-    known = {n for part in named_parts(pattern.on) for n in (part.event, *part.labels)}
-    if pattern.context in _CHOOSING and len(compared & known) > 1:
+    names = _names_compared(condition.text, pattern.on)
+    if pattern.context in _CHOOSING and names:
         message = f"if is asked of what context {pattern.context} has chosen: another match, for"
         message += " which it is true, is passed over"
-        names = " and ".join(sorted(compared & known))
-        hint = f"compare {names} in where:, which is asked before the choice"
+        hint = f"compare {' and '.join(names)} in where:, which is asked before the choice"
         report.warn("late-if", message, condition.place, hint)
+
+
+def _names_compared(condition: str, on: x.Expression) -> list[str]:
+    """What a condition compares with each other: constituents by label or event type, or the least
+    and the greatest value of a column of several constituents."""
+    parts = named_parts(on)
+    known = {name for part in parts for name in (part.event, *part.labels)}
+    compared = {*_COMPARED.findall(condition)} & known
+    if len(compared) > 1:
+        return sorted(compared)
+    ends = {(name.lower(), column.lower()) for name, column in _SPREAD.findall(condition)}
+    both = any(("min", column) in ends for name, column in ends if name == "max")
+    names = dict.fromkeys(min(part.labels, default=part.event) for part in parts)
+    return [*names] if both and together(parts, on) else []
 
 
 class _Where:

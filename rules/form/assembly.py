@@ -7,11 +7,11 @@ import os
 from collections.abc import Mapping
 from dataclasses import replace
 
-from tidegate.rules.errors import Problem
+from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.form.data_rules import with_added
 from tidegate.rules.form.includes import Includes, merged
 from tidegate.rules.form.variables import Variables, declared
-from tidegate.rules.yaml.reader import Fields, Node
+from tidegate.rules.yaml.reader import Fields, Node, Scalar, read_yaml
 
 WITHOUT_DEFAULT = frozenset(
     {"on", "if", "do", "where", "description", "precedes", "follows", "disabled_for"}
@@ -38,6 +38,22 @@ def assembled(
     whole = with_added(merged(filled, problems), added, bytes_max, variables.node)
     kept = {**includes.texts, **variables.used}
     return _with_defaults(whole), kept, tuple(includes.read), variables
+
+
+def files_named(text: str, file: str, bytes_max: int) -> list[str]:
+    """The paths of the files that a rulebook's text includes, and of the scripts that it names,
+    even if it is refused, or they are, or there are none of these names."""
+    try:
+        top, _ = read_yaml(text, file, bytes_max)
+        whole, _, included, _ = assembled(top, file, {}, {}, bytes_max, [])
+    except InputError:
+        return []
+    scripts = whole.entries.get("scripts")
+    each = scripts.entries.values() if isinstance(scripts, Fields) else ()
+    paths = [one.entries.get("file") for one in each if isinstance(one, Fields)]
+    named = [path.text for path in paths if isinstance(path, Scalar) and path.text.strip()]
+    folder = os.path.dirname(os.path.abspath(file))
+    return [os.path.join(folder, name) for name in (*included, *named)]
 
 
 def _with_defaults(top: Fields) -> Fields:

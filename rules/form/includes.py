@@ -30,8 +30,8 @@ class Document:
 
 class Includes:
     """Reads what a rulebook includes. `file`: the rulebook's; None for a text. `texts`: of files
-    that are known already, by name; others are read from disk, and added. What is wrong is added to
-    `problems`."""
+    that are known already, by name; others are read from disk, and added. `bytes_max`: how long
+    they may be together. What is wrong is added to `problems`."""
 
     def __init__(
         self,
@@ -42,7 +42,7 @@ class Includes:
     ) -> None:
         self._folder = None if file is None else os.path.dirname(os.path.abspath(file))
         self._own = "" if file is None else os.path.basename(file)
-        self._bytes_max, self._problems = bytes_max, problems
+        self._bytes_max, self._left, self._problems = bytes_max, bytes_max, problems
         self.texts = dict(texts)
         self.read: list[str] = []
         """The names of the files that were included."""
@@ -58,6 +58,8 @@ class Includes:
         for node in nodes:
             if isinstance(node, Scalar) and isinstance(node.value, str) and node.value.strip():
                 found += self._one(node, chain)
+            elif len(chain) > 1:  # of the rulebook itself it is refused where it is read
+                self._refused(node, "include names files", "write include: [tables.yaml]")
         return found
 
     def _one(self, node: Scalar, chain: tuple[str, ...]) -> list[Document]:
@@ -74,6 +76,9 @@ class Includes:
         self.read.append(name)
         try:
             text = self._text(name)
+            self._left -= len(text.encode("utf-8", "surrogatepass"))
+            if self._left < 0:
+                raise _NotReadError(*self._too_long())
             shown = os.path.join(self._folder or "", name)
             top, refused = read_yaml(
                 text, shown, self._bytes_max, what="an included file", begin="tables: .."
@@ -87,6 +92,11 @@ class Includes:
         for key in top.entries:
             self._check(key, top)
         return [Document(name, top), *self._of(top, (*chain, name))]
+
+    def _too_long(self) -> tuple[str, str]:
+        most = f"yaml_bytes_max = {self._bytes_max}"
+        message = f"the included files are together more bytes than {most}"
+        return message, "include fewer, or pass --set yaml_bytes_max=.."
 
     def _text(self, name: str) -> str:
         if name not in self.texts:
@@ -112,7 +122,7 @@ class Includes:
         message = f"an included file has no key {key!r}"
         self._problems.append(Problem("unknown-key", message, top.keys[key], own))
 
-    def _refused(self, node: Scalar, message: str, hint: str) -> list[Document]:
+    def _refused(self, node: Node, message: str, hint: str) -> list[Document]:
         self._problems.append(Problem("include", message, node.place, hint))
         return []
 

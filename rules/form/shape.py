@@ -52,7 +52,7 @@ from tidegate.rules.model import (
     Throttle,
     Webhook,
 )
-from tidegate.rules.sql.tokens import with_names
+from tidegate.rules.sql.statement import with_names
 from tidegate.rules.yaml.kinds import BAD, Record, Report
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
@@ -159,7 +159,7 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
     columns: dict[str, str] = {}
     listed = record.get("columns", ())
     for parameter, column in listed:
-        if parameter in columns:
+        if parameter.lower() in map(str.lower, columns):
             message = f"two columns are named {parameter!r}"
             hint = "write it once" if column == REST else f"write {column} as other_name"
             report.add("value", message, record.place("columns"), hint)
@@ -169,10 +169,11 @@ def _table_event(name: str, place: Place, record: Record, report: Report) -> Tab
     said = record.given("of", "time", lateness_micros="lateness", ahead_micros="ahead")
     if rest:  # then a column's new name can mean no other column
         where = where and with_names(where, columns)
+        meant = {name.lower(): column for name, column in columns.items()}
         if "of" in said:
-            said["of"] = tuple(columns.get(name, name) for name in said["of"])
+            said["of"] = tuple(meant.get(name.lower(), name) for name in said["of"])
         if "time" in said:
-            said["time"] = columns.get(said["time"], said["time"])
+            said["time"] = meant.get(said["time"].lower(), said["time"])
     return TableEvent(
         name,
         place,

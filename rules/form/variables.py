@@ -88,6 +88,8 @@ class Variables:
             return node
         text, last, pieces = "", 0, []
         for found in _USE.finditer(node.text):
+            if not self._means(found[2], node):
+                continue
             value = found[0][1:] if found[1] else self._value(found[2], node, found.start())
             if value is not None and self._fits(value, node):
                 text += node.text[last : found.start()]
@@ -107,20 +109,21 @@ class Variables:
             self._refused(message, "make them shorter", node, 0)
         return self._left >= 0
 
+    def _means(self, name: str, node: Scalar) -> bool:
+        """Whether `${name}` is a variable there. Else it is text, and so is `$${name}`."""
+        if name.startswith(_LEFT):
+            return False
+        return name.startswith(ENVIRONMENT) or bool(self._known) or _names_table(node)
+
     def _value(self, name: str, node: Scalar, offset: int) -> str | None:
         """The value of a variable; None: it is left as it is."""
-        names_table = _NAMES_TABLE.fullmatch(node.place.path) is not None
-        if name.startswith(_LEFT):
-            return None
         if name.startswith(ENVIRONMENT):
-            if names_table:
+            if _names_table(node):
                 return self._of_environment(name, node, offset)
             message = f"${{{name}}}: variables of the environment stand in tables' paths and names"
             return self._refused(message, "elsewhere vars: {x: ..}, ${x}", node, offset)
         if name in self._known:
             return self._known[name]
-        if not self._known and not names_table:
-            return None  # no variable of a rulebook
         hint = did_you_mean(name, self._known) if self._known else ""
         hint = hint or f"write ${{{ENVIRONMENT}{name.upper()}}}, or vars: {{{name}: ..}}"
         return self._refused(f"there is no variable {name!r}", hint, node, offset)
@@ -138,6 +141,10 @@ class Variables:
         """None: the text stays as it is."""
         self._problems.append(Problem("variable", message, node.locate(offset), hint))
         return None
+
+
+def _names_table(node: Scalar) -> bool:
+    return _NAMES_TABLE.fullmatch(node.place.path) is not None
 
 
 def declared(documents: Iterator[Fields]) -> dict[str, str]:

@@ -5,14 +5,14 @@ sqlglot knows most of Spark's SQL, but not all. What it cannot read is left to S
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import TYPE_CHECKING
 
 from tidegate.rules.model import Reaction, Rulebook, Sql
-from tidegate.rules.sql.tokens import GRAMMAR, KEPT_MAX, sql_words
+from tidegate.rules.sql.tokens import GRAMMAR, KEPT_MAX, image_words, sql_words
 
 if TYPE_CHECKING:
     from tidegate.rules.sql.tree import Mention
@@ -122,6 +122,26 @@ def unknown_columns(text: str, known: Collection[str]) -> Sequence[Mention]:
         for column in (read.columns if read else ())
         if "." not in column.name and column.name.lower() not in spelt
     ]
+
+
+def with_names(text: str, names: Mapping[str, str]) -> str:
+    """A text with other names of columns, `x`, `old.x` and `new.x`: by name, what stands for it.
+    Of a word that Spark's grammar has, too, as in `date > DATE '2026-03-02'`, sqlglot says where it
+    is a column."""
+    by_name = {name.lower(): meant for name, meant in names.items()}
+    words = [word for word in sql_words(text) if word.name.lower() in by_name and not word.called]
+    qualified = {word.offset + len(word.text) + 1 for word in image_words(text) if words}
+    words = [word for word in words if not word.member or word.offset in qualified]
+    if any(word.text.lower() in GRAMMAR for word in words):
+        from tidegate.rules.sql.tree import column_offsets
+
+        columns = column_offsets(text)
+        if columns is not None:
+            words = [w for w in words if w.text.lower() not in GRAMMAR or w.offset in columns]
+    for word in reversed(words):
+        quoted = "`" + by_name[word.name.lower()].replace("`", "``") + "`"
+        text = text[: word.offset] + quoted + text[word.offset + len(word.text) :]
+    return text
 
 
 def rule_writes(reaction: Reaction, book: Rulebook, *, otherwise: bool = True) -> Iterator[Writes]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
 from functools import cache, lru_cache
 from operator import add
 from typing import TYPE_CHECKING, NamedTuple
@@ -147,20 +146,6 @@ def _unclosed(text: str) -> UnclosedError:
             continue
         return UnclosedError(text[begin : begin + 2] if text[begin] == "/" else text[begin], begin)
     return UnclosedError("", 0)
-
-
-def with_names(text: str, names: Mapping[str, str]) -> str:
-    """A text with other names of columns, `x`, `old.x` and `new.x`: by name, what stands for it."""
-    by_name = {name.lower(): meant for name, meant in names.items()}
-    words = sql_words(text) if names else []
-    qualified = {word.offset + len(word.text) + 1 for word in image_words(text) if names}
-    for word in reversed(words):
-        meant = by_name.get(word.name.lower())
-        other = word.called or (word.member and word.offset not in qualified)
-        if meant is not None and not other:
-            quoted = "`" + meant.replace("`", "``") + "`"
-            text = text[: word.offset] + quoted + text[word.offset + len(word.text) :]
-    return text
 
 
 def sql_words(text: str) -> list[Token]:

@@ -108,6 +108,15 @@ def columns_of(text: str) -> tuple[str, ...]:
     return (*dict.fromkeys(column.parts[0].name for column in tree.find_all(exp.Column)),)
 
 
+def column_offsets(text: str) -> frozenset[int] | None:
+    """Where the names of columns stand in an expression, those behind a dot too; None if sqlglot
+    cannot read it."""
+    tree = tree_of(text, expression=True)
+    named = [] if tree is None else tree.find_all(exp.Column)
+    offsets = (part.meta.get("start", -1) for column in named for part in column.parts)
+    return None if tree is None else frozenset(offsets)
+
+
 @contextmanager
 def _unheard() -> Iterator[None]:
     """Silences sqlglot's log: that it cannot read a text is expected."""

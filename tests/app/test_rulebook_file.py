@@ -68,6 +68,29 @@ def test_what_is_included_is_watched(tmp_path: Path) -> None:
     assert file.changed({}) is None
 
 
+def test_what_a_refused_text_names_is_watched(tmp_path: Path) -> None:
+    """Its fault may be in a file that the rulebook that runs does not know."""
+    path, other, script = (tmp_path / name for name in ("bank.yaml", "other.yaml", "a.es"))
+    written(path, TEXT.format("r"))
+    file = RulebookFile(rules.load(path), watched=True)
+    written(path, "rulebook: bank\ninclude: other.yaml\nscripts: {s: {file: a.es}}\n")
+    for said, (mended, text) in {
+        "no such file": (other, "events: {a: {signal: {}}}\nrules: {r: {on: b}}\n"),
+        "there is no file": (script, "in {} A A()"),
+        "unknown event 'b'": (other, "events: {a: {signal: {}}}\nrules: {r: {on: a}}\n"),
+    }.items():
+        found = file.changed({})
+        assert found is not None
+        with pytest.raises(InputError, match=said):
+            found.load()
+        assert file.changed({}) is None
+        written(mended, text)
+    found = file.changed({})
+    assert found is not None
+    file.runs(found.load())
+    assert file.changed({}) is None
+
+
 def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
     path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
     written(path, 'rulebook: bank\nscripts:\n  s: {file: a.es}\n  t: {text: "in {} B B()"}\n')

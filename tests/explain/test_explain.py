@@ -405,3 +405,29 @@ def test_brackets_show_how_operators_of_different_levels_group(tmp_path: Path) -
     found = explain(file)
     shown = [line.split(maxsplit=1)[1] for line in found.splitlines() if line.startswith("  on ")]
     assert shown == ["((a ; b) and c) within 1 h without (b or c)", "a ; b ; c + [5 s]"]
+
+
+WHERE = """\
+rulebook: r
+events: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}}, c: {signal: {v: bigint}}}
+rules:
+  scanned: {on: a ; b ; c within 1 h, where: a.v < c.v}
+  searched: {on: (a or (b ; c)) within 1 h, where: b.v < c.v or a.v > 1, context: recent}
+  part: {on: (a ; b within 1 h) ; c, where: a.v < b.v}
+  none: {on: a ; b within 1 h}
+"""
+
+
+def test_a_where_says_how_it_is_asked(tmp_path: Path) -> None:
+    path = tmp_path / "r.yaml"
+    path.write_text(WHERE)
+    by = {rule["name"]: (rule["asked"], rule["asked_by"]) for rule in as_json(path)["rules"]}
+    assert by == {
+        "scanned": (["(a ; b ; c) within 1 h"], "scan"),
+        "searched": (["(a or (b ; c)) within 1 h"], "search"),
+        "part": (["(a ; b) within 1 h"], "search"),
+        "none": ([], None),
+    }
+    said = explain(path)
+    assert said.count("compiled: one scan over all keys") == 1
+    assert said.count("not compiled: a search at each instant") == 2

@@ -8,8 +8,9 @@ type means (G30).
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from decimal import Decimal
+from decimal import Decimal, localcontext
 from functools import lru_cache
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -118,7 +119,10 @@ class _Maker:
             case p.Comparison(operator=operator, left=left, right=right):
                 return _compared(operator, self.node(left), self.node(right))
             case p.Arithmetic(operator=operator, left=left, right=right):
-                return _calculated(operator, *self._operands(left, right), small=self._small)
+                one, other = self._operands(left, right)
+                if (value := _constant(operator, one.literal, other.literal)) is not None:
+                    return literal_node(value, literal_decimal(value))
+                return _calculated(operator, one, other, small=self._small)
         raise TypeError(tree)
 
     def _operands(self, left: p.Predicate, right: p.Predicate) -> tuple[Node, ...]:
@@ -154,10 +158,23 @@ class _Maker:
             return _over(pa.bool_(), f"({part.text} {operator})", part, kernel)
         if types.is_null(part.kind):
             return part
+        if isinstance(part.literal, int | Decimal):
+            number: int | Decimal = part.literal
+            value = Decimal(-number if operator == "-" else abs(number))
+            return literal_node(value, literal_decimal(value))
         (part,) = self._words(part)
         part = part if self._small and is_integer(part.kind) else _exact(part)
         kernel = pc.negate if operator == "-" else pc.abs
         return _over(part.kind, f"{operator}({part.text})", part, kernel)
+
+
+def _constant(operator: str, left: Any, right: Any) -> Decimal | None:
+    """The exact result of two numbers that are written as such; None of others."""
+    if not (isinstance(left, int | Decimal) and isinstance(right, int | Decimal)):
+        return None
+    with localcontext(prec=2 * DIGITS_MAX + 2):
+        one, other = Decimal(left), Decimal(right)
+        return one * other if operator == "*" else one + (other if operator == "+" else -other)
 
 
 def _literal(tree: p.Literal) -> Node:

@@ -43,6 +43,13 @@ CASES: list[tuple[str, dict[str, Any], list[bool]]] = [
     ("a.v = b.v", {"a": pa.array([NAN, NAN, 0.0]), "b": pa.array([NAN, 1.0, -0.0])}, [1, 0, 1]),
     ("a.v > b.v", {"a": pa.array([NAN, 1.5]), "b": pa.array([1.0, NAN])}, [1, 0]),
     ("a.v > b.v", {"a": pa.array([1.5], pa.float32()), "b": pa.array([1])}, [1]),
+    ("a.v > 2.5 * 2", {"a": pa.array([5.0, 5.5])}, [0, 1]),
+    (
+        "a.v > abs(1 - 2.5) * 2 + b.v",
+        {"a": pa.array([4.0, 4.5]), "b": pa.array([1.0, 1.0])},
+        [0, 1],
+    ),
+    ("a.v < -(0.1 + 0.2) * 10", {"a": pa.array([-3, -4])}, [0, 1]),
     ("a.v = 'x' or a.v is null", {"a": pa.array(["x", None, "y"])}, [1, 1, 0]),
     ("a.v < 3", {"a": pa.nulls(2)}, [0, 0]),
     ("not (a.v < 3) or a.v is null", {"a": pa.nulls(2)}, [1, 1]),

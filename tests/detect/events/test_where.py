@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 from dataclasses import replace
+from itertools import permutations
 
 import pytest
 from hypothesis import given
@@ -26,18 +27,38 @@ from tests.reference.strategies import (
 )
 from tests.support.agreement import agreed
 from tests.support.history import run
-from tidegate import rules
-from tidegate.engine.detect.events.graph.flat import pair_node
+from tidegate import parse, rules
+from tidegate.engine.detect.events.graph.flat import assignment_node
+from tidegate.engine.detect.events.graph.flat.assignment_node import Assignments
+from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.named_parts import asked_of, named_parts, parts_of, together
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
+from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.predicate_parser import parse_predicate
 from tidegate.rules.model import Constraint, Context, Rule, Rulebook
 
 OPERATORS = tuple(operator for operator in EVERYTHING if operator is not x.Labelled)
-PAIR = (x.Seq,)
+FLAT: tuple[type[x.Expression], ...] = ()
+"""Expressions of `FORMS` instead of operators."""
+FORMS = (
+    "{a} ; {b}",
+    "{a} ; {a}",
+    "{a} ; {b} ; {c}",
+    "{a} ; {a} ; {b}",
+    "{a} and {b}",
+    "{a} and {b} and {c}",
+    "{a} or {b}",
+    "({a} and {b}) ; {c}",
+    "{a} ; ({b} or {c})",
+    "any(2, {a}, {b}, {c})",
+    "not({b})[{a}, {c}]",
+    "({a} ; {b}) - {c}",
+    "({a} ; {b} within 3 s) ; {c}",
+)
+SEARCHED = ("{a} and {b} and {c}", "({a} and {b}) ; {c}")
 FEW = (x.Or, x.And, x.Seq, x.Not, x.AnyOf, x.Own, x.Within)
 CASES = 160
 
@@ -108,12 +129,22 @@ def books(
 ) -> tuple[Rulebook, list[Line]]:
     """One rule, or two of which the second may use the first as an event."""
     contexts = list(Context)
-    book = draw(rulebooks(operators, contexts, depth=depth, rules_max=2))
+    if operators is FLAT:
+        book = draw(rulebooks(contexts=contexts, last=flat))
+    else:
+        book = draw(rulebooks(operators, contexts, depth=depth, rules_max=2))
     rules: dict[str, Rule] = {}
     for name, rule in book.rules.items():
         rules[name] = draw(constrained(rule, [*book.events], [*rules]))
     book = replace(book, rules=rules)
     return book, draw(planted(book))
+
+
+def flat(names: tuple[str, ...]) -> st.SearchStrategy[x.Expression]:
+    """Each of `FORMS` over the event types in any order."""
+    orders = [dict(zip("abc", order, strict=True)) for order in permutations(names)]
+    drawn = st.builds(str.format_map, st.sampled_from(FORMS), st.sampled_from(orders))
+    return drawn.map(parse)
 
 
 def check(context: Context, case: tuple[Rulebook, list[Line]], data: st.DataObject) -> None:
@@ -130,7 +161,7 @@ def unconstrained(book: Rulebook) -> Rulebook:
     return replace(book, rules=rules)
 
 
-@pytest.mark.parametrize("operators", [PAIR, FEW, OPERATORS], ids=["pair", "few", "every"])
+@pytest.mark.parametrize("operators", [FLAT, FEW, OPERATORS], ids=["flat", "few", "every"])
 @resuming
 @comparing
 @detecting
@@ -147,7 +178,7 @@ def draw(context: Context, operators: tuple[type[x.Expression], ...]) -> None:
     @given(data=st.data())
     @example_count(CASES)
     def some(data: st.DataObject) -> None:
-        depth = 1 if operators is PAIR else data.draw(st.sampled_from([1, 2]))
+        depth = 1 if operators is FLAT else data.draw(st.sampled_from([1, 2]))
         check(context, data.draw(books(operators, depth)), data)
 
     some()
@@ -155,7 +186,7 @@ def draw(context: Context, operators: tuple[type[x.Expression], ...]) -> None:
 
 @pytest.mark.long
 @pytest.mark.timeout(0)
-@pytest.mark.parametrize("operators", [PAIR, FEW, OPERATORS], ids=["pair", "few", "every"])
+@pytest.mark.parametrize("operators", [FLAT, FEW, OPERATORS], ids=["flat", "few", "every"])
 @pytest.mark.parametrize("context", Context)
 @resuming
 @comparing
@@ -169,7 +200,7 @@ def test_in_twenty_thousand_cases(
 
 
 NODES = """
-from tidegate import rules
+from tidegate import parse, rules
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.engine.detect.events.graph.search.sifted import sifted
 book = rules.load('''
@@ -200,12 +231,33 @@ def test_a_node_with_a_where_has_one_name_in_all_processes() -> None:
     assert len(said) == 1
 
 
+BOUNDED = """
+rulebook: r
+events: {{a: {{signal: {{v: bigint}}}}, b: {{signal: {{v: bigint}}}}, c: {{signal: {{v: bigint}}}}}}
+rules: {{r: {{on: "({}) within 9 s", where: {}, context: {}}}}}
+"""
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_flat_expressions_are_compiled(form: str) -> None:
+    """In `continuous` an a of `a and b and c` that has begun an assignment may be in another."""
+    for context in Context:
+        on = written(labelled(parse(form.format(a="a", b="b", c="c")), []))
+        text = BOUNDED.format(format_expression(on), "p0.v is null or p0.v < 2", context)
+        if form.startswith("not"):
+            text = text.replace("p0", "p1")
+        book = rules.load(text)
+        shape = compile_book(book, {"r": 0}, {})[1].roots["r"].shape
+        searched = context is Context.CONTINUOUS and form in SEARCHED
+        assert isinstance(shape, Assignments) is not searched
+
+
 def test_pairs_without_end_reach_a_limit(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pair_node, "LEFT_MAX", 5)
+    monkeypatch.setattr(assignment_node, "LEFT_MAX", 5)
     book = rules.load(
         "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}}}\n"
         "rules: {r: {on: a ; b within 1 h, where: a.v < b.v, context: chronicle}}\n"
     )
     lines = [("a", n, {"v": 1}) for n in range(3)] + [("b", 10 + n, {"v": 2}) for n in range(2)]
-    with pytest.raises(EngineError, match="leaves more than 5 pairs"):
+    with pytest.raises(EngineError, match="leaves more than 5 occurrences"):
         run(book, lines, [])

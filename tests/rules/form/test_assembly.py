@@ -260,6 +260,35 @@ def test_values_cannot_blow_a_rulebook_up() -> None:
         rules.load(f"{text}rules: {{r: {{on: s, description: '{many}'}}}}\n")
 
 
+def test_included_files_have_one_bound_together(folder: Path) -> None:
+    size = len(MAIN)
+    (folder / "parts/more.yaml").write_text(SCRIPT.ljust(size - len(EVENTS) - 40))
+    assert load(folder, settings={"yaml_bytes_max": str(size)})
+    (folder / "parts/rules.yaml").write_text("rules: {included: {on: placed}}\n".ljust(41))
+    with pytest.raises(InputError, match=f"more bytes than yaml_bytes_max = {size} "):
+        load(folder, settings={"yaml_bytes_max": str(size)})
+
+
+@pytest.mark.parametrize("given", ["7", "[[more.yaml]]", "{a: more.yaml}", "' '"])
+def test_an_include_of_an_included_file_names_files(folder: Path, given: str) -> None:
+    (folder / "parts/more.yaml").write_text(SCRIPT + f"include: {given}\n")
+    [said] = problems(folder)
+    at = 11 if given.startswith("[") else 10
+    expected = "include names files | write include: [tables.yaml]"
+    assert said == f"parts/more.yaml:4:{at}: {expected}"
+
+
+def test_without_variables_a_dollar_doubled_is_text() -> None:
+    text = "rulebook: x\n{}events: {{s: {{signal: {{}}}}}}\n"
+    rule = "rules: {r: {on: s, if: \"'$${x} ${x}' = '$${TIDEGATE_VAR_X}'\"}}\n"
+    found = rules.load(text.format("") + rule).rules["r"].condition
+    assert found is not None
+    assert found.text == "'$${x} ${x}' = '${TIDEGATE_VAR_X}'"  # else the latter is refused
+    found = rules.load(text.format("vars: {x: 1}\n") + rule).rules["r"].condition
+    assert found is not None
+    assert found.text == "'${x} 1' = '${TIDEGATE_VAR_X}'"
+
+
 def test_a_dollar_doubled_and_secrets_are_left(folder: Path) -> None:
     text = MAIN.replace("amount_of > ${floor}", "x = '$${floor}'")
     hook = "    do: {webhook: {url: https://x.org, headers: {A: '${TIDEGATE_SECRET_A}'}}}\n"

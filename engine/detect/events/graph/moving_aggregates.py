@@ -87,7 +87,9 @@ class Windows:
 
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         if of.of_rows not in self._columns:
-            values = column_of(self._moment, self._rows, Named(of.of_rows, (), events))
+            values = column_of(
+                self._moment.numbering.shown(self._rows), Named(of.of_rows, (), events)
+            )
             self._columns[of.of_rows] = values[:-1]  # a null stands behind them
         return self._columns[of.of_rows]
 

@@ -9,7 +9,7 @@ from typing import Any
 from tidegate.engine.core.event_names import EventKey, with_edges, with_resolutions
 from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
-from tidegate.engine.detect.events.graph.flat.pair_node import Pairs, pair_of
+from tidegate.engine.detect.events.graph.flat.assignment_node import Assignments
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
 from tidegate.engine.detect.events.graph.graph import Census, Graph, Node, Stream, connect, digest
 from tidegate.engine.detect.events.graph.operators import (
@@ -43,13 +43,14 @@ from tidegate.engine.detect.events.graph.operators.event import Event
 from tidegate.engine.detect.events.graph.operators.single_events import AtOnce
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.graph.search.nested import asked, nested
-from tidegate.engine.detect.events.graph.search.sifted import Sifted, sifted, without
+from tidegate.engine.detect.events.graph.search.sifted import Sifted, in_one, sifted, without
 from tidegate.engine.detect.events.graph.shape import Scan, Shape
 from tidegate.engine.detect.events.state.held_back import with_lateness
 from tidegate.rules.algebra.closers import Window, chosen_closers
 from tidegate.rules.algebra.detector_form import as_detected
 from tidegate.rules.algebra.forms import Flat, Form, Nested, Operators, Single, Windowed, forms
 from tidegate.rules.algebra.plain_expressions import plain
+from tidegate.rules.algebra.stages import Stages, stages
 from tidegate.rules.analysis.graph import in_order
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
@@ -129,7 +130,7 @@ def compile_rule(
     e = unlabelled(pattern.on)
     used = [name for name in x.names_in(e) if name in roots]
     points = [name for name in used if roots[name].point]
-    form: Form | Paired = forms(e, pattern.per, used, points).of(
+    form: Form | Asked = forms(e, pattern.per, used, points).of(
         pattern.selection or pattern.context
     )
     closers = chosen_closers(e, None if pattern.selection else pattern.context, used)
@@ -138,8 +139,7 @@ def compile_rule(
         e = sifted(pattern.on, pattern.where.tree, used)
         restricted = pattern.context is Context.RESTRICTED
         form = Operators() if restricted else Nested(pattern.context)
-        if isinstance(e, Sifted) and _one_scan(e.part, pattern, used):
-            form = Paired(pattern.context, e)
+        form = asked_in_one_scan(in_one(e), pattern, used) or form
     root = _root(e, form, build)
     if not root.apart:
         return root, None
@@ -149,32 +149,41 @@ def compile_rule(
 
 
 @dataclass(frozen=True, slots=True)
-class Paired:
-    """`a ; b within d` with a condition: pairs are made and chosen among in scans."""
+class Asked:
+    """`a ; b ; c within d` with a condition: assignments are made and chosen among in scans."""
 
     context: Context
     asked: Sifted
+    stages: Stages
 
 
-def _one_scan(e: x.Expression, pattern: Pattern, used: Collection[str]) -> bool:
-    """Whether e is a pair of event types, none of them a rule, both keyed or both broadcast."""
-    found = pair_of(e)
-    if found is None or not {*found[0]}.isdisjoint(used):
-        return False
-    return len({name in pattern.per for name in found[0]}) == 1
+def asked_in_one_scan(asked: Sifted, pattern: Pattern, rules: Collection[str]) -> Asked | None:
+    """The form of stages of bounded length with a condition; None for another expression, and where
+    an initiator may yet be in an assignment that another has begun. The event types are no `rules`,
+    and all keyed or all broadcast."""
+    found = stages(asked.part)
+    if found is None or not {*found.events}.isdisjoint(rules):
+        return None
+    size = sum(stage.count for stage in found.stages)
+    bounded = size == 1 or found.span_micros is not None
+    alike = len({name in pattern.per for name in found.events}) == 1
+    begun = size <= 2 or len(found.stages[0].places) == 1
+    fits = bounded and alike and not any(stage.repeated for stage in found.stages)
+    if not fits or (pattern.context is Context.CONTINUOUS and not begun):
+        return None
+    return Asked(pattern.context, asked, found)
 
 
-def _root(e: x.Expression, form: Form | Paired, build: Build) -> Node:
+def _root(e: x.Expression, form: Form | Asked, build: Build) -> Node:
     """The node that a rule detects with."""
     most = build.settings.carried_per_key_max
     match form:
         case Operators():
             return build.operand(e, None)
-        case Paired(context=context, asked=asked_of):
-            events, span = pair_of(asked_of.part) or (("", ""), 0)
+        case Asked(context=context, asked=asked_of, stages=flat):
             steps = build.settings.search_steps_max
-            pairs = Pairs(context, asked_of, events, span, most, steps)
-            return build.walked(e, pairs, events, span)
+            shape: Scan = Assignments(context, asked_of, flat, most, steps)
+            return build.walked(asked_of.part, shape, flat.events, flat.span_micros)
         case Single(united=united):
             found = replace(build, all_rows=True).passed(e, None)
             if not united:

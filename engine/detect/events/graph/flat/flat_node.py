@@ -52,7 +52,7 @@ class Flat(Scan):
     slots: int = 1
 
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        layout = self._layout()
+        layout = layout_of(self.flat)
         line = self._line(layout, arrivals, carry[0], moment)
         if self.context in (Context.CHRONICLE, Context.CUMULATIVE):
             found, kept = self._queues(layout, line, moment)
@@ -75,7 +75,7 @@ class Flat(Scan):
         self, layout: Layout, line: KeyedLine, moment: Moment
     ) -> tuple[Instances, Instances]:
         """The scan of a context that carries occurrences not consumed: found and kept."""
-        since = moment.watermark + 1 - self._span()
+        since = moment.watermark + 1 - _span(self.flat)
         if self.context is Context.CHRONICLE:
             code, positions, left = queue_scans.chronicle(layout, line.line, since)
             found = line.alike(code, positions)
@@ -100,47 +100,58 @@ class Flat(Scan):
         kept = line.instances(waiting, ends, entries[filled])
         return line.alike(code, positions), line.lasting(kept, waiting)
 
-    def _span(self) -> int:
-        span = self.flat.span_micros
-        return ENDLESS if span is None else span
-
-    def _layout(self) -> Layout:
-        """The stages as the scans have them."""
-        stages = self.flat.stages
-        begins = np.cumsum([0, *(len(stage.places) for stage in stages)])
-        rows, limit = [], self._span()
-        for s, stage in reversed([*enumerate(stages)]):
-            limit = limit if stage.span_micros is None else min(limit, stage.span_micros)
-            rows.append((begins[s], begins[s + 1], stage.count, stage.repeated, limit))
-        names = [names for stage in stages for names in stage.places]
-        return Layout(
-            np.array(self._places(), dtype=np.int64),
-            np.repeat(np.arange(len(stages)), np.diff(begins)),
-            np.array([names.index(some) for some in names]),
-            np.array(rows[::-1], dtype=np.int64),
-        )
-
-    def _places(self) -> list[int]:
-        """The place of each leaf, numbered from the left; -1 for the absent event type."""
-        stages = self.flat.stages
-        places = [names for stage in stages for names in stage.places]
-        ahead = [(name, p) for p, names in enumerate(places) for name in names]
-        found = []
-        for name in self.flat.events:
-            leaf = next((leaf for leaf in ahead if leaf[0] == name), None)
-            if leaf:
-                ahead.remove(leaf)
-            found.append(leaf[1] if leaf else -1)
-        return found
-
     def _line(
         self, layout: Layout, arrivals: Arrivals, stored: Instances, moment: Moment
     ) -> KeyedLine:
-        """The line of the step. At one instant the absent event type comes first; then the stages,
-        the last one first."""
-        events, absent = self.flat.events, self.flat.absent
-        stage = [*layout.stage, len(events)]
-        order = [stage[place] for place in layout.place]
-        ends = events.index(absent) if absent else -1
-        sources = sources_of(arrivals, events, order, ends, apart=self.flat.apart)
-        return keyed_line(arrivals, NONE, sources, stored, moment, twice=self._twice())
+        return line_of(self.flat, layout, arrivals, stored, moment, twice=self._twice())
+
+
+def layout_of(flat: Stages) -> Layout:
+    """The stages as the scans have them."""
+    begins = np.cumsum([0, *(len(stage.places) for stage in flat.stages)])
+    rows, limit = [], _span(flat)
+    for s, stage in reversed([*enumerate(flat.stages)]):
+        limit = limit if stage.span_micros is None else min(limit, stage.span_micros)
+        rows.append((begins[s], begins[s + 1], stage.count, stage.repeated, limit))
+    names = [names for stage in flat.stages for names in stage.places]
+    return Layout(
+        np.array(_places(flat), dtype=np.int64),
+        np.repeat(np.arange(len(flat.stages)), np.diff(begins)),
+        np.array([names.index(some) for some in names]),
+        np.array(rows[::-1], dtype=np.int64),
+    )
+
+
+def line_of(
+    flat: Stages,
+    layout: Layout,
+    arrivals: Arrivals,
+    stored: Instances,
+    moment: Moment,
+    *,
+    twice: bool,
+) -> KeyedLine:
+    """The line of a step. At one instant the absent event type comes first; then the stages, the
+    last one first. `twice`: an event type may be in several stages."""
+    stage = [*layout.stage, len(flat.events)]
+    order = [stage[place] for place in layout.place]
+    ends = flat.events.index(flat.absent) if flat.absent else -1
+    sources = sources_of(arrivals, flat.events, order, ends, apart=flat.apart)
+    return keyed_line(arrivals, NONE, sources, stored, moment, twice=twice)
+
+
+def _span(flat: Stages) -> int:
+    return ENDLESS if flat.span_micros is None else flat.span_micros
+
+
+def _places(flat: Stages) -> list[int]:
+    """The place of each leaf, numbered from the left; -1 for the absent event type."""
+    places = [names for stage in flat.stages for names in stage.places]
+    ahead = [(name, p) for p, names in enumerate(places) for name in names]
+    found = []
+    for name in flat.events:
+        leaf = next((leaf for leaf in ahead if leaf[0] == name), None)
+        if leaf:
+            ahead.remove(leaf)
+        found.append(leaf[1] if leaf else -1)
+    return found

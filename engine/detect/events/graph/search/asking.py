@@ -18,12 +18,14 @@ from tidegate.engine.core.parameters import OLD, TYPED
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
-from tidegate.engine.detect.events.occurrences.instances import Bools, Moment
+from tidegate.engine.detect.events.occurrences.instances import Bools, Int16, Moment
 from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions.predicates import Column
 
 Rows = tuple[int, ...]
 """The rows in the named roles, in the order of the columns; -1 where none is filled."""
+Shown = tuple[Int16, Int64, dict[str, Batch]]
+"""Of rows: the event type of each as a number, its place in that one's batch; batches by name."""
 
 
 @dataclass
@@ -55,7 +57,7 @@ class Asking:
 
     def _column(self, named: Named) -> pa.Array:
         if named not in self._columns:
-            self._columns[named] = column_of(self.moment, self.rows, named)
+            self._columns[named] = column_of(self.moment.numbering.shown(self.rows), named)
         return self._columns[named]
 
 
@@ -84,9 +86,10 @@ def decided(
     return by.true(values, count)
 
 
-def column_of(moment: Moment, rows: Int64, named: Named) -> pa.Array:
-    """The values of a column in some rows, null in those of other event types; then a null."""
-    place, index, batches = moment.numbering.shown(rows)
+def column_of(shown: Shown, named: Named) -> pa.Array:
+    """The values of a column in rows that are `shown`, null in those of other event types; then a
+    null."""
+    place, index, batches = shown
     events = [*batches]
     pieces, places = [], []
     for code in np.unique(place).tolist():
@@ -102,7 +105,7 @@ def column_of(moment: Moment, rows: Int64, named: Named) -> pa.Array:
         hint = "label the parts apart, or change the types of the columns"
         raise EngineError("where-types", message, hint) from None
     whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
-    source = np.full(len(rows) + 1, len(whole) - 1)
+    source = np.full(len(place) + 1, len(whole) - 1)
     if places:
         source[np.concatenate(places)] = np.arange(len(whole) - 1)
     return whole.take(pa.array(source))

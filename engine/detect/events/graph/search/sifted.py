@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from tidegate.engine.core.event_names import as_written
@@ -64,6 +64,27 @@ def sifted(on: x.Expression, where: p.Predicate, rules: Collection[str]) -> x.Ex
         for column in p.columns(condition)
     }
     return _built(e, (), 0, asked, named)
+
+
+def in_one(e: x.Expression) -> Sifted:
+    """The conditions of all parts as one of the whole: an instance of it holds one instance of each
+    of these parts. `e`: an expression with a condition."""
+    asked = [*_conditions(e, 0)]
+    conditions = tuple(condition for condition, _ in asked)
+    condition = conditions[0] if len(conditions) == 1 else p.Chain("and", conditions)
+    named = dict.fromkeys(each for _, several in asked for each in several)
+    return Sifted(without(e), condition, tuple(named))
+
+
+def _conditions(e: x.Expression, first: int) -> Iterator[tuple[p.Predicate, tuple[Named, ...]]]:
+    """All conditions; their roles are counted from the first one of the whole."""
+    if isinstance(e, Sifted):
+        yield e.condition, e.moved(e.part, first).named
+        yield from _conditions(e.part, first)
+        return
+    for operand in e.operands():
+        yield from _conditions(operand, first)
+        first += len(roles(operand))
 
 
 def without(e: x.Expression) -> x.Expression:

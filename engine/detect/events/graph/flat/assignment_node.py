@@ -1,0 +1,177 @@
+"""Flat expressions (`rules.algebra.stages`) of bounded length with a `where`: assignments are made
+in one scan over all keys, the condition is asked of many at once, and one more scan chooses. Of the
+general case see `search`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from tidegate.engine.core.evaluator.predicates import is_small
+from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.flat import assignment_scan
+from tidegate.engine.detect.events.graph.flat.arrivals import (
+    KeyedLine,
+    by_rank,
+)
+from tidegate.engine.detect.events.graph.flat.flat_node import layout_of, line_of
+from tidegate.engine.detect.events.graph.flat.line import COUNT, LIMIT, Layout, Line
+from tidegate.engine.detect.events.graph.search.asking import column_of, decided
+from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
+from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
+from tidegate.engine.detect.events.graph.shape import Scan
+from tidegate.engine.detect.events.kernels.table_rows import split
+from tidegate.engine.detect.events.occurrences.instances import (
+    Arrivals,
+    Bools,
+    Carry,
+    Flow,
+    Instances,
+    Moment,
+    Pending,
+)
+from tidegate.rules.algebra.stages import Stages
+from tidegate.rules.model import Context
+
+ASKED_MAX = 250_000  # assignments that are asked at once
+LEFT_MAX = 50_000_000  # occurrences in assignments of one bucket of which a condition is true
+_HOW = {
+    Context.RESTRICTED: assignment_scan.GREATEST,
+    Context.CHRONICLE: assignment_scan.CHRONICLE,
+    Context.RECENT: assignment_scan.RECENT,
+    Context.CONTINUOUS: assignment_scan.CONTINUOUS,
+}
+
+Entries = npt.NDArray[np.int64]
+"""The positions of assignments, [n, entry], in order of (time, rank, row)."""
+
+
+@dataclass(frozen=True, slots=True)
+class Assignments(Scan):
+    """The choice among the assignments of `flat` that a condition leaves.
+
+    Carries in one slot the occurrences of the longest span that are not used up, but those that can
+    only end an assignment; in `continuous` without those that have begun one.
+    """
+
+    context: Context
+    asked: Sifted
+    flat: Stages
+    carried_per_key_max: int = field(repr=False)
+    search_steps_max: int = field(repr=False)
+    slots: int = 1
+
+    def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
+        layout = layout_of(self.flat)
+        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
+        line, order = _key_by_key(in_time)
+        left = self._left(layout, line, order >= in_time.line.carried, moment)
+        rank, rows = moment.rank[line.line.row], len(moment.time)
+        if self.context is Context.UNRESTRICTED:
+            found, used = _alike(line, left), np.zeros(len(line.line.row), np.bool_)
+        elif self.context is Context.CUMULATIVE:
+            offsets, positions, used = assignment_scan.unite(line.line, left, rows)
+            found = _unions(line, offsets, positions, moment)
+        else:
+            names = self.flat.events
+            kind = np.array([names.index(name) for name in names])[line.line.source]
+            how = _HOW[self.context]
+            chosen, used = assignment_scan.choose(how, line.line, kind, left, rank, rows)
+            found = _alike(line, left[chosen])
+        kept = self._kept(layout, line, used, moment)
+        counted = kept.take(np.unique(kept.row, return_index=True)[1])
+        check_carried([counted], self.carried_per_key_max)
+        return Flow(found.by_end(), Pending(kept.key, kept.start)), (kept,)
+
+    def _left(self, layout: Layout, line: KeyedLine, new: Bools, moment: Moment) -> Entries:
+        """The assignments that end at a `new` position and of which the condition is true, asked
+        some at a time."""
+        own, named = line.line, self.asked.named
+        place, rank = layout.place[own.source], moment.rank[own.row]
+        counts = layout.table[:, COUNT]
+        steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
+        limits = layout.table[:, LIMIT].copy()
+        ends = new & (layout.stage[place] == len(counts) - 1)
+        shown = moment.numbering.shown(own.row)
+        columns = [column_of(shown, each) for each in named]
+        texts = [str(each.column) for each in named]
+        small = is_small(self.asked.condition, dict(zip(texts, columns, strict=True)))
+        found: list[Entries] = [np.empty((0, len(steps)), np.int64)]
+        most, begin, left = (ASKED_MAX, self.search_steps_max), 0, 0
+        while begin < len(own.code):
+            made, begin, taken = assignment_scan.assignments(
+                own, place, layout.stage, ends, steps, limits, begin, most
+            )
+            if taken > self.search_steps_max:
+                raise self._too_many(line, begin)
+            at = [_filling(own, made, layout.place, each) for each in named]
+            true = decided(self.asked, columns, at, made.shape[1], small=small)
+            found.append(assignment_scan.entries(own, made[:, true], rank, len(steps)))
+            left += found[-1].size
+            if left > LEFT_MAX:
+                raise self._too_many_left()
+        return np.concatenate(found)
+
+    def _too_many(self, line: KeyedLine, position: int) -> LimitError:
+        return LimitError(
+            "search-steps",
+            f"choosing among the instances at {line.line.time[position]} us takes more than"
+            f" {self.search_steps_max} steps (setting search_steps_max)",
+            "bound the expression by a shorter `within`, or raise search_steps_max",
+            int(line.real[line.line.code[position]]),
+        )
+
+    def _too_many_left(self) -> LimitError:
+        return LimitError(
+            "search-steps",
+            f"the condition leaves more than {LEFT_MAX:,} occurrences in matches of one bucket",
+            "bound the expression by a shorter `within`, or lower bucket_rows_max",
+        )
+
+    def _kept(self, layout: Layout, line: KeyedLine, used: Bools, moment: Moment) -> Instances:
+        own, last = line.line, len(layout.table) - 1
+        stage = layout.stage[layout.place[own.source]]
+        if self.context is Context.CONTINUOUS:  # what has begun one may yet be in others
+            used = used & (stage == 0)
+        mask = ~used & ((stage < last) | (layout.table[last, COUNT] > 1))
+        mask &= own.time > moment.watermark - layout.table[last, LIMIT]
+        left = np.flatnonzero(mask)
+        return line.lasting(line.alike(own.code[left], left[:, None]), own.code[left])
+
+
+def _filling(line: Line, made: Entries, place: Int64, named: Named) -> Int64:
+    """The position that fills one of the roles of a name; where none does, that of a null."""
+    found = np.full(made.shape[1], len(line.code))
+    for at in np.unique(place[[*named.roles]]).tolist():
+        filled = made[at]
+        others = {role for role in range(len(place)) if place[role] == at} - {*named.roles}
+        mask = filled >= 0
+        if others:
+            mask &= np.isin(line.source[filled], [*named.roles])
+        elif mask.all():
+            found = filled
+            continue
+        found = np.where(mask, filled, found)
+    return found
+
+
+def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
+    """The line with the positions of each key beside each other, and which positions they were."""
+    own = line.line
+    order, _ = split(own.code, own.codes)
+    columns = own.source[order], own.code[order], own.time[order], own.row[order]
+    return replace(line, line=Line(*columns, own.carried, own.codes, own.rows)), order
+
+
+def _alike(line: KeyedLine, left: Entries) -> Instances:
+    return line.alike(line.line.code[left[:, 0]], left)
+
+
+def _unions(line: KeyedLine, offsets: Int64, positions: Int64, moment: Moment) -> Instances:
+    """Unions as instances: their entries are sorted before their ends are taken."""
+    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
+    order = np.lexsort((line.line.time[positions], owner))
+    code = line.line.code[positions[offsets[:-1]]]
+    return by_rank(line.instances(code, offsets, positions[order]), moment)

@@ -1,0 +1,322 @@
+"""Assignments: which occurrences fill the places of a flat expression; and which of those that a
+`where` leaves are detected. A line has the occurrences key by key, each key's in order of time; at
+one instant those of the last stage come first.
+
+For `a ; b within 10` (sources, places and stages 0 and 1) of one key, with a@1 a@2 b@4 a@5 b@6 on
+positions 0 .. 4:
+
+>>> line = Line(
+...     np.array([0, 0, 1, 0, 1], dtype=np.int16), np.zeros(5, dtype=np.int32),
+...     np.array([1, 2, 4, 5, 6]), np.arange(5), 0, 1, 0,
+... )
+>>> steps, limits = np.array([1, 0]), np.array([10, 10])
+>>> places, stages = line.source.astype(np.int64), np.array([0, 1])
+>>> ends, most = line.source == 1, (100, 100)
+>>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most)
+>>> found.tolist(), until
+([[1, 0, 3, 1, 0], [2, 2, 4, 4, 4]], 5)
+
+If all but (a@2, b@4) are left, `chronicle` (1) takes (a@1, b@4), then (a@2, b@6):
+
+>>> rank = np.zeros(5, dtype=np.int64)
+>>> left = entries(line, found[:, 1:].copy(), rank, 2)
+>>> chosen, used = choose(1, line, places, left, rank, 5)
+>>> left[chosen].tolist(), used.tolist()
+([[0, 2], [1, 4]], [True, True, True, False, True])
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.engine.core.columns.numba_cache import inlined, njit, part
+from tidegate.engine.detect.events.graph.flat.line import Line as Line
+from tidegate.engine.detect.events.kernels.columns import NEVER
+
+GREATEST, CHRONICLE, RECENT, CONTINUOUS = range(4)
+"""What `choose` takes of the assignments of a key that end at one instant: the greatest (S1), which
+consumes nothing; the oldest, again and again; the greatest, which consumes all that is not newer;
+one for each initiator that has begun none yet."""
+
+DONE, FULL, TOO_MANY = range(3)
+
+
+@njit
+def assignments(line, place, stage, ends, steps, limits, since, most):
+    """The assignments that end at positions from `since` on, in order of the end: found[place, n],
+    the position in each place, -1 in a place that is not filled. And the position before which they
+    are complete: there are about most[0] of them. And how many steps the last end took: if more
+    than most[1], its assignments are left out.
+
+    place     the place of each position
+    stage     the stage of each place
+    ends      whether an assignment may end at a position
+    steps     the stages of an assignment's occurrences, from the last one back
+    limits    the longest span up to each stage, microseconds
+    """
+    size = len(stage)
+    scratch = (
+        np.full(size, -1, dtype=np.int64),
+        np.zeros(len(steps), dtype=np.int64),
+        np.zeros(len(steps), dtype=np.int64),
+    )
+    found = np.empty((size, min(len(line.code) + 16, most[0]) + 1024), dtype=np.int64)
+    i, n = since, 0
+    while True:
+        i, n, end, taken = _fill(
+            line, place, stage, ends, steps, limits, i, n, most, scratch, found
+        )
+        if end != FULL:
+            return found[:, :n].copy(), i, taken
+        wider = np.empty((size, 2 * found.shape[1]), dtype=np.int64)
+        wider[:, :n] = found[:, :n]
+        found = wider
+
+
+@part
+def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
+    """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
+    `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
+    at, way, since = scratch
+    code, time = line.code, line.time
+    room, depth = found.shape[1], len(steps)
+    while i < len(code) and n < most[0]:
+        taken = 0
+        if not ends[i]:
+            i += 1
+            continue
+        begun, key = n, code[i]
+        at[place[i]], way[0], since[0] = i, i, time[i] - limits[steps[0]]
+        d, p = 1, i - 1
+        while d > 0:
+            if d == depth:
+                if n == room:
+                    _clear(at)
+                    return i, begun, FULL, taken
+                for q in range(len(at)):
+                    found[q, n] = at[q]
+                n += 1
+            else:
+                want, low = steps[d], since[d - 1]
+                while p >= 0 and code[p] == key and time[p] >= low:
+                    if stage[place[p]] == want and at[place[p]] < 0:
+                        break
+                    p -= 1
+                if p >= 0 and code[p] == key and time[p] >= low:
+                    taken += 1
+                    if taken > most[1]:
+                        _clear(at)
+                        return i, begun, TOO_MANY, taken
+                    at[place[p]], way[d] = p, p
+                    since[d] = low if want == steps[d - 1] else max(low, time[p] - limits[want])
+                    d += 1
+                    p -= 1
+                    continue
+            d -= 1
+            p = way[d]
+            at[place[p]] = -1
+            p -= 1
+        i += 1
+    return i, n, DONE, 0
+
+
+@inlined
+def _clear(at):
+    for q in range(len(at)):
+        at[q] = -1
+
+
+@njit
+def entries(line, found, rank, size):
+    """The positions of each assignment in order of (time, rank, row, source): [n, entry]."""
+    out = np.empty((found.shape[1], size), dtype=np.int64)
+    _sorted(line, found, rank, out)
+    return out
+
+
+@part
+def _sorted(line, found, rank, out):
+    for n in range(found.shape[1]):
+        o = 0
+        for q in range(found.shape[0]):
+            new = found[q, n]
+            if new < 0:
+                continue
+            e = o
+            while e > 0 and _before(line, rank, new, out[n, e - 1]):
+                out[n, e] = out[n, e - 1]
+                e -= 1
+            out[n, e] = new
+            o += 1
+
+
+@inlined
+def _before(line, rank, p, q):
+    one = line.time[p], rank[p], line.row[p], line.source[p]
+    return one < (line.time[q], rank[q], line.row[q], line.source[q])
+
+
+@njit
+def choose(how, line, kind, left, rank, rows):
+    """Which of the assignments that are left are detected, and which positions are used up: in
+    CONTINUOUS those that have begun one. kind[position]: the number of its event type. `rows`: the
+    number of the step's rows."""
+    used = np.zeros(rows, dtype=np.bool_)
+    kinds = kind.max() + 1 if len(kind) else 0
+    newest = np.full((line.codes, kinds), NEVER, dtype=np.int64)
+    best = np.full(rows, -1, dtype=np.int64)
+    out = np.empty(len(left), dtype=np.int64)
+    o, i = 0, 0
+    while i < len(left):
+        j = i + 1
+        while j < len(left) and _together(line, left, i, j):
+            j += 1
+        if how == CHRONICLE:
+            o = _chronicle(line, left, rank, i, j, used, out, o)
+        elif how == CONTINUOUS:
+            o = _continuous(line, left, rank, i, j, used, best, out, o)
+        else:
+            o = _greatest(how, line, kind, left, rank, i, j, newest, out, o)
+        i = j
+    if how == RECENT:
+        return out[:o], _older_than(line, kind, newest)
+    return out[:o], used[line.row]
+
+
+@njit
+def _older_than(line, kind, newest):
+    used = np.zeros(len(line.code), dtype=np.bool_)
+    for p in range(len(used)):
+        used[p] = line.time[p] <= newest[line.code[p], kind[p]]
+    return used
+
+
+@inlined
+def _together(line, left, one, other):
+    p, q = left[one, -1], left[other, -1]
+    return line.code[p] == line.code[q] and line.time[p] == line.time[q]
+
+
+@part
+def _older(line, left, rank, one, other):
+    """Whether an assignment comes before another: by its times, its ranks, its rows."""
+    size = left.shape[1]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if line.time[p] != line.time[q]:
+            return line.time[p] < line.time[q]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if rank[p] != rank[q]:
+            return rank[p] < rank[q]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if line.row[p] != line.row[q]:
+            return line.row[p] < line.row[q]
+    return False
+
+
+@part
+def _greatest(how, line, kind, left, rank, i, j, newest, out, o):
+    found = -1
+    for n in range(i, j):
+        if _fresh(line, kind, left, n, newest) and (
+            found < 0 or _older(line, left, rank, found, n)
+        ):
+            found = n
+    if found >= 0:
+        out[o] = found
+        o += 1
+        if how == RECENT:
+            for e in range(left.shape[1]):
+                p = left[found, e]
+                key, type_ = line.code[p], kind[p]
+                newest[key, type_] = max(newest[key, type_], line.time[p])
+    return o
+
+
+@inlined
+def _fresh(line, kind, left, n, newest):
+    """Whether it holds nothing that a detection in `recent` has consumed."""
+    found = True
+    for e in range(left.shape[1]):
+        p = left[n, e]
+        found &= line.time[p] > newest[line.code[p], kind[p]]
+    return found
+
+
+@part
+def _chronicle(line, left, rank, i, j, used, out, o):
+    while True:
+        found = -1
+        for n in range(i, j):
+            if _free(line, left, n, used) and (found < 0 or _older(line, left, rank, n, found)):
+                found = n
+        if found < 0:
+            return o
+        for e in range(left.shape[1]):
+            used[line.row[left[found, e]]] = True
+        out[o] = found
+        o += 1
+
+
+@inlined
+def _free(line, left, n, used):
+    found = True
+    for e in range(left.shape[1]):
+        found &= not used[line.row[left[n, e]]]
+    return found
+
+
+@part
+def _continuous(line, left, rank, i, j, used, best, out, o):
+    """`best`: by the row of an initiator, its oldest assignment; -1 where there is none."""
+    for n in range(i, j):
+        r = line.row[left[n, 0]]
+        if not used[r] and (best[r] < 0 or _older(line, left, rank, n, best[r])):
+            best[r] = n
+    for n in range(i, j):
+        r = line.row[left[n, 0]]
+        if best[r] == n:
+            used[r] = True
+            best[r] = -1
+            out[o] = n
+            o += 1
+    return o
+
+
+@njit
+def unite(line, left, rows):
+    """The unions of the assignments of each key and instant: offsets, positions; and which
+    positions are used up. An occurrence is in the first union alone."""
+    taken = np.zeros(rows, dtype=np.int64)  # by row, the number of its union
+    held = np.zeros(len(line.code), dtype=np.int64)
+    offsets = np.zeros(len(left) + 1, dtype=np.int64)
+    positions = np.empty(left.size, dtype=np.int64)
+    number, o = 0, 0
+    for n in range(len(left)):
+        begins = n == 0 or not _together(line, left, n - 1, n)
+        if begins and (n == 0 or offsets[number] > offsets[number - 1]):
+            number += 1
+        o = _unite(line, left, n, number, taken, held, positions, o)
+        offsets[number] = o
+    if number > 0 and offsets[number] == offsets[number - 1]:
+        number -= 1
+    return offsets[: number + 1], positions[:o], taken[line.row] > 0
+
+
+@part
+def _unite(line, left, n, number, taken, held, positions, o):
+    for e in range(left.shape[1]):
+        if taken[line.row[left[n, e]]] not in (0, number):
+            return o
+    for e in range(left.shape[1]):
+        p = left[n, e]
+        taken[line.row[p]] = number
+        if held[p] == 0:
+            held[p] = 1
+            positions[o] = p
+            o += 1
+    return o
