@@ -159,8 +159,8 @@ class _Maker:
         if types.is_null(part.kind):
             return part
         if isinstance(part.literal, int | Decimal):
-            number: int | Decimal = part.literal
-            value = Decimal(-number if operator == "-" else abs(number))
+            value = Decimal(part.literal)
+            value = value.copy_negate() if operator == "-" else value.copy_abs()
             return literal_node(value, literal_decimal(value))
         (part,) = self._words(part)
         part = part if self._small and is_integer(part.kind) else _exact(part)
