@@ -36,7 +36,7 @@ READABLE = frozenset(
 )
 """The table features under which an added file without a deletion vector holds the rows as they
 are."""
-_MAPPING = "delta.columnMapping.mode"
+_MAPPING = "delta.columnMapping."
 _FLAT = frozenset(
     [
         *(pa.bool_(), pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64()),
@@ -101,7 +101,7 @@ def _added(fields: Mapping[str, Any]) -> AddedFile | None:
 
 def readable(features: Collection[str], configuration: Mapping[str, str]) -> bool:
     """Whether the files of a table with these features and properties may be read as they are."""
-    return READABLE.issuperset(features) and configuration.get(_MAPPING, "none") == "none"
+    return READABLE.issuperset(features) and configuration.get(f"{_MAPPING}mode", "none") == "none"
 
 
 def read_appends(
@@ -116,16 +116,18 @@ def read_appends(
     read them.
 
     `files`: each with the version that added it. `schema_json`: the table's schema in these
-    versions. `spool`: the rows go to a file, which is mapped, one input file after the other.
-    `request.only` is not asked: whoever asks for rows looks at each of them anyway.
+    versions. `spool`: the rows go to a file, batch by batch, which is mapped.
+
+    `request.only` is not asked, as whoever asks for rows looks at each of them anyway. Of many rows
+    (`spool`) Spark leaves out those that nobody wants.
     """
     types = _types(request, schema_json)
-    if types is None:
+    if types is None or (spool and request.only):
         return None
     schema = pa.schema({**_ADDED_COLUMNS, **types, **(_SAME if request.same else {})})
     wanted = files if "insert" in request.changes else ()
     try:
-        tables = _tables(folder, wanted, types, schema)
+        tables = _tables(folder, wanted, types, schema, in_batches=spool)
         if spool and (stored := mapped(b for table in tables for b in table.to_batches())):
             return stored.read_all()
         return pa.concat_tables([schema.empty_table(), *tables])
@@ -139,7 +141,7 @@ class _LeftToSpark(Exception):
 
 def _types(request: ReadRequest, schema_json: str) -> dict[str, pa.DataType] | None:
     """The type of each column that is asked for; None where Arrow may read one otherwise."""
-    if request.where:
+    if request.where or _MAPPING in schema_json:
         return None
     schema, plain = arrow_schema(schema_json), plain_columns(schema_json)
     found = {}
@@ -159,29 +161,41 @@ def _tables(
     files: Sequence[tuple[int, AddedFile]],
     types: Mapping[str, pa.DataType],
     schema: pa.Schema,
+    *,
+    in_batches: bool,
 ) -> Iterator[pa.Table]:
     import pyarrow.parquet as pq
 
     for version, added in files:
+        stored = [name for name in types if name not in added.partition]
         with pq.ParquetFile(
             folder / added.path, coerce_int96_timestamp_unit="us", page_checksum_verification=True
         ) as file:
-            yield _rows(file, version, added, types, schema)
+            for name in stored:
+                _check(file, name, types[name])
+            for rows in _read(file, stored, in_batches=in_batches):
+                yield _changes(rows, version, added, types, schema)
 
 
-def _rows(
-    file: ParquetFile,
+def _read(file: ParquetFile, columns: list[str], *, in_batches: bool) -> Iterator[pa.Table]:
+    if not columns:
+        none = pa.table({"rows": pa.nulls(file.metadata.num_rows)})
+        yield none.select([])
+    elif in_batches:
+        yield from (pa.Table.from_batches([one]) for one in file.iter_batches(columns=columns))
+    else:
+        yield file.read(columns=columns)
+
+
+def _changes(
+    rows: pa.Table,
     version: int,
     added: AddedFile,
     types: Mapping[str, pa.DataType],
     schema: pa.Schema,
 ) -> pa.Table:
-    stored = {name: kind for name, kind in types.items() if name not in added.partition}
-    for name, kind in stored.items():
-        _check(file, name, kind)
-    n = file.metadata.num_rows
-    read = file.read(columns=list(stored), use_pandas_metadata=False)
-    columns = {name: read.column(name).cast(kind) for name, kind in stored.items()}
+    n = rows.num_rows
+    columns = {name: rows.column(name).cast(types[name]) for name in rows.column_names}
     for name in types.keys() & added.partition.keys():
         columns[name] = pa.repeat(_partition_value(added.partition[name], types[name]), n)
     columns[KIND] = pa.array(np.full(n, FEED_KINDS["insert"], np.int8))

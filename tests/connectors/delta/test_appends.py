@@ -99,6 +99,23 @@ def test_a_partitions_values_are_those_of_the_log(lake: Lake) -> None:
     assert Reading(lake, "t").agree(request("id")) == (2 * len(kinds), False)
 
 
+def test_a_column_that_is_only_in_paths(lake: Lake) -> None:
+    lake.create("t", "id INT, kind STRING", "PARTITIONED BY (kind)")
+    lake.sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'a'), (3, 'b')")
+    reading = Reading(lake, "t")
+    assert reading.agree(request("kind")) == (3, False)
+    reading.span = replace(reading.span, rows_estimate=SPOOLED)
+    assert reading.agree(request("kind")) == (3, False)
+
+
+def test_spark_leaves_out_what_nobody_wants_of_many_rows(lake: Lake) -> None:
+    lake.create("t", "id INT")
+    lake.sql("INSERT INTO {t} VALUES (1), (2), (3)")
+    reading = Reading(lake, "t")
+    reading.span = replace(reading.span, rows_estimate=SPOOLED)
+    assert reading.agree(replace(request("id"), only=("id = 2",))) == (1, True)
+
+
 def test_rows_that_nobody_wants_are_not_read(lake: Lake) -> None:
     """A rule listens to deletes alone; one that pairs images wants its hashes all the same."""
     lake.create("t", "id INT")
