@@ -8,8 +8,10 @@ types, `char(n)`, calendars of Spark 2, a file with a column of another type.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import tempfile
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -17,8 +19,10 @@ from urllib.parse import unquote
 import numpy as np
 import orjson
 import pyarrow as pa
+import pyarrow.compute as pc
 
-from tidegate.connectors.delta.spool import mapped
+from tidegate.engine.core.evaluator.filters import Filter, compile_filter
+from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.types.spark import arrow_schema, plain_columns
 
@@ -117,21 +121,25 @@ def read_appends(
 
     `files`: each with the version that added it. `schema_json`: the table's schema in these
     versions. `spool`: the rows go to a file, batch by batch, which is mapped.
-
-    `request.only` is not asked, as whoever asks for rows looks at each of them anyway. Of many rows
-    (`spool`) Spark leaves out those that nobody wants.
     """
     types = _types(request, schema_json)
-    if types is None or (spool and request.only):
+    if types is None:
+        return None
+    filters = [compile_filter(text, types) for text in request.only]
+    only = [each for each in filters if each is not None]
+    if len(only) < len(filters):
         return None
     schema = pa.schema({**_ADDED_COLUMNS, **types, **(_SAME if request.same else {})})
     wanted = files if "insert" in request.changes else ()
     try:
-        tables = _tables(folder, wanted, types, schema, in_batches=spool)
+        tables = (
+            _wanted(table, only)
+            for table in _tables(folder, wanted, types, schema, in_batches=spool)
+        )
         if spool and (stored := mapped(b for table in tables for b in table.to_batches())):
             return stored.read_all()
         return pa.concat_tables([schema.empty_table(), *tables])
-    except (_LeftToSpark, OSError, ValueError, pa.ArrowException):
+    except (_LeftToSpark, UndecidedError, OSError, ValueError, pa.ArrowException):
         return None  # Spark reads it, or says what is wrong with it
 
 
@@ -205,6 +213,12 @@ def _changes(
     return pa.table([columns[name] for name in schema.names], schema=schema)
 
 
+def _wanted(rows: pa.Table, only: Sequence[Filter]) -> pa.Table:
+    """The rows of which one of the predicates is true or raises; all if there are none."""
+    found = [each.decide({name: rows[name] for name in each.columns}) for each in only]
+    return rows.filter(reduce(pc.or_, [one.fill_null(True) for one in found])) if found else rows
+
+
 def _check(file: ParquetFile, name: str, kind: pa.DataType) -> None:
     """Raises _LeftToSpark unless a file's column has exactly the type that the table says, in a
     calendar that Arrow knows."""
@@ -232,3 +246,18 @@ def _partition_value(text: str | None, kind: pa.DataType) -> pa.Scalar:
     if kind not in _IN_PATHS:
         raise _LeftToSpark
     return pa.scalar(text or None, pa.string()).cast(kind)
+
+
+def mapped(batches: Iterable[pa.RecordBatch]) -> pa.RecordBatchFileReader | None:
+    """The batches in a file without a name, each as soon as it comes; None if there is none."""
+    with tempfile.NamedTemporaryFile(prefix="tidegate-", suffix=".arrow") as file:
+        writer = None
+        for batch in batches:
+            writer = writer or pa.ipc.new_file(file, batch.schema)
+            writer.write_batch(batch)
+        if writer is None:
+            return None
+        writer.close()
+        file.flush()
+        # The file has no name from here on: the mapping keeps its content.
+        return pa.ipc.open_file(pa.memory_map(file.name))

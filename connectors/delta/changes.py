@@ -16,9 +16,9 @@ from pyspark.sql.pandas.serializers import ArrowCollectSerializer
 from pyspark.sql.types import ArrayType, MapType, StructType
 from pyspark.util import _load_from_socket
 
+from tidegate.connectors.delta.appends import mapped
 from tidegate.connectors.delta.catalog import collected, planned, quoted, spark_schema
 from tidegate.connectors.delta.plans import tried
-from tidegate.connectors.delta.spool import mapped
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.values import TableRange
 

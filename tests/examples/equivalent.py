@@ -4,7 +4,6 @@ from __future__ import annotations
 
 ONE_ROW = "a firing of one row: each of min, max and sum is that row's value"
 ONE_PAIR = "there is never more than one pair to choose from"
-TOGETHER = "windows that end together hold the same rows, or lie in the longest"
 SHORTER = "nothing that it detects is so long"
 ONCE = "an order is placed once"
 ONE_INSTANT = "the rows of a firing have one start and one instant of detection"
@@ -56,19 +55,6 @@ _of(
 )
 _of("09-low-twice-a-day.yaml", ONE_PAIR, "context: chronicle", "context: cumulative")
 _of(
-    "11-three-working-days.yaml",
-    "three working days take less",
-    "on: (placed ; day_over ; day_over ; day_over) within 31 days - shipped",
-    "on: (placed ; day_over ; day_over ; day_over) within 29 days - shipped",
-)
-_of(
-    "11-three-working-days.yaml",
-    "at the third end of a day there is one choice",
-    "context: chronicle",
-    "context: cumulative",
-)
-_of("14-moving-average.yaml", TOGETHER, "context: recent", "context: cumulative")
-_of(
     "16-dimension.yaml",
     ONE_ROW,
     'do: [{webhook: {url: "https://data.example.org/broken", body: {since: max(valid_from)}}}]',
@@ -78,7 +64,6 @@ _of(
     ONE_ROW,
     "- signal: {rising: {sensor: sensor, celsius: min(celsius)}}",
 )
-_of("25-one-alert.yaml", TOGETHER, "context: recent", "context: cumulative")
 _of(
     "27-columns-added.yaml",
     ONE_ROW,

@@ -108,12 +108,18 @@ def test_a_column_that_is_only_in_paths(lake: Lake) -> None:
     assert reading.agree(request("kind")) == (3, False)
 
 
-def test_spark_leaves_out_what_nobody_wants_of_many_rows(lake: Lake) -> None:
-    lake.create("t", "id INT")
-    lake.sql("INSERT INTO {t} VALUES (1), (2), (3)")
+@pytest.mark.parametrize("estimate", [0, SPOOLED])
+def test_rows_that_no_rule_wants_are_left_out_but_those_on_which_it_raises(
+    lake: Lake, estimate: int
+) -> None:
+    lake.create("t", "id INT, other INT")
+    lake.sql("INSERT INTO {t} VALUES (1, 0), (2, 0), (3, 0), (3, 0), (2147483647, 0), (NULL, 0)")
     reading = Reading(lake, "t")
-    reading.span = replace(reading.span, rows_estimate=SPOOLED)
-    assert reading.agree(replace(request("id"), only=("id = 2",))) == (1, True)
+    reading.span = replace(reading.span, rows_estimate=estimate)
+    asked = replace(request("id"), only=("id + 1 = 3", "id = 3"))
+    assert reading.agree(asked) == (4, False)
+    asked = replace(request("id"), only=("id = 3", "hash(id) = 3"))
+    assert reading.agree(asked) == (2, True)
 
 
 def test_rows_that_nobody_wants_are_not_read(lake: Lake) -> None:
