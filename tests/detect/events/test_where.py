@@ -60,7 +60,7 @@ FORMS = (
 )
 SEARCHED = ("{a} and {b} and {c}", "({a} and {b}) ; {c}")
 FEW = (x.Or, x.And, x.Seq, x.Not, x.AnyOf, x.Own, x.Within)
-CASES = 160
+CASES = 96
 
 
 def labelled(e: x.Expression, names: list[str]) -> x.Expression:
