@@ -168,13 +168,15 @@ def choose(how, line, kind, left, rank, rows):
     newest = np.full((line.codes, kinds), NEVER, dtype=np.int64)
     best = np.full(rows, -1, dtype=np.int64)
     out = np.empty(len(left), dtype=np.int64)
+    room = len(left) if how == CHRONICLE else 0
+    order, spare = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
     o, i = 0, 0
     while i < len(left):
         j = i + 1
         while j < len(left) and _together(line, left, i, j):
             j += 1
         if how == CHRONICLE:
-            o = _chronicle(line, left, rank, i, j, used, out, o)
+            o = _chronicle(line, left, rank, i, j, used, order, spare, out, o)
         elif how == CONTINUOUS:
             o = _continuous(line, left, rank, i, j, used, best, out, o)
         else:
@@ -248,18 +250,42 @@ def _fresh(line, kind, left, n, newest):
 
 
 @part
-def _chronicle(line, left, rank, i, j, used, out, o):
-    while True:
-        found = -1
-        for n in range(i, j):
-            if _free(line, left, n, used) and (found < 0 or _older(line, left, rank, n, found)):
-                found = n
-        if found < 0:
-            return o
-        for e in range(left.shape[1]):
-            used[line.row[left[found, e]]] = True
-        out[o] = found
-        o += 1
+def _chronicle(line, left, rank, i, j, used, order, spare, out, o):
+    """The oldest first: what is not free stays so, so one pass in order finds them all."""
+    count = 0
+    for n in range(i, j):
+        if _free(line, left, n, used):
+            order[count] = n
+            count += 1
+    _oldest_first(line, left, rank, order[:count], spare)
+    for m in range(count):
+        n = order[m]
+        if _free(line, left, n, used):
+            for e in range(left.shape[1]):
+                used[line.row[left[n, e]]] = True
+            out[o] = n
+            o += 1
+    return o
+
+
+@part
+def _oldest_first(line, left, rank, order, spare):
+    """Sorts assignments by merging runs; what are equally old stay in order."""
+    count, width = len(order), 1
+    while width < count:
+        for low in range(0, count, 2 * width):
+            mid, high = min(low + width, count), min(low + 2 * width, count)
+            p, q = low, mid
+            for m in range(low, high):
+                if q == high or (p < mid and not _older(line, left, rank, order[q], order[p])):
+                    spare[m] = order[p]
+                    p += 1
+                else:
+                    spare[m] = order[q]
+                    q += 1
+        for m in range(count):
+            order[m] = spare[m]
+        width *= 2
 
 
 @inlined
