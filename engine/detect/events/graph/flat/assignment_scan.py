@@ -47,8 +47,8 @@ DONE, FULL, TOO_MANY = range(3)
 def assignments(line, place, stage, ends, steps, limits, since, most):
     """The assignments that end at positions from `since` on, in order of the end: found[place, n],
     the position in each place, -1 in a place that is not filled. And the position before which they
-    are complete: there are about most[0] of them. And how many steps the last end took: if more
-    than most[1], its assignments are left out.
+    are complete: there are about most[0] of them. And how many steps the last end took, each a
+    position looked at: if more than most[1], its assignments are left out.
 
     place     the place of each position
     stage     the stage of each place
@@ -101,14 +101,14 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             else:
                 want, low = steps[d], since[d - 1]
                 while p >= 0 and code[p] == key and time[p] >= low:
+                    taken += 1
                     if stage[place[p]] == want and at[place[p]] < 0:
                         break
                     p -= 1
+                if taken > most[1]:
+                    _clear(at)
+                    return i, begun, TOO_MANY, taken
                 if p >= 0 and code[p] == key and time[p] >= low:
-                    taken += 1
-                    if taken > most[1]:
-                        _clear(at)
-                        return i, begun, TOO_MANY, taken
                     at[place[p]], way[d] = p, p
                     since[d] = low if want == steps[d - 1] else max(low, time[p] - limits[want])
                     d += 1

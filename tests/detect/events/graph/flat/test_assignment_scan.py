@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
+from tests.support.history import run
+from tidegate import rules
 from tidegate.engine.detect.events.graph.flat import assignment_scan
 from tidegate.engine.detect.events.graph.flat.assignment_scan import CHRONICLE, Line
+from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
+from tidegate.rules.model import Settings
 
 PLAIN = ("_chronicle", "_free", "_older", "_oldest_first", "_together")
 
@@ -51,3 +56,18 @@ def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
     assert used.all()
     assert calls["_free"] <= 2 * len(left)
     assert 0 < calls["_older"] <= len(left) * 10  # the logarithm of 1024
+
+
+def test_positions_that_are_passed_over_are_steps() -> None:
+    """Of one c and 200 b without an a: each b is looked at once for the c, and the b before it are
+    looked at for each b."""
+    book = rules.load(
+        "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}},"
+        " c: {signal: {v: bigint}}}\n"
+        "rules: {r: {on: a ; b ; c within 1 h, where: a.v < c.v, context: chronicle}}\n"
+    )
+    lines = [("b", n, {"v": 1}) for n in range(200)] + [("c", 200, {"v": 2})]
+    steps = 200 + 200 * 199 // 2
+    assert run(replace(book, settings=Settings(search_steps_max=steps)), lines, []) == []
+    with pytest.raises(RuleLimitError, match=f"more than {steps - 1} steps"):
+        run(replace(book, settings=Settings(search_steps_max=steps - 1)), lines, [])
