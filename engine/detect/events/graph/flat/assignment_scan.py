@@ -11,8 +11,8 @@ positions 0 .. 4:
 ... )
 >>> steps, limits = np.array([1, 0]), np.array([10, 10])
 >>> places, stages = line.source.astype(np.int64), np.array([0, 1])
->>> ends, most = line.source == 1, (100, 100)
->>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most)
+>>> ends, most, spent = line.source == 1, (100, 100, 100), (np.array([0]), np.array([0]))
+>>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most, spent)
 >>> found.tolist(), until
 ([[1, 0, 3, 1, 0], [2, 2, 4, 4, 4]], 5)
 
@@ -44,17 +44,19 @@ DONE, FULL, TOO_MANY = range(3)
 
 
 @njit
-def assignments(line, place, stage, ends, steps, limits, since, most):
+def assignments(line, place, stage, ends, steps, limits, since, most, spent):
     """The assignments that end at positions from `since` on, in order of the end: found[place, n],
     the position in each place, -1 in a place that is not filled. And the position before which they
-    are complete: there are about most[0] of them. And how many steps the last end took, each a
-    position looked at: if more than most[1], its assignments are left out.
+    are complete: there are about most[0] of them. And 0; or how many steps an end took, each a
+    position looked at, if they are more than most[1], or with those of its key before it more than
+    most[2]. Then its assignments are left out.
 
     place     the place of each position
     stage     the stage of each place
     ends      whether an assignment may end at a position
     steps     the stages of an assignment's occurrences, from the last one back
     limits    the longest span up to each stage, microseconds
+    spent     the key of each code; how many steps each key has taken, which is counted on
     """
     size = len(stage)
     scratch = (
@@ -66,7 +68,7 @@ def assignments(line, place, stage, ends, steps, limits, since, most):
     i, n = since, 0
     while True:
         i, n, end, taken = _fill(
-            line, place, stage, ends, steps, limits, i, n, most, scratch, found
+            line, place, stage, ends, steps, limits, i, n, most, spent, scratch, found
         )
         if end != FULL:
             return found[:, :n].copy(), i, taken
@@ -76,7 +78,7 @@ def assignments(line, place, stage, ends, steps, limits, since, most):
 
 
 @part
-def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
+def _fill(line, place, stage, ends, steps, limits, i, n, most, spent, scratch, found):
     """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
     `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
     at, way, since = scratch
@@ -88,6 +90,7 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             i += 1
             continue
         begun, key = n, code[i]
+        left = min(most[1], most[2] - spent[1][spent[0][key]])
         at[place[i]], way[0], since[0] = i, i, time[i] - limits[steps[0]]
         d, p = 1, i - 1
         while d > 0:
@@ -105,7 +108,7 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
                     if stage[place[p]] == want and at[place[p]] < 0:
                         break
                     p -= 1
-                if taken > most[1]:
+                if taken > left:
                     _clear(at)
                     return i, begun, TOO_MANY, taken
                 if p >= 0 and code[p] == key and time[p] >= low:
@@ -118,6 +121,7 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             p = way[d]
             at[place[p]] = -1
             p -= 1
+        spent[1][spent[0][key]] += taken
         i += 1
     return i, n, DONE, 0
 
