@@ -111,7 +111,8 @@ class Assignments(Scan):
                 raise self._too_many(line, begin, taken)
             at = [_filling(own, made, layout.place, each) for each in named]
             true = decided(self.asked, columns, at, made.shape[1], small=small)
-            found.append(assignment_scan.entries(own, made[:, true], rank, len(steps)))
+            passed = np.ascontiguousarray(made[:, true])
+            found.append(assignment_scan.entries(own, passed, rank, len(steps)))
             left += found[-1].size
             if left > LEFT_MAX:
                 raise self._too_many_left()
