@@ -36,6 +36,7 @@ from tidegate.rules.algebra.stages import Stages
 from tidegate.rules.model import Context
 
 ASKED_MAX = 250_000  # assignments that are asked at once
+KEY_STEPS = 100  # times search_steps_max: the steps of one key in one bucket
 LEFT_MAX = 50_000_000  # occurrences in assignments of one bucket of which a condition is true
 _HOW = {
     Context.RESTRICTED: assignment_scan.GREATEST,
@@ -99,28 +100,41 @@ class Assignments(Scan):
         texts = [str(each.column) for each in named]
         small = is_small(self.asked.condition, dict(zip(texts, columns, strict=True)))
         found: list[Entries] = [np.empty((0, len(steps)), np.int64)]
-        most, begin, left = (ASKED_MAX, self.search_steps_max), 0, 0
+        most = ASKED_MAX, self.search_steps_max, KEY_STEPS * self.search_steps_max
+        spent = line.real, np.zeros(len(line.real), np.int64)
+        begin, left = 0, 0
         while begin < len(own.code):
             made, begin, taken = assignment_scan.assignments(
-                own, place, layout.stage, ends, steps, limits, begin, most
+                own, place, layout.stage, ends, steps, limits, begin, most, spent
             )
-            if taken > self.search_steps_max:
-                raise self._too_many(line, begin)
+            if taken:
+                raise self._too_many(line, begin, taken)
             at = [_filling(own, made, layout.place, each) for each in named]
             true = decided(self.asked, columns, at, made.shape[1], small=small)
-            found.append(assignment_scan.entries(own, made[:, true], rank, len(steps)))
+            passed = np.ascontiguousarray(made[:, true])
+            found.append(assignment_scan.entries(own, passed, rank, len(steps)))
             left += found[-1].size
             if left > LEFT_MAX:
                 raise self._too_many_left()
         return np.concatenate(found)
 
-    def _too_many(self, line: KeyedLine, position: int) -> LimitError:
+    def _too_many(self, line: KeyedLine, position: int, taken: int) -> LimitError:
+        key, most = int(line.real[line.line.code[position]]), self.search_steps_max
+        if taken > most:
+            return LimitError(
+                "search-steps",
+                f"choosing among the instances at {line.line.time[position]} us takes more than"
+                f" {most} steps (setting search_steps_max)",
+                "bound the expression by a shorter `within`, or raise search_steps_max",
+                key,
+            )
         return LimitError(
             "search-steps",
-            f"choosing among the instances at {line.line.time[position]} us takes more than"
-            f" {self.search_steps_max} steps (setting search_steps_max)",
-            "bound the expression by a shorter `within`, or raise search_steps_max",
-            int(line.real[line.line.code[position]]),
+            f"choosing among the instances of one bucket takes more than {KEY_STEPS * most} steps,"
+            f" {KEY_STEPS} times search_steps_max",
+            "bound the expression by a shorter `within`, lower bucket_rows_max, or raise"
+            " search_steps_max",
+            key,
         )
 
     def _too_many_left(self) -> LimitError:

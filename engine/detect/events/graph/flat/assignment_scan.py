@@ -11,8 +11,8 @@ positions 0 .. 4:
 ... )
 >>> steps, limits = np.array([1, 0]), np.array([10, 10])
 >>> places, stages = line.source.astype(np.int64), np.array([0, 1])
->>> ends, most = line.source == 1, (100, 100)
->>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most)
+>>> ends, most, spent = line.source == 1, (100, 100, 100), (np.array([0]), np.array([0]))
+>>> found, until, _ = assignments(line, places, stages, ends, steps, limits, 0, most, spent)
 >>> found.tolist(), until
 ([[1, 0, 3, 1, 0], [2, 2, 4, 4, 4]], 5)
 
@@ -44,17 +44,19 @@ DONE, FULL, TOO_MANY = range(3)
 
 
 @njit
-def assignments(line, place, stage, ends, steps, limits, since, most):
+def assignments(line, place, stage, ends, steps, limits, since, most, spent):
     """The assignments that end at positions from `since` on, in order of the end: found[place, n],
     the position in each place, -1 in a place that is not filled. And the position before which they
-    are complete: there are about most[0] of them. And how many steps the last end took: if more
-    than most[1], its assignments are left out.
+    are complete: there are about most[0] of them. And 0; or how many steps an end took, each a
+    position looked at, if they are more than most[1], or with those of its key before it more than
+    most[2]. Then its assignments are left out.
 
     place     the place of each position
     stage     the stage of each place
     ends      whether an assignment may end at a position
     steps     the stages of an assignment's occurrences, from the last one back
     limits    the longest span up to each stage, microseconds
+    spent     the key of each code; how many steps each key has taken, which is counted on
     """
     size = len(stage)
     scratch = (
@@ -66,7 +68,7 @@ def assignments(line, place, stage, ends, steps, limits, since, most):
     i, n = since, 0
     while True:
         i, n, end, taken = _fill(
-            line, place, stage, ends, steps, limits, i, n, most, scratch, found
+            line, place, stage, ends, steps, limits, i, n, most, spent, scratch, found
         )
         if end != FULL:
             return found[:, :n].copy(), i, taken
@@ -76,7 +78,7 @@ def assignments(line, place, stage, ends, steps, limits, since, most):
 
 
 @part
-def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
+def _fill(line, place, stage, ends, steps, limits, i, n, most, spent, scratch, found):
     """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
     `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
     at, way, since = scratch
@@ -88,6 +90,7 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             i += 1
             continue
         begun, key = n, code[i]
+        left = min(most[1], most[2] - spent[1][spent[0][key]])
         at[place[i]], way[0], since[0] = i, i, time[i] - limits[steps[0]]
         d, p = 1, i - 1
         while d > 0:
@@ -101,14 +104,14 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             else:
                 want, low = steps[d], since[d - 1]
                 while p >= 0 and code[p] == key and time[p] >= low:
+                    taken += 1
                     if stage[place[p]] == want and at[place[p]] < 0:
                         break
                     p -= 1
+                if taken > left:
+                    _clear(at)
+                    return i, begun, TOO_MANY, taken
                 if p >= 0 and code[p] == key and time[p] >= low:
-                    taken += 1
-                    if taken > most[1]:
-                        _clear(at)
-                        return i, begun, TOO_MANY, taken
                     at[place[p]], way[d] = p, p
                     since[d] = low if want == steps[d - 1] else max(low, time[p] - limits[want])
                     d += 1
@@ -118,6 +121,7 @@ def _fill(line, place, stage, ends, steps, limits, i, n, most, scratch, found):
             p = way[d]
             at[place[p]] = -1
             p -= 1
+        spent[1][spent[0][key]] += taken
         i += 1
     return i, n, DONE, 0
 
@@ -168,13 +172,15 @@ def choose(how, line, kind, left, rank, rows):
     newest = np.full((line.codes, kinds), NEVER, dtype=np.int64)
     best = np.full(rows, -1, dtype=np.int64)
     out = np.empty(len(left), dtype=np.int64)
+    room = len(left) if how == CHRONICLE else 0
+    order, spare = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
     o, i = 0, 0
     while i < len(left):
         j = i + 1
         while j < len(left) and _together(line, left, i, j):
             j += 1
         if how == CHRONICLE:
-            o = _chronicle(line, left, rank, i, j, used, out, o)
+            o = _chronicle(line, left, rank, i, j, used, order, spare, out, o)
         elif how == CONTINUOUS:
             o = _continuous(line, left, rank, i, j, used, best, out, o)
         else:
@@ -248,18 +254,42 @@ def _fresh(line, kind, left, n, newest):
 
 
 @part
-def _chronicle(line, left, rank, i, j, used, out, o):
-    while True:
-        found = -1
-        for n in range(i, j):
-            if _free(line, left, n, used) and (found < 0 or _older(line, left, rank, n, found)):
-                found = n
-        if found < 0:
-            return o
-        for e in range(left.shape[1]):
-            used[line.row[left[found, e]]] = True
-        out[o] = found
-        o += 1
+def _chronicle(line, left, rank, i, j, used, order, spare, out, o):
+    """The oldest first: what is not free stays so, so one pass in order finds them all."""
+    count = 0
+    for n in range(i, j):
+        if _free(line, left, n, used):
+            order[count] = n
+            count += 1
+    _oldest_first(line, left, rank, order[:count], spare)
+    for m in range(count):
+        n = order[m]
+        if _free(line, left, n, used):
+            for e in range(left.shape[1]):
+                used[line.row[left[n, e]]] = True
+            out[o] = n
+            o += 1
+    return o
+
+
+@part
+def _oldest_first(line, left, rank, order, spare):
+    """Sorts assignments by merging runs; what are equally old stay in order."""
+    count, width = len(order), 1
+    while width < count:
+        for low in range(0, count, 2 * width):
+            mid, high = min(low + width, count), min(low + 2 * width, count)
+            p, q = low, mid
+            for m in range(low, high):
+                if q == high or (p < mid and not _older(line, left, rank, order[q], order[p])):
+                    spare[m] = order[p]
+                    p += 1
+                else:
+                    spare[m] = order[q]
+                    q += 1
+        for m in range(count):
+            order[m] = spare[m]
+        width *= 2
 
 
 @inlined

@@ -1,0 +1,73 @@
+"""The work of the scans over assignments grows no faster than the assignments, or is refused."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.support.history import run
+from tidegate import rules
+from tidegate.engine.detect.events.graph.flat import assignment_scan
+from tidegate.engine.detect.events.graph.flat.assignment_scan import CHRONICLE, Line
+from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
+from tidegate.rules.model import Settings
+
+PLAIN = ("_chronicle", "_free", "_older", "_oldest_first", "_together")
+
+
+def simultaneous(count: int) -> tuple[Line, np.ndarray[Any, Any]]:
+    """As many b at 2 as a at 1, of one key, and every pair of them."""
+    a, b = np.divmod(np.arange(count * count), count)
+    source = np.repeat(np.array([0, 1], dtype=np.int16), count)
+    code, row = np.zeros(2 * count, dtype=np.int32), np.arange(2 * count)
+    line = Line(source, code, source.astype(np.int64) + 1, row, 0, 1, 0)
+    return line, np.stack([count - 1 - a, count + b], axis=1)
+
+
+def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    calls: Counter[str] = Counter()
+
+    def plain(name: str) -> Any:
+        """The kernel in Python, counted."""
+        kernel = getattr(assignment_scan, name).py_func
+
+        def counted(*given: Any) -> Any:
+            calls[name] += 1
+            return kernel(*given)
+
+        return counted
+
+    count = 32
+    line, left = simultaneous(count)
+    rank = np.zeros(2 * count, dtype=np.int64)
+    given = (CHRONICLE, line, line.source.astype(np.int64), left, rank, 2 * count)
+    compiled = assignment_scan.choose(*given)
+    for name in PLAIN:
+        monkeypatch.setattr(assignment_scan, name, plain(name))
+    chosen, used = assignment_scan.choose.py_func(*given)
+    assert compiled[0].tolist() == chosen.tolist()
+    assert left[chosen].tolist() == [[n, count + n] for n in range(count)]
+    assert used.all()
+    assert calls["_free"] <= 2 * len(left)
+    assert 0 < calls["_older"] <= len(left) * 10  # the logarithm of 1024
+
+
+def test_positions_that_are_passed_over_are_steps() -> None:
+    """Of one c and 200 b without an a: each b is looked at once for the c, and the b before it are
+    looked at for each b."""
+    book = rules.load(
+        "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}},"
+        " c: {signal: {v: bigint}}}\n"
+        "rules: {r: {on: a ; b ; c within 1 h, where: a.v < c.v, context: chronicle}}\n"
+    )
+    lines = [("b", n, {"v": 1}) for n in range(200)] + [("c", 200, {"v": 2})]
+    steps = 200 + 200 * 199 // 2
+    assert run(replace(book, settings=Settings(search_steps_max=steps)), lines, []) == []
+    with pytest.raises(RuleLimitError, match=f"more than {steps - 1} steps"):
+        run(replace(book, settings=Settings(search_steps_max=steps - 1)), lines, [])
