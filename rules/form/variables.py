@@ -47,14 +47,15 @@ class Filled(Scalar):
 
 class Variables:
     """Fills in variables. `known`: those of `vars:`. `bytes_max`: how long all that is filled in
-    may be. `values`: of the environment, by `${NAME}`:
-    what a version of the rulebook keeps. What is wrong is added to `problems`."""
+    may be. `values`: of the environment, by `${NAME}`: what a version of the rulebook keeps.
+    `environment`: has the others; None where it is not at hand. What is wrong is added to
+    `problems`."""
 
     def __init__(
         self,
         known: Mapping[str, str],
         values: Mapping[str, str],
-        environment: Mapping[str, str],
+        environment: Mapping[str, str] | None,
         bytes_max: int,
         problems: list[Problem],
     ) -> None:
@@ -130,7 +131,11 @@ class Variables:
 
     def _of_environment(self, name: str, node: Scalar, offset: int) -> str | None:
         written = f"${{{name}}}"
-        value = self._values.get(written, self._environment.get(name))
+        value = self._values.get(written, (self._environment or {}).get(name))
+        if value is None and self._environment is None:
+            message = f"the variable {name} is new: only the engine's own environment can have it"
+            hint = "let the engine read its file itself: run --watch, SIGHUP, or a new start"
+            return self._refused(message, hint, node, offset)
         if value is None:
             message = f"the variable {name} is not set in the environment"
             return self._refused(message, f"export {name}=..", node, offset)
