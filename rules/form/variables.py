@@ -4,6 +4,7 @@ stands in paths and names of tables only. `$${floor}` is the text `${floor}`."""
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -33,16 +34,16 @@ class Filled(Scalar):
         if self.origin is None:
             return super().locator()
         at = self.origin.locator()
-        return lambda offset: at(self._written(offset))
+        begins = [begin for begin, *_ in self.pieces]
+        return lambda offset: at(self._written(offset, bisect_right(begins, offset)))
 
-    def _written(self, offset: int) -> int:
-        """The offset in what was written; of all of a value, where its variable begins."""
-        for begin, length, written, used in reversed(self.pieces):
-            if offset >= begin + length:
-                return written + used + (offset - begin - length)
-            if offset >= begin:
-                return written
-        return offset
+    def _written(self, offset: int, begun: int) -> int:
+        """The offset in what was written; of all of a value, where its variable begins. `begun`:
+        how many pieces begin up to it."""
+        if not begun:
+            return offset
+        begin, length, written, used = self.pieces[begun - 1]
+        return written + used + (offset - begin - length) if offset >= begin + length else written
 
 
 class Variables:
