@@ -28,6 +28,7 @@ def load(
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
     functions: Collection[str] | None = None,
+    environment: Mapping[str, str] | None = os.environ,
 ) -> Rulebook:
     """Read and check a rulebook.
 
@@ -39,13 +40,21 @@ def load(
     added      rules beside the text: the YAML of each, by name
     files      texts that replace those of scripts' files, by name as the rulebook writes it
     functions  what SQL may call beside Spark's own functions; without it, Spark judges them
+    environment  of whom runs the rulebook; None: it is elsewhere, and only `files` has its values
 
     Raises `InputError` with every problem of the rulebook; warnings are in `Rulebook.warnings`.
     """
     from tidegate.rules.loader import load_rulebook
 
     return load_rulebook(
-        source, settings or {}, file, features, added=added, files=files, functions=functions
+        source,
+        settings or {},
+        file,
+        features,
+        added=added,
+        files=files,
+        functions=functions,
+        environment=environment,
     )
 
 

@@ -41,6 +41,7 @@ def load_rulebook(
     added: Mapping[str, str] | None = None,
     files: Mapping[str, str] | None = None,
     functions: Collection[str] | None = None,
+    environment: Mapping[str, str] | None = os.environ,
     warned: bool = False,
     doubts: bool = True,
 ) -> Rulebook:
@@ -62,7 +63,7 @@ def load_rulebook(
     else:
         node, refused = read_yaml(text, shown, limits.yaml_bytes_max)
     node, kept, included, variables = assembled(
-        node, file, added or {}, files or {}, limits.yaml_bytes_max, refused
+        node, file, added or {}, files or {}, environment, limits.yaml_bytes_max, refused
     )
     report.problems.extend(refused)
     top = RULEBOOK.read(node, report)

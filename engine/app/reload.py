@@ -29,15 +29,13 @@ def absolute(file: str | None) -> str | None:
 
 
 def texts_of(book: Rulebook) -> dict[str, str]:
-    """The texts of a rulebook, its scripts and what it includes, by file; none where the rulebook
-    has no file."""
+    """The texts of a rulebook and of the files that it names, as they are written, by file; none
+    where the rulebook has no file."""
     if book.file is None:
         return {}
-    programs = (script.program for script in book.scripts.values())
     folder = os.path.dirname(os.path.abspath(book.file))
-    included = {os.path.join(folder, name): book.files[name] for name in book.included}
-    scripts = {p.regex.place.file: p.text for p in programs}
-    return {**included, **scripts, book.file: book.text}
+    named = {n: text for n, text in book.files.items() if not n.startswith("${")}
+    return {**{os.path.join(folder, n): text for n, text in named.items()}, book.file: book.text}
 
 
 class RulebookFile:

@@ -104,7 +104,7 @@ class Requests:
         the next bucket on if it fits the tables; otherwise it is refused, and the present text goes
         on. Returns the number of its version. Raises InputError."""
         self._check_open("reload")
-        version = ask_to_reload(self._store, self.rulebook, source)
+        version = ask_to_reload(self._store, self.rulebook, source, os.environ)
         self.wake()
         return version
 

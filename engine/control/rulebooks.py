@@ -152,25 +152,29 @@ def _check_values(book: Rulebook, rule: Rule, key: Mapping[str, str]) -> None:
 
 
 def ask_to_reload(
-    store: SqlStore, book: Rulebook, source: str | os.PathLike[str] | None = None
+    store: SqlStore,
+    book: Rulebook,
+    source: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> int:
     """Propose another text of a rulebook: a path or YAML, by default its file as it is now. Returns
-    the number of its version. Raises InputError."""
+    the number of its version. `environment`: the engine's, where it is at hand; without it, a text
+    with a new variable of the environment is refused. Raises InputError."""
     kept = store.of(book.name).versions.newest()
     if source is None and kept.file is None:
         message = f"rulebook `{book.name}` came from no file"
         raise EngineError("no-rulebook", message, "name the file to take over")
     given = source if source is not None else kept.file or ""
-    # Variables are those of the engine's environment, not of the environment of who asks
+    # Values that are known stay: who asks may have others in the environment
     variables = {name: value for name, value in kept.files.items() if name.startswith("${")}
     if isinstance(given, str) and is_text(given):
         changed = replace(kept, text=given, files=variables)
     else:
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path, files=variables)
-    files = changed.judged(book.name).files
+    files = changed.judged(book.name, environment=environment).files
     version = store.of(book.name).versions.propose(replace(changed, files=files), kept.version)
-    return version if version is not None else ask_to_reload(store, book, source)
+    return version if version is not None else ask_to_reload(store, book, source, environment)
 
 
 def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:

@@ -7,6 +7,7 @@ buckets, and registers it. Buckets and entries name the version they were made b
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -38,22 +39,36 @@ class KeptRulebook:
     version: int = 0
     files: Mapping[str, str] = field(default_factory=dict)
 
-    def load(self, settings: Mapping[str, str] | None = None) -> Rulebook:
+    def load(
+        self,
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = os.environ,
+    ) -> Rulebook:
         """The rulebook, read and checked. Raises InputError."""
         return rules.load(
-            self.text, settings=settings, file=self.file, added=self.added, files=self.files
+            self.text,
+            settings=settings,
+            file=self.file,
+            added=self.added,
+            files=self.files,
+            environment=environment,
         )
 
     def says(self, book: Rulebook) -> bool:
         """Whether a rulebook has this text and these files of scripts."""
         return (self.text, self.files) == (book.text, book.files)
 
-    def judged(self, name: str, settings: Mapping[str, str] | None = None) -> Rulebook:
+    def judged(
+        self,
+        name: str,
+        settings: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = os.environ,
+    ) -> Rulebook:
         """The rulebook, read and checked to replace `name`. Its text must also be valid without the
         added rules, because a start reads it alone first. Raises InputError."""
         if self.added:
-            replace(self, added={}).load(settings)
-        loaded = self.load(settings)
+            replace(self, added={}).load(settings, environment)
+        loaded = self.load(settings, environment)
         if loaded.name != name:
             message = f"this is the rulebook `{loaded.name}`, not `{name}`"
             place = word_place(self.file or "<text>")

@@ -24,6 +24,7 @@ def assembled(
     file: str | None,
     added: Mapping[str, str],
     files: Mapping[str, str],
+    environment: Mapping[str, str] | None,
     bytes_max: int,
     problems: list[Problem],
 ) -> tuple[Fields, dict[str, str], tuple[str, ...], Variables]:
@@ -33,7 +34,7 @@ def assembled(
     includes = Includes(file, files, bytes_max, problems)
     documents = includes.documents(top)
     known = declared(document.top for document in documents)
-    variables = Variables(known, files, os.environ, bytes_max, problems)
+    variables = Variables(known, files, environment, bytes_max, problems)
     filled = [replace(one, top=variables.document(one.top)) for one in documents]
     whole = with_added(merged(filled, problems), added, bytes_max, variables.node)
     kept = {**includes.texts, **variables.used}
@@ -45,7 +46,7 @@ def files_named(text: str, file: str, bytes_max: int) -> list[str]:
     even if it is refused, or they are, or there are none of these names."""
     try:
         top, _ = read_yaml(text, file, bytes_max)
-        whole, _, included, _ = assembled(top, file, {}, {}, bytes_max, [])
+        whole, _, included, _ = assembled(top, file, {}, {}, os.environ, bytes_max, [])
     except InputError:
         return []
     scripts = whole.entries.get("scripts")

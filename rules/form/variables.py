@@ -4,6 +4,7 @@ stands in paths and names of tables only. `$${floor}` is the text `${floor}`."""
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -33,28 +34,29 @@ class Filled(Scalar):
         if self.origin is None:
             return super().locator()
         at = self.origin.locator()
-        return lambda offset: at(self._written(offset))
+        begins = [begin for begin, *_ in self.pieces]
+        return lambda offset: at(self._written(offset, bisect_right(begins, offset)))
 
-    def _written(self, offset: int) -> int:
-        """The offset in what was written; of all of a value, where its variable begins."""
-        for begin, length, written, used in reversed(self.pieces):
-            if offset >= begin + length:
-                return written + used + (offset - begin - length)
-            if offset >= begin:
-                return written
-        return offset
+    def _written(self, offset: int, begun: int) -> int:
+        """The offset in what was written; of all of a value, where its variable begins. `begun`:
+        how many pieces begin up to it."""
+        if not begun:
+            return offset
+        begin, length, written, used = self.pieces[begun - 1]
+        return written + used + (offset - begin - length) if offset >= begin + length else written
 
 
 class Variables:
     """Fills in variables. `known`: those of `vars:`. `bytes_max`: how long all that is filled in
-    may be. `values`: of the environment, by `${NAME}`:
-    what a version of the rulebook keeps. What is wrong is added to `problems`."""
+    may be. `values`: of the environment, by `${NAME}`: what a version of the rulebook keeps.
+    `environment`: has the others; None where it is not at hand. What is wrong is added to
+    `problems`."""
 
     def __init__(
         self,
         known: Mapping[str, str],
         values: Mapping[str, str],
-        environment: Mapping[str, str],
+        environment: Mapping[str, str] | None,
         bytes_max: int,
         problems: list[Problem],
     ) -> None:
@@ -130,7 +132,11 @@ class Variables:
 
     def _of_environment(self, name: str, node: Scalar, offset: int) -> str | None:
         written = f"${{{name}}}"
-        value = self._values.get(written, self._environment.get(name))
+        value = self._values.get(written, (self._environment or {}).get(name))
+        if value is None and self._environment is None:
+            message = f"the variable {name} is new: only the engine's own environment can have it"
+            hint = "let the engine read its file itself: run --watch, SIGHUP, or a new start"
+            return self._refused(message, hint, node, offset)
         if value is None:
             message = f"the variable {name} is not set in the environment"
             return self._refused(message, f"export {name}=..", node, offset)

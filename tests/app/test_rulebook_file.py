@@ -105,6 +105,24 @@ def test_the_files_of_scripts_are_watched(tmp_path: Path) -> None:
     assert file.changed({}) is None
 
 
+def test_files_with_variables_and_scripts_in_included_files_are_unchanged_at_first(
+    tmp_path: Path,
+) -> None:
+    """Texts are compared as they are written, each with its own file."""
+    path, other, script = (tmp_path / name for name in ("bank.yaml", "other.yaml", "a.es"))
+    written(path, "rulebook: bank\nvars: {floor: 100}\ninclude: other.yaml\n")
+    written(other, 'scripts: {s: {file: a.es}, t: {text: "in {} B B()"}}\n')
+    written(script, "in long A out long B A(x) { x > ${floor} ? !> B(x); }")
+    book = rules.load(path)
+    assert RulebookFile(book, watched=True).changed({}) is None
+    file = RulebookFile(book, watched=True)
+    written(other, other.read_text().replace("B()", "B()*"))
+    found = file.changed({})
+    assert found is not None
+    assert found.load().scripts["t"].program.text == "in {} B B()*"
+    assert file.changed({}) is None
+
+
 def test_a_script_goes_together_with_its_file(tmp_path: Path) -> None:
     path, script = tmp_path / "bank.yaml", tmp_path / "a.es"
     written(path, "rulebook: bank\nscripts: {s: {file: a.es}}\n")

@@ -306,3 +306,18 @@ def test_a_reload_keeps_the_variables_of_the_engine(
         ask_to_reload(store, book, f"{text}# {here}\n")
         assert store.of("bank").versions.newest().load().tables["t"].path == "/prod/t"
         monkeypatch.setenv("TIDEGATE_VAR_LAKE", "/prod")
+
+
+def test_a_reload_takes_no_new_variable_from_who_asks(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.of("bank").versions.register(TEXT, None)
+    text = TEXT + 'tables: {t: {path: "/${TIDEGATE_VAR_NEW}/t"}}\n'
+    monkeypatch.setenv("TIDEGATE_VAR_NEW", "dev")
+    with pytest.raises(InputError, match=r"(?s)4:22: the variable TIDEGATE_VAR_NEW .*SIGHUP"):
+        ask_to_reload(store, load(TEXT), text)
+    assert store.of("bank").controls.pending() == ()
+    ask_to_reload(store, load(TEXT), text, {"TIDEGATE_VAR_NEW": "prod"})  # the engine itself
+    assert store.of("bank").versions.newest().files == {"${TIDEGATE_VAR_NEW}": "prod"}
+    ask_to_reload(store, load(TEXT), f"{text}# more\n")  # which it knows now
+    assert store.of("bank").versions.newest().load().tables["t"].path == "/prod/t"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -12,9 +13,11 @@ import pytest
 from tidegate import rules
 from tidegate.engine.loop.compiled_rulebook import digests_of
 from tidegate.engine.store import KeptRulebook
-from tidegate.rules.errors import InputError
+from tidegate.rules.errors import InputError, Place
 from tidegate.rules.eventscript import tree
+from tidegate.rules.form.variables import Filled, Variables
 from tidegate.rules.model import Context, Rulebook, Severity, TableEvent
+from tidegate.rules.yaml.reader import Scalar
 
 MAIN = """\
 rulebook: bank
@@ -304,6 +307,31 @@ def test_places_behind_a_variable_are_exact(folder: Path) -> None:
     (folder / "bank.yaml").write_text(MAIN.replace("within 5 min", "within 5 mim"))
     [said] = problems(folder)
     assert said.startswith("bank.yaml:8:33: unknown unit 'mim'")
+
+
+def test_places_among_many_variables_are_found_without_a_walk_over_them() -> None:
+    text = "a ${x} ${empty}${x}b ${x}"
+    values = {"x": "long value", "empty": ""}
+    filled = Variables(values, {}, {}, 1_000, []).node(Scalar(Place(), text, '"', text))
+    assert isinstance(filled, Filled)
+    walked = []
+
+    class Watched(tuple[tuple[int, int, int, int], ...]):
+        __slots__ = ()
+
+        def __getitem__(self, index: Any) -> Any:
+            walked.append(index)
+            return super().__getitem__(index)
+
+        def __reversed__(self) -> Any:
+            return (self[i] for i in range(len(self) - 1, -1, -1))
+
+    at = replace(filled, pieces=Watched(filled.pieces)).locator()
+    assert filled.text == "a long value long valueb long value"
+    columns = [at(offset).column for offset in range(len(filled.text))]
+    # All of a value is where its variable begins, of an empty one's end what follows it
+    assert columns == [1, 2, *[3] * 10, 7, *[16] * 10, 20, 21, *[22] * 10]
+    assert len(walked) <= len(filled.text)
 
 
 def test_an_included_section_of_another_form_is_refused(folder: Path) -> None:

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
-from itertools import count
+from heapq import merge
+from itertools import count, repeat
 from zoneinfo import ZoneInfo
 
 import numpy as np
@@ -135,12 +136,25 @@ def multiples(
         ticks *= duration.micros
         ticks += np.repeat(anchor + (first - before) * duration.micros, counts)
         return counts, ticks
-    found = [
-        list(_multiples(*each, duration, zone))
-        for each in zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)
-    ]
-    counts = np.array([len(ticks) for ticks in found], dtype=np.int64)
-    return counts, np.array([tick for ticks in found for tick in ticks], dtype=np.int64)
+    return _counted(anchor, after, until, duration, zone, limit)
+
+
+def _counted(
+    anchor: Int64, after: Int64, until: Int64, duration: Duration, zone: str, limit: int | None
+) -> tuple[Int64, Int64]:
+    """`multiples` by the calendar, one by one in their order: no more are made than may be."""
+    spans = zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)
+    each = [zip(_multiples(*span, duration, zone), repeat(n)) for n, span in enumerate(spans)]
+    ticks, owners = [], []
+    for tick, n in merge(*each):
+        if len(ticks) == limit and (reached := ceil_watermark(ticks[-1])) < until.max():
+            raise FloodError(reached)
+        ticks.append(tick)
+        owners.append(n)
+        _check_ticks(len(ticks))
+    owner = np.array(owners, dtype=np.int64)
+    order = np.argsort(owner, kind="stable")
+    return np.bincount(owner, minlength=len(anchor)), np.array(ticks, dtype=np.int64)[order]
 
 
 def _reached(anchor: Int64, first: Int64, until: Int64, period: int, limit: int) -> int:
@@ -170,18 +184,29 @@ def _check_ticks(count: int) -> None:
     if count > TICKS_MAX:
         raise LimitError(
             "ticks",
-            f"{count:,} ticks of one period are due at once, at most {TICKS_MAX:,} are made",
+            f"more than {TICKS_MAX:,} ticks of one period are due at once",
             "close it earlier or make its period longer; a time far off makes as many",
         )
 
 
 def _multiples(anchor: int, after: int, until: int, duration: Duration, zone: str) -> Iterator[int]:
-    for k in count(max(1, (after - anchor) // longest_micros(duration))):
+    for k in count(max(1, _passed(anchor, min(after, until), duration, zone))):
         tick = add(anchor, _times(duration, k), zone)
         if tick > until:
             return
         if tick > after:
             yield tick
+
+
+def _passed(anchor: int, time: int, duration: Duration, zone: str) -> int:
+    """A k below which no multiple is later than `time`."""
+    if not isinstance(duration, BusinessDays):
+        return (time - anchor) // longest_micros(duration)
+    first, last = (local_time.of(np.array([anchor, time]), zone) // _DAY).tolist()
+    days = _business_days(duration.calendar)
+    # A skipped local time moves forward by up to a day, and clocks are set back by less
+    place, end = np.searchsorted(days, [first + 1, last - 2]).tolist()
+    return (end - place) // duration.count + 1
 
 
 def _times(duration: Duration, k: int) -> Duration:
