@@ -113,6 +113,30 @@ def test_a_rule_that_is_off_still_when_its_request_is_forgotten_is_off(store: Sq
     assert BEGIN + 9 * SECOND < switch.watermark < BEGIN + 19 * SECOND
 
 
+def test_a_rule_was_off_until_it_was_enabled_though_who_disabled_it_is_forgotten(
+    store: SqlStore,
+) -> None:
+    live = Live(TEXT, store)
+    insert(live, 1)
+    live.switch("disable", "one")
+    insert(live, 1)
+    ledger = store.of("past", 1)
+    while ledger.retention.purge(0, 2**62, 1_000):
+        pass
+    insert(live, 1)
+    live.switch("enable", "one")
+    live.switch("enable", "two")  # which was on
+    live.clock.at += SECOND
+    live.take()
+    insert(live, 1)
+    live.settle()
+    found = tried_again(live, BEGIN + 15 * SECOND, live.clock.at)
+    assert ends(found, "one") == [40.5]
+    assert ends(found, "two") == [29.5]
+    (said,) = [note for note in found.notes if "switched" in note]
+    assert "one off from the beginning on, " in said
+
+
 def test_signals_of_the_store_cut_no_bucket_and_new_ones_do(store: SqlStore) -> None:
     live = Live(TEXT, store)
     for _ in range(12):
