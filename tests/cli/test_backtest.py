@@ -238,7 +238,7 @@ def test_what_vacuum_took_is_refused_with_the_earliest_time(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--from", "99"], "table `orders` has no version 99 yet: its last one is 5"),
+        (["--from", "99"], "--from: table `orders` has no version 99 yet: its last one is 5"),
         (["--from", "yesterday"], "--from: 'yesterday' is neither a time nor a version"),
         (["--from", "oders@1"], "did you mean 'orders'?"),
         (["--from", "4", "--to", "2"], "--to: the span ends at"),

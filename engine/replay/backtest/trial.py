@@ -159,13 +159,13 @@ def _known(tables: Tables, ends: tuple[End, End], asked: Asked) -> Span:
     """The span by what is known of versions before the tables are listed: they may stand a little
     later."""
 
-    def instant(end: End) -> int:
+    def instant(end: End, option: str) -> int:
         if isinstance(end, int):
             return end
-        return known_instant(tables.feed, tables.book, end, tables.stored(end.table))
+        return known_instant(tables.feed, tables.book, end, option, tables.stored(end.table))
 
     try:
-        begin, end = map(instant, ends)
+        begin, end = instant(ends[0], "--from"), instant(ends[1], "--to")
         return Span(begin, end, tables.book.timezone)
     except HistoryError as error:
         raise _too_early(error, asked.warm_up or 0) from error
