@@ -7,6 +7,7 @@ day: both begin to look on February 28. Their firings end up in two `Backtest`s 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -65,6 +66,10 @@ class Tables:
     store: Placed | None = None
     names: Mapping[str, str] = field(default_factory=dict)
 
+    def one_state(self) -> AbstractContextManager[None]:
+        """What is read of the store meanwhile is of one state: an engine may write to it."""
+        return nullcontext() if self.store is None else self.store.database.snapshot()
+
     def stored(self, table: str) -> Stored:
         """The instants of the versions of a table that the store knows."""
         name = self.names.get(table)
@@ -113,12 +118,13 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
     while True:
         try:
             before = floor_watermark(known.begin - warm_up - 1)
-            listings = [one.listings(before) for one in tables]
-            span = _placed(known, ends, listings[0])
-            pasts = [
-                one.past(listed, before, _until(one.book, span, now))
-                for one, listed in zip(tables, listings, strict=True)
-            ]
+            with first.one_state():
+                listings = [one.listings(before) for one in tables]
+                span = _placed(known, ends, listings[0])
+                pasts = [
+                    one.past(listed, before, _until(one.book, span, now))
+                    for one, listed in zip(tables, listings, strict=True)
+                ]
             runs = _runs(tables, pasts, progress)
             break
         except HistoryError as error:
