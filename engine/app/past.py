@@ -94,11 +94,12 @@ def backtest(
         stack.callback(sessions.close)
         session = sessions.get()
         tables: list[Tables] = []
-        names: Mapping[str, str] = {}  # of tables by their locations, as the store knows them
+        own: Mapping[str, str] = {}  # the locations of the tables that the store knows
         for number, (label, book) in enumerate(books):
             whose = (f"backtest{number}", None)
             lake = open_lake(book, None, session, whose, allowed, stack)
-            names = names or {at: name for name, at in lake.catalog.locations.items()}
+            own = lake.catalog.locations if not tables else own
+            names = called(lake.catalog.locations, own)
             tables.append(_tables(label, book, lake, past, names, skip=asked.skip))
         with hushed():
             return tried(tables, asked, SystemClock().wall(), progress)
@@ -164,6 +165,19 @@ def _other(
     return f"registered version {kept.version}", chosen(other, own, None)
 
 
+def called(locations: Mapping[str, str], own: Mapping[str, str]) -> dict[str, str]:
+    """By table at one of `locations`, what the store calls it, which has its `own` tables: of
+    several at one location that of the same name, or the first one."""
+    names: dict[str, str] = {}
+    for name, at in own.items():
+        names.setdefault(at, name)
+    return {
+        table: table if own.get(table) == at else names[at]
+        for table, at in locations.items()
+        if at in names
+    }
+
+
 def _tables(
     label: str,
     book: Rulebook,
@@ -174,7 +188,7 @@ def _tables(
     skip: bool,
 ) -> Tables:
     """A rulebook over its lake. `past`: the id of the store, and what that knows of the past.
-    `names`: of tables there, by their locations."""
+    `names`: by table, what the store's rulebook calls it."""
     own = Everybody() if past is None else {past[0], *past[1].histories.stores()}
 
     def ports_of(feed: Feed, ledger: PastLedger, clock: VirtualClock) -> Ports:
@@ -194,5 +208,5 @@ def _tables(
         lambda ledger: lake_sink(lake, ledger.store.app_ids),
         ports_of,
         None if past is None else past[1].placed,
-        {table: names[at] for table, at in lake.catalog.locations.items() if at in names},
+        names,
     )

@@ -117,8 +117,10 @@ def backtest(
     from tidegate.engine.replay.backtest.against import compared
 
     difference = None if found.against is None else compared(found, found.against)
-    _print(found, difference, as_json=as_json)
-    _write(found, difference, html, reports)  # last: what cannot be written is not lost
+    try:  # first: a page that cannot be written takes nothing from it
+        _print(found, difference, as_json=as_json)
+    finally:  # a reader such as `head` that has enough takes nothing from the pages
+        _write(found, difference, html, reports)
 
 
 def _other(against: str | None) -> Path | str | None:

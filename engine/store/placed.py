@@ -57,7 +57,8 @@ class Placed(Bound):
 
     def switches(self) -> list[PlacedSwitch]:
         """What switched rules, by operators and by actions, in order. Of what is older than
-        `history_retention_days` those that are off still."""
+        `history_retention_days`, a `disable` of each rule that is off still, and, at no known time
+        (0), of each that was off until a kept request enabled it."""
         c, b, d = t.controls.c, t.buckets.c, t.disabled.c
         query = sa.select(b.watermark_before, b.now, b.plan, c.id, c.kind, c.subject, c.asked_at)
         query = query.where(
@@ -69,13 +70,19 @@ class Placed(Bound):
         )
         off = sa.select(d.rule, d.instant).where(d.rulebook == self.rulebook)
         with self.database.read() as connection:
-            found = [_switch(row) for row in connection.execute(query.order_by(c.id))]
-            known = {one.control.subject for one in found}
-            old = [
+            rows = connection.execute(query.order_by(c.id)).all()
+            old: list[PlacedSwitch] = []
+            known = set[str]()
+            for row in rows:
+                if row.subject not in known and row.kind == "enable" and _anew(row) is not None:
+                    old.append(PlacedSwitch(0, Control(0, "disable", row.subject)))
+                known.add(row.subject)
+            old += [
                 PlacedSwitch(instant - 1, Control(0, "disable", rule, asked_at=instant - 1))
                 for rule, instant in connection.execute(off)
                 if rule not in known
             ]
+            found = [_switch(row) for row in rows]
         return sorted(old + found, key=lambda one: one.watermark)
 
     def switched_by(self) -> frozenset[tuple[str, str, str]]:
@@ -120,7 +127,13 @@ class Placed(Bound):
 
 def _switch(row: sa.Row[*tuple[Any, ...]]) -> PlacedSwitch:
     """A switch with the instant at which the rule began anew, if it did, on the engine's clock."""
-    anew = json.loads(row.plan)["activations"].get(row.subject)
+    anew = _anew(row)
     asked_at = min(row.asked_at, row.now) if anew is None else anew - 1
     control = Control(row.id, row.kind, row.subject, asked_at=asked_at)
     return PlacedSwitch(row.watermark_before, control)
+
+
+def _anew(row: sa.Row[*tuple[Any, ...]]) -> int | None:
+    """The instant at which the bucket that took a request began its rule anew."""
+    found: int | None = json.loads(row.plan)["activations"].get(row.subject)
+    return found

@@ -13,8 +13,10 @@ from pyspark.sql import SparkSession
 
 import tidegate as package
 from tests.cli.conftest import Tidegate
+from tests.replay.backtest.made import backtest as made
 from tests.support.lake import Shop
 from tidegate.engine.control.firings import list_firings
+from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.rules.errors import InputError
 
 BOOK = """\
@@ -181,6 +183,38 @@ def test_where_no_report_can_be_written_nothing_is_run(
     ]
 
 
+def test_pages_are_written_though_nobody_reads_on(
+    tidegate: Tidegate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def closed(*_: object) -> None:
+        raise BrokenPipeError
+
+    book, page, reports = (tmp_path / name for name in ("bank.yaml", "page.html", "reports"))
+    book.write_text(BOOK)
+    monkeypatch.setattr("tidegate.engine.app.backtest", lambda *_, **__: made([], "paid"))
+    monkeypatch.setattr("tidegate.engine.cli.output.say", closed)
+    tidegate("backtest", book, "--from", 1, "--html", page, "--reports", reports)
+    assert "paid" in page.read_text()
+    assert (reports / "index.html").exists()
+
+
+def test_a_page_that_cannot_be_written_takes_nothing_from_what_is_said(
+    tidegate: Tidegate, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def run(*_: object, **__: object) -> Backtest:
+        page.parent.rmdir()
+        return made([], "paid")
+
+    book, page = tmp_path / "bank.yaml", tmp_path / "gone" / "page.html"
+    page.parent.mkdir()
+    book.write_text(BOOK)
+    monkeypatch.setattr("tidegate.engine.app.backtest", run)
+    result = tidegate("backtest", book, "--from", 1, "--html", page)
+    assert result.exit_code == 1
+    assert "paid" in result.stdout
+    assert "the page cannot be written" in result.stderr
+
+
 def test_what_vacuum_took_is_refused_with_the_earliest_time(
     tidegate: Tidegate, shop: Shop, spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -204,7 +238,7 @@ def test_what_vacuum_took_is_refused_with_the_earliest_time(
 @pytest.mark.parametrize(
     ("words", "said"),
     [
-        (["--from", "99"], "table `orders` has no version 99 yet: its last one is 5"),
+        (["--from", "99"], "--from: table `orders` has no version 99 yet: its last one is 5"),
         (["--from", "yesterday"], "--from: 'yesterday' is neither a time nor a version"),
         (["--from", "oders@1"], "did you mean 'orders'?"),
         (["--from", "4", "--to", "2"], "--to: the span ends at"),

@@ -274,7 +274,9 @@ class PastFeed:
             middle = (low + high) // 2
             try:
                 self.feed.read(table, replace(span, first=middle, last=end - 1), marks)
-            except EngineError:
+            except EngineError as error:
+                if error.code not in _UNREADABLE:
+                    raise  # such as an outage: it says nothing of what is gone
                 low = middle + 1
             else:
                 high = middle

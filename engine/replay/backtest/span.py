@@ -61,7 +61,9 @@ def _table(said: str | None, version: int, option: str, book: Rulebook) -> str:
     raise InputError([Problem("which-table", message, word_place(option), hint)])
 
 
-def known_instant(feed: Feed, book: Rulebook, end: TableVersion, stored: Stored) -> int:
+def known_instant(
+    feed: Feed, book: Rulebook, end: TableVersion, option: str, stored: Stored
+) -> int:
     """The instant of a version as a store knows it, else as the log says: it stands there, or a
     little later (G1). Raises InputError where there is no such version, HistoryError where the log
     does not reach back."""
@@ -71,7 +73,7 @@ def known_instant(feed: Feed, book: Rulebook, end: TableVersion, stored: Stored)
     table, head = book.tables[name], feed.version(book.tables[name])
     if version > head:
         message = f"table `{name}` has no version {version} yet: its last one is {head}"
-        raise InputError([Problem("no-version", message, word_place(f"{name}@{version}"))])
+        raise InputError([Problem("no-version", message, word_place(option), FORMS)])
     cursor = cursor_before(feed, table, version, stored)
     commits = dropwhile(lambda each: each.version < version, listed(feed, table, cursor))
     return next(commits).instant

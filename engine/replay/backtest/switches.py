@@ -60,8 +60,7 @@ def switchings(switches: Iterable[PlacedSwitch], begin: int, end: int) -> list[S
 def switches_text(found: Sequence[Switching], names: Collection[str], zone: str) -> Iterator[str]:
     """A sentence on what is repeated, for a report. `names`: the rules that run."""
     every = [
-        f"{one.subject} {'on' if one.kind == 'enable' else 'off'} at "
-        f"{instant_label(floor_millisecond(one.asked_at), zone)}"
+        f"{one.subject} {'on' if one.kind == 'enable' else 'off'} {_when(one, zone)}"
         for each in found
         for one in each.controls
         if one.subject in names
@@ -70,3 +69,10 @@ def switches_text(found: Sequence[Switching], names: Collection[str], zone: str)
         left = len(every) - SHOWN_MAX
         more = f", and {counted(left, 'more time')}" if left > 0 else ""
         yield f"Rules were switched as they were in the past: {', '.join(every[:SHOWN_MAX])}{more}."
+
+
+def _when(one: Control, zone: str) -> str:
+    """When it was switched; 0: the store has forgotten the request."""
+    if not one.asked_at:
+        return "from the beginning on"
+    return f"at {instant_label(floor_millisecond(one.asked_at), zone)}"

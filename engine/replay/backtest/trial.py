@@ -7,6 +7,7 @@ day: both begin to look on February 28. Their firings end up in two `Backtest`s 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 
@@ -65,6 +66,10 @@ class Tables:
     store: Placed | None = None
     names: Mapping[str, str] = field(default_factory=dict)
 
+    def one_state(self) -> AbstractContextManager[None]:
+        """What is read of the store meanwhile is of one state: an engine may write to it."""
+        return nullcontext() if self.store is None else self.store.database.snapshot()
+
     def stored(self, table: str) -> Stored:
         """The instants of the versions of a table that the store knows."""
         name = self.names.get(table)
@@ -113,12 +118,13 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
     while True:
         try:
             before = floor_watermark(known.begin - warm_up - 1)
-            listings = [one.listings(before) for one in tables]
-            span = _placed(known, ends, listings[0])
-            pasts = [
-                one.past(listed, before, _until(one.book, span, now))
-                for one, listed in zip(tables, listings, strict=True)
-            ]
+            with first.one_state():
+                listings = [one.listings(before) for one in tables]
+                span = _placed(known, ends, listings[0])
+                pasts = [
+                    one.past(listed, before, _until(one.book, span, now))
+                    for one, listed in zip(tables, listings, strict=True)
+                ]
             runs = _runs(tables, pasts, progress)
             break
         except HistoryError as error:
@@ -159,13 +165,13 @@ def _known(tables: Tables, ends: tuple[End, End], asked: Asked) -> Span:
     """The span by what is known of versions before the tables are listed: they may stand a little
     later."""
 
-    def instant(end: End) -> int:
+    def instant(end: End, option: str) -> int:
         if isinstance(end, int):
             return end
-        return known_instant(tables.feed, tables.book, end, tables.stored(end.table))
+        return known_instant(tables.feed, tables.book, end, option, tables.stored(end.table))
 
     try:
-        begin, end = map(instant, ends)
+        begin, end = instant(ends[0], "--from"), instant(ends[1], "--to")
         return Span(begin, end, tables.book.timezone)
     except HistoryError as error:
         raise _too_early(error, asked.warm_up or 0) from error

@@ -11,6 +11,7 @@ from tests.replay.backtest.test_trial import BOOK, Row, feed_of, fired
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.replay.backtest.trial import Asked, tried
 from tidegate.engine.store import open_store
+from tidegate.rules.errors import InputError
 
 TEXT = BOOK + "  one: {on: a}\n  pair: {on: a ; a within 30 s, per: k}\n"
 OF_ONE_SECOND = [(1, n, 1) for n in range(1, 5)] + [(2, 5, 1), (50, 6, 1)]
@@ -29,6 +30,18 @@ def test_commits_of_one_instant_are_parted_by_their_versions(warm_up: int | None
     assert ones(OF_ONE_SECOND, "t@3", "t@4", warm_up) == [1.002, 1.003]
     assert ones(OF_ONE_SECOND, "2", "2", warm_up) == [1.001]
     assert ones(OF_ONE_SECOND, "4", "5", warm_up) == [1.003, 2]
+
+
+@pytest.mark.parametrize(
+    ("begin", "end", "option"), [("20260301", "1", "--from"), ("1", "t@7", "--to")]
+)
+def test_a_version_that_is_not_there_is_told_with_what_may_be_written(
+    begin: str, end: str, option: str
+) -> None:
+    with pytest.raises(
+        InputError, match=f"(?s){option}: table `t` has no version .* 2026-03-01T09:00"
+    ):
+        ones(OF_ONE_SECOND, begin, end)
 
 
 def test_a_commit_whose_clock_was_behind_is_in_the_span_that_ends_with_it() -> None:

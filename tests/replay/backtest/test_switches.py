@@ -4,6 +4,7 @@ rulebook, too."""
 from __future__ import annotations
 
 from collections.abc import Iterator
+from threading import Thread
 from typing import Any
 
 import pytest
@@ -12,12 +13,13 @@ from tests.replay.backtest.live import Live, outcomes, tables_of, tried_again
 from tests.replay.backtest.test_trial import BOOK
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.entries import Control
+from tidegate.engine.core.values import Signal
 from tidegate.engine.replay.backtest.against import compared
 from tidegate.engine.replay.backtest.switches import Switching, switches_text, switchings
 from tidegate.engine.replay.backtest.trial import Asked, tried
 from tidegate.engine.replay.memory.observation import moment
 from tidegate.engine.store import SqlStore, open_store
-from tidegate.engine.store.placed import PlacedSwitch
+from tidegate.engine.store.placed import Placed, PlacedSwitch
 
 TEXT = BOOK + (
     "  one: {on: a, per: k}\n"
@@ -113,6 +115,30 @@ def test_a_rule_that_is_off_still_when_its_request_is_forgotten_is_off(store: Sq
     assert BEGIN + 9 * SECOND < switch.watermark < BEGIN + 19 * SECOND
 
 
+def test_a_rule_was_off_until_it_was_enabled_though_who_disabled_it_is_forgotten(
+    store: SqlStore,
+) -> None:
+    live = Live(TEXT, store)
+    insert(live, 1)
+    live.switch("disable", "one")
+    insert(live, 1)
+    ledger = store.of("past", 1)
+    while ledger.retention.purge(0, 2**62, 1_000):
+        pass
+    insert(live, 1)
+    live.switch("enable", "one")
+    live.switch("enable", "two")  # which was on
+    live.clock.at += SECOND
+    live.take()
+    insert(live, 1)
+    live.settle()
+    found = tried_again(live, BEGIN + 15 * SECOND, live.clock.at)
+    assert ends(found, "one") == [40.5]
+    assert ends(found, "two") == [29.5]
+    (said,) = [note for note in found.notes if "switched" in note]
+    assert "one off from the beginning on, " in said
+
+
 def test_signals_of_the_store_cut_no_bucket_and_new_ones_do(store: SqlStore) -> None:
     live = Live(TEXT, store)
     for _ in range(12):
@@ -133,6 +159,36 @@ def test_signals_of_the_store_cut_no_bucket_and_new_ones_do(store: SqlStore) -> 
     many, found = buckets(TEXT.replace("}}}]}", "}}}, {signal: {hot: {k: k}}}]}"))
     assert few <= 2 < 12 <= many
     assert len(outcomes(found)["warn"]) == 12
+
+
+def test_what_an_engine_writes_meanwhile_is_not_seen_in_part(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rule is enabled after the past's commits were read, before its switches are."""
+    live = Live(TEXT, store)
+    insert(live, 1)
+    live.switch("disable", "one")
+    insert(live, 1)
+    read, threads = Placed.signals, []
+
+    def meanwhile(self: Placed, *span: int) -> list[Signal]:
+        if not threads:
+            threads.append(Thread(target=enable))
+            threads[0].start()
+            threads[0].join()
+        return read(self, *span)
+
+    def enable() -> None:
+        live.switch("enable", "one")
+        insert(live, 1)
+
+    monkeypatch.setattr(Placed, "signals", meanwhile)
+    end = live.clock.at + 20 * SECOND
+    (said,) = [note for note in tried_again(live, BEGIN, end).notes if "switched" in note]
+    assert "one off" in said
+    assert "one on" not in said
+    (said,) = [note for note in tried_again(live, BEGIN, end).notes if "switched" in note]
+    assert "one on" in said
 
 
 def test_a_signal_that_came_after_the_end_is_not_raised_before_it(store: SqlStore) -> None:

@@ -12,8 +12,8 @@ import pytest
 
 from tests.replay.backtest.live import NO_ROWS, ROW, tables_of
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.core.ports import TableHead
-from tidegate.engine.core.values import Cursor
+from tidegate.engine.core.ports import ReadRequest, TableHead
+from tidegate.engine.core.values import Cursor, TableRange
 from tidegate.engine.replay.backtest import past
 from tidegate.engine.replay.backtest.against import compared
 from tidegate.engine.replay.backtest.chosen import chosen
@@ -310,6 +310,29 @@ def test_a_history_with_a_hole_is_refused_and_ends(begin: int) -> None:
     feed = Torn(feed_of([(1, 7, 1), (40, 7, 2)]).tables)
     with pytest.raises(InputError, match="its history begins later than asked"):
         found(text, feed, begin)
+
+
+class Vacuumed(MemoryFeed):
+    """The changes of `t` before version 3 are gone. `fails`: the code of reads of what is left."""
+
+    fails = ""
+
+    def read(self, table: Table, span: TableRange, request: ReadRequest) -> pa.Table:
+        if span.first < 3:
+            raise EngineError("version-gone", f"version {span.first} was vacuumed")
+        if self.fails:
+            raise EngineError(self.fails, "no route to the lake")
+        return super().read(table, span, request)
+
+
+def test_an_outage_is_not_taken_for_what_vacuum_took() -> None:
+    text, rows = BOOK + "  one: {on: a}\n", [(n, 7, 1) for n in range(1, 6)]
+    feed = Vacuumed(feed_of(rows).tables)
+    with pytest.raises(InputError, match="can be read from version 3 on"):
+        found(text, feed)
+    feed.fails = "table-unreadable"
+    with pytest.raises(EngineError, match="no route to the lake"):
+        found(text, feed)
 
 
 def test_a_rule_runs_with_those_that_switch_it() -> None:
