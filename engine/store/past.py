@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import accumulate
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,11 +21,13 @@ import sqlalchemy as sa
 from tidegate.engine.core.entries import Control, Entry
 from tidegate.engine.core.values import Cursor, Firings, Signal
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import table_from_bytes
+from tidegate.engine.store.blobs import firings_from_columns, table_from_bytes
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.outbox import HELD, stored_firings, to_entry
+from tidegate.engine.store.outbox import HELD, to_entry
 
 PAGE_BUCKETS = 500
+PAGE_BYTES = 32 << 20
+"""As stored: firings that are read by one statement."""
 _SWITCHES = ("enable", "disable")
 Mine = Callable[[pa.Table], npt.NDArray[np.bool_]]
 """Which of some firings are asked for, by their key: a table with its columns."""
@@ -232,8 +235,9 @@ class Past(Bound):
         oldest = self.reaching(since)
         if oldest is None:
             return {}, None
+        size = sa.func.length(c.firings) + sa.func.length(c.relation)
         query = (
-            sa.select(c.bucket, c.firing_count, c.last_detected_at)
+            sa.select(c.bucket, c.firing_count, c.last_detected_at, size.label("size"))
             .where(own, c.bucket >= oldest, c.last_detected_at >= since)
             .where(c.first_detected_at <= until)
             .order_by(c.bucket.desc())
@@ -243,18 +247,37 @@ class Past(Bound):
         while True:
             with self.database.read() as connection:
                 rows = connection.execute(page).all()
-                for row in rows:
-                    if count > most:
-                        return _reversed(found), row.last_detected_at + 1
-                    count += row.firing_count
-                    this = sa.select(c.firings).where(own, c.bucket == row.bucket)
-                    mask = mine(table_from_bytes(connection.execute(this).scalar_one()))
-                    if mask.any():
-                        every = stored_firings(connection, self.rulebook, row.bucket, [rule])
-                        found[row.bucket] = every[0].some(pa.array(mask))
+                before = [*accumulate((row.firing_count for row in rows), initial=count)]
+                looked = [row for row, so_far in zip(rows, before, strict=False) if so_far <= most]
+                for buckets in _by_size(looked):
+                    found |= self._mine(connection, own, buckets, mine)
+            if len(looked) < len(rows):
+                return _reversed(found), rows[len(looked)].last_detected_at + 1
             if len(rows) < PAGE_BUCKETS:
                 return _reversed(found), None
+            count = before[-1]
             page = query.where(c.bucket < rows[-1].bucket)
+
+    def _mine(
+        self,
+        connection: sa.Connection,
+        own: sa.ColumnElement[bool],
+        buckets: Collection[int],
+        mine: Mine,
+    ) -> dict[int, Firings]:
+        """The firings of some buckets that are `mine`, by bucket; only of these the rest is
+        read."""
+        c, masks = t.firings.c, dict[int, pa.Array]()
+        query = sa.select(c.bucket, c.firings).where(own, c.bucket.in_(buckets))
+        for row in connection.execute(query):
+            mask = mine(table_from_bytes(row.firings))
+            if mask.any():
+                masks[row.bucket] = pa.array(mask)
+        if not masks:
+            return {}
+        whole = sa.select(c.bucket, c.rule, c.firings, c.outcomes, c.relation)
+        rows = connection.execute(whole.where(own, c.bucket.in_(masks)))
+        return {row[0]: firings_from_columns(*row[1:]).some(masks[row[0]]) for row in rows}
 
     def entries(self, rule: str, buckets: Collection[int]) -> list[Entry]:
         """A rule's entries of these buckets, and those that hold its queues."""
@@ -284,6 +307,19 @@ class Past(Bound):
         )
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
+
+
+def _by_size(rows: Sequence[Any]) -> Iterator[list[int]]:
+    """The buckets of some rows, in parts of at most `PAGE_BYTES`; a larger bucket is alone."""
+    part, size = list[int](), 0
+    for row in rows:
+        if part and size + row.size > PAGE_BYTES:
+            yield part
+            part, size = [], 0
+        part.append(row.bucket)
+        size += row.size
+    if part:
+        yield part
 
 
 def _reversed(found: Mapping[int, Firings]) -> dict[int, Firings]:

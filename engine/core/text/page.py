@@ -11,11 +11,8 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import os
 from collections.abc import Iterable
 from html import escape
-from pathlib import Path
-from threading import get_ident
 from typing import Any
 
 import orjson
@@ -76,22 +73,6 @@ def data(name: str, value: Any) -> str:
     element or begins another."""
     text = orjson.dumps(value, default=plain).decode().translate(_UNSAFE)
     return f'<script type="application/json" id="{escape(name)}">{text}</script>'
-
-
-def write_page(file: Path, text: str) -> None:
-    """Write a page whole: who reads the file sees what was there before, or all of the text. What
-    is no ordinary file, as `/dev/stdout`, is written to as it is. Raises OSError."""
-    file = file.resolve()
-    if file.exists() and not file.is_file():
-        file.write_text(text, encoding="utf-8")
-        return
-    part = file.with_name(f".{file.name}.{os.getpid()}-{get_ident()}")
-    try:
-        part.write_text(text, encoding="utf-8")
-        part.replace(file)
-    except BaseException:
-        part.unlink(missing_ok=True)
-        raise
 
 
 def _digest(text: str) -> str:

@@ -14,8 +14,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from tidegate.engine.core.text.files import write_whole
 from tidegate.engine.core.text.layout import screen_width
-from tidegate.engine.core.text.page import write_page
 from tidegate.engine.core.text.printable import printable
 from tidegate.engine.replay.compare import compare
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
@@ -48,7 +48,7 @@ def show(
         return
     text, left_out = page(compared)
     try:
-        write_page(html, text)
+        write_whole(html, text)
     except OSError as error:
         message = f"the picture cannot be written: {error.strerror}"
         raise InputError([Problem("unwritable", message, word_place("--html"))]) from error

@@ -15,7 +15,7 @@ from typing import Any
 from tidegate.engine.core.text.json_text import instant, value
 from tidegate.engine.replay.why_not.evidence import Key, Rung
 from tidegate.engine.replay.why_not.timeline import Timeline
-from tidegate.engine.replay.why_not.words import Words, key_phrase
+from tidegate.engine.replay.why_not.words import Words, key_options, key_phrase
 from tidegate.rules.model import Rule
 
 _INSTANTS = frozenset(
@@ -78,7 +78,9 @@ class WhyNot:
             yield f"    tidegate why {self.fired}"
             ended = self.rungs[-1].evidence["instant"]
             if ended < self.at:
-                yield f"    and not again after that: --since {instant(ended + 1)}"
+                asked = f"{self.rule}{key_options(self.key)}"
+                since = self.words.option(ended + 1)
+                yield f"    Later ones: `tidegate why-not {asked} --since {since}`"
         yield from (f"  note: {note}" for note in self.notes)
 
 

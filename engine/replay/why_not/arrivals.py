@@ -3,6 +3,7 @@ no occurrence."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import Any, TypeVar
@@ -173,7 +174,8 @@ class Arrivals:
         at = "" if row.instant is None else f" at {self._asked.words.at(row.instant)}"
         name = self._asked.written(event)
         sentence = f"A `{name}`{self._asked.words.of_key}{at} was rejected: {row.reason}."
-        figures = {"event": name, "instant": row.instant, "reason": row.reason, "row": {**row.row}}
+        mine = self._shown(event, row.row, re.findall(r"\w+", row.reason))
+        figures = {"event": name, "instant": row.instant, "reason": row.reason, "row": mine}
         return Rung("rejected", False, sentence, figures)
 
     def where(self) -> Rung:
@@ -199,9 +201,17 @@ class Arrivals:
             f" `{name}`: {why}{f' ({shown})' if shown else ''}."
         )
         figures = {"event": name, "instant": row.instant, "by": row.by, "text": row.text}
-        columns = dict.fromkeys((*(asked.per(event) or ()), *asked.source_columns(event)))
-        mine = {name: row.row[name] for name in columns if name in row.row}
+        mine = self._shown(event, row.row)
         return Rung("where", False, sentence, {**figures, "values": values, "row": mine})
+
+    def _shown(
+        self, event: str, row: Mapping[str, Any], others: Sequence[str] = ()
+    ) -> dict[str, Any]:
+        """What is told of a row: its key, and the values of `others`, such as the columns that a
+        reason names."""
+        asked = self._asked
+        names = dict.fromkeys((*(asked.per(event) or ()), *asked.source_columns(event), *others))
+        return {name: row[name] for name in names if name in row}
 
     def _decisive(
         self, rows: Mapping[str, Sequence[Row]], others: Mapping[str, Any]

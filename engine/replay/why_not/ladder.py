@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidegate.engine.core.text.json_text import instant
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.arrivals import Arrivals
 from tidegate.engine.replay.why_not.context import chosen
@@ -168,7 +167,7 @@ def _active(asked: Asked, fired: bool) -> Rung:
         again = "" if later is None else f" It was active again from {words.at(later)} on."
         sentence = f"Rule {name} was not active after {words.at(end)}{why}.{again}"
         if asked.since <= end:
-            sentence += f" Ask for the time before with `--at {instant(end - end % 1_000)}`."
+            sentence += f" Ask for the time before with `--at {words.option(end - end % 1_000)}`."
     return Rung("active", False, sentence, {"active": figures})
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -43,6 +44,16 @@ class Words:
         """An instant with its date."""
         return " ".join(self._local(micros))
 
+    def option(self, micros: int) -> str:
+        """An instant for `--at` and `--since`: exact, and with its offset where the hour is there
+        twice."""
+        try:
+            found = (_EPOCH + micros * _MICROSECOND).astimezone(self._zone)
+        except OverflowError:
+            return f"{micros_text(micros)}Z"
+        once = found.replace(fold=0).utcoffset() == found.replace(fold=1).utcoffset()
+        return (found.replace(tzinfo=None) if once else found).isoformat()
+
     def between(self, first: int, last: int) -> str:
         """A span: `between 09:00:00 and 09:10:00`, `at 09:10:00`."""
         if first == last:
@@ -76,6 +87,16 @@ class Words:
 def key_phrase(key: Mapping[str, Any]) -> str:
     """`card 7`, `account 7, region eu`."""
     return ", ".join(f"{name.removesuffix('_id')} {quoted(item)}" for name, item in key.items())
+
+
+def key_options(key: Mapping[str, Any]) -> str:
+    """What names a key in a command: ` --key card=7 --null region`."""
+    return "".join(
+        f" --null {shlex.quote(name)}"
+        if item is None
+        else f" --key {shlex.quote(f'{name}={shown(value(item))}')}"
+        for name, item in key.items()
+    )
 
 
 def quoted(found: Any) -> str:

@@ -13,7 +13,8 @@ import pytest
 
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
-from tidegate.engine.core.text.page import data, document, inert, write_page
+from tidegate.engine.core.text.files import write_whole
+from tidegate.engine.core.text.page import data, document, inert
 
 
 @pytest.mark.parametrize("text", HOSTILE)
@@ -50,14 +51,14 @@ def test_a_page_without_a_script_may_run_none() -> None:
 
 def test_a_page_is_written_whole_or_not_at_all(tmp_path: Path) -> None:
     file, link = tmp_path / "page.html", tmp_path / "link.html"
-    write_page(file, "before é")
+    write_whole(file, "before é")
     link.symlink_to(file)
     opened = file.open(encoding="utf-8")
-    write_page(link, "after")
+    write_whole(link, "after")
     assert (opened.read(), file.read_text()) == ("before é", "after")
     assert link.is_symlink()
     with pytest.raises(UnicodeEncodeError):
-        write_page(file, "half \ud800")
+        write_whole(file, "half \ud800")
     assert file.read_text() == "after"
     assert sorted(tmp_path.iterdir()) == [link, file]
 
@@ -66,6 +67,26 @@ def test_what_is_no_file_is_written_to(tmp_path: Path) -> None:
     pipe = tmp_path / "pipe"
     os.mkfifo(pipe)
     reader = os.open(pipe, os.O_RDONLY | os.O_NONBLOCK)
-    write_page(pipe, "<p>")
+    write_whole(pipe, "<p>")
     assert os.read(reader, 10) == b"<p>"
     assert [*tmp_path.iterdir()] == [pipe]
+
+
+def test_a_file_that_is_replaced_keeps_its_mode(tmp_path: Path) -> None:
+    file, other = tmp_path / "page.html", tmp_path / "new.html"
+    file.touch(0o600)
+    write_whole(file, "mine")
+    assert (file.stat().st_mode & 0o777, file.read_text()) == (0o600, "mine")
+    (tmp_path / "as-usual").write_text("")
+    write_whole(other, "new")
+    assert other.stat().st_mode == (tmp_path / "as-usual").stat().st_mode
+
+
+def test_what_is_open_already_is_written_through_by_whatever_links(tmp_path: Path) -> None:
+    file, one, two = tmp_path / "out.txt", tmp_path / "one", tmp_path / "two"
+    with file.open("w") as out:
+        one.symlink_to(f"/proc/self/fd/{out.fileno()}")
+        two.symlink_to("one")
+        write_whole(two, "page")
+        assert file.stat().st_ino == os.fstat(out.fileno()).st_ino
+    assert file.read_text() == "page"

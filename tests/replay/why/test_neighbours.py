@@ -11,14 +11,19 @@ import pyarrow as pa
 import pytest
 
 from tests.support import make
+from tidegate import rules
 from tidegate.engine.core.entries import Effect
 from tidegate.engine.core.values import Firings
+from tidegate.engine.replay.why import neighbours
 from tidegate.engine.replay.why.ask import why, why_commit
 from tidegate.engine.replay.why.commit import lines as commit_lines
 from tidegate.engine.replay.why.model import as_json
+from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.text import lines
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.replay.why.texts import read
+from tidegate.engine.store import KeptRulebook, SqlStore, open_store
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
 
 BANK = """\
 rulebook: bank
@@ -82,6 +87,34 @@ def test_a_commit_is_followed_to_the_rulebook_that_reads_it_and_back(store: SqlS
         (effect,) = why(store, "bank", one).effects
         assert (effect.firing_id, effect.rulebook) == (audited, "audit")
         assert effect.via == "ledger version 12"
+
+
+def test_a_location_may_be_put_together_of_variables(store: SqlStore) -> None:
+    text = (READER % ("parts", "entries", "@", "entries")).replace(
+        "/lake/@", '"/lake/${one}${two}"'
+    )
+    text += "vars: {one: lo, two: g}\n"
+    assert "log" not in text
+    store.of("parts").versions.register(text, "/parts.yaml")
+    table = rules.load(BANK).tables["ledger"]
+    assert [one.book.name for one in Neighbours(store, "bank").of(table)] == ["audit", "parts"]
+
+
+def test_rulebooks_are_read_once_for_a_table(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def counted(kept: KeptRulebook) -> Rulebook | None:
+        asked.append(kept.file)
+        return read(kept)
+
+    monkeypatch.setattr(neighbours, "read", counted)
+    table = rules.load(BANK).tables["ledger"]
+    others = Neighbours(store, "bank")
+    found = [[one.book.name for one in others.of(table)] for _ in range(3)]
+    assert found == [["audit"]] * 3
+    assert asked == ["/apart.yaml", "/audit.yaml"]
 
 
 def test_a_table_of_another_place_is_another_table(store: SqlStore) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date
+from datetime import UTC, date, datetime
 
 import pytest
 
@@ -13,6 +13,7 @@ from tests.replay.why_not.stored_misses import OTHER, acting, opened, pair, visi
 from tests.replay.why_not.test_past import Cleaned
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.replay.why_not.ladder import ladder
+from tidegate.engine.replay.why_not.page import page
 from tidegate.engine.store import SqlStore
 
 HEAD = """\
@@ -78,6 +79,17 @@ def test_rows_that_became_none_are_told_where_nothing_else_came(store: SqlStore)
 
 
 # -- late rows, event time ------------------------------------------------------------------------
+
+
+def test_of_a_rejected_row_the_key_and_what_the_reason_names_are_told(store: SqlStore) -> None:
+    run = opened(store, "shop", "  r: {per: k, on: timed}")
+    stamp = datetime.fromtimestamp(BEGIN // SECOND + 100, UTC)
+    row = {"k": 7, "at": stamp, "owner": "Ada Lovelace"}
+    run.at(5).insert(900, row, table="visits").at(3_000)
+    answer = run.why_not("r", {"k": 7})
+    assert told(answer)[0] == "rejected"
+    assert answer.rungs[-1].evidence["row"].keys() == {"k", "at"}
+    assert "Ada" not in page(answer)
 
 
 def test_a_late_row_stands_at_its_event_time(store: SqlStore) -> None:

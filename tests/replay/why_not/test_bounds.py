@@ -20,8 +20,7 @@ from tidegate.engine.replay.why_not.sources import Dropped, _beyond
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store import past as past_module
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import table_from_bytes
-from tidegate.engine.store.outbox import stored_firings
+from tidegate.engine.store.blobs import firings_from_columns, table_from_bytes
 
 TEXT = """\
 rulebook: shop
@@ -88,10 +87,10 @@ def test_relations_are_read_of_the_key_alone(
     whole = []
 
     def counted(*given: Any) -> Any:
-        whole.append(given[2])
-        return stored_firings(*given)
+        whole.append(given[0])
+        return firings_from_columns(*given)
 
-    monkeypatch.setattr(past_module, "stored_firings", counted)
+    monkeypatch.setattr(past_module, "firings_from_columns", counted)
     assert run.why_not("r", {"k": 7}).fired is not None
     assert len(whole) == 1
 
@@ -110,6 +109,35 @@ def test_a_page_of_buckets_at_a_time_finds_the_same(
     monkeypatch.setattr(past_module, "PAGE_BUCKETS", 2)
     paged, begin = run.ledger.past.firings(*given)
     assert ([*paged], begin) == ([*every], None)
+    assert all(paged[n].firings.equals(every[n].firings) for n in every)
+
+
+def test_firings_of_a_page_are_read_together_up_to_a_number_of_bytes(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    run = Stored(store, TEXT)
+    for n in range(9):
+        run.signal(10 * n + 1, "told", k=n % 3).at(10 * n + 5)
+    odd = lambda table: np.array([k == 1 for k in table["k"].to_pylist()])  # noqa: E731
+    given = ("r", BEGIN, BEGIN + 100 * SECOND, odd, 1_000)
+    asked = []
+
+    def counted(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        asked.append(statement)
+
+    def statements() -> int:
+        asked.clear()
+        found, _ = run.ledger.past.firings(*given)
+        assert len(found) == 3
+        return sum("FROM firings" in one for one in asked)
+
+    sa.event.listen(sa.Engine, "before_cursor_execute", counted)
+    try:
+        assert statements() == 3  # a page, the firings in it, and those of the key whole
+        monkeypatch.setattr(past_module, "PAGE_BYTES", 1)
+        assert statements() == 1 + 9 + 3
+    finally:
+        sa.event.remove(sa.Engine, "before_cursor_execute", counted)
 
 
 def test_versions_that_actions_wrote_are_looked_up_of_those_that_are_read(store: SqlStore) -> None:

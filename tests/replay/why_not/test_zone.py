@@ -11,7 +11,9 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.text import json_text
 from tidegate.engine.replay.times import of_question
 from tidegate.engine.replay.why_not.asking import Question, asked
+from tidegate.engine.replay.why_not.words import Words, key_options
 from tidegate.engine.store import SqlStore
+from tidegate.rules import load
 from tidegate.rules.errors import InputError
 
 TEXT = """\
@@ -54,6 +56,36 @@ def test_a_time_is_in_the_rulebooks_zone(
     assert first.endswith("(Europe/Berlin)")
     assert answer.as_json()["timezone"] == "Europe/Berlin"
     assert answer.as_json()["at"] == json_text.instant(answer.at)
+
+
+def test_the_command_for_later_firings_can_be_typed(store: SqlStore) -> None:
+    run = Stored(store, TEXT)
+    run.signal(10, "told", k=7).at(15)
+    answer = run.at(100).why_not("r", {"k": 7}, 100)
+    said = "Later ones: `tidegate why-not r --key k=7 --since 2026-03-02T10:00:10.000001`"
+    assert f"    {said}" in [*answer.lines()]
+    question = Question("r", {"k": 7}, None, "2026-03-02T10:00:10.000001")
+    run.signal(150, "told", k=7).at(200)
+    running, now = store.rulebooks()["shop"], BEGIN + 200 * SECOND
+    later = asked(store.of("shop"), running, question, None, now)  # type: ignore[arg-type]
+    assert later.since == BEGIN + 10 * SECOND + 1
+    assert later.fired not in (None, answer.fired)
+
+
+def test_times_in_commands_are_exact_in_the_hour_that_is_there_twice() -> None:
+    words = Words(load(TEXT), {}, BEGIN)
+    first = int(datetime(2026, 10, 25, 0, 30, tzinfo=UTC).timestamp()) * SECOND
+    said = [words.option(first + n * 3600 * SECOND) for n in (-1, 0, 1, 2)]
+    assert said == [
+        "2026-10-25T01:30:00", "2026-10-25T02:30:00+02:00", "2026-10-25T02:30:00+01:00",
+        "2026-10-25T03:30:00",
+    ]  # fmt: skip
+    assert words.option(first + 998).endswith(".000998+02:00")
+
+
+def test_keys_in_commands_are_quoted() -> None:
+    key = {"card": 7, "name": "a b", "region": None, "open": True}
+    assert key_options(key) == " --key card=7 --key 'name=a b' --null region --key open=true"
 
 
 @pytest.mark.parametrize("said", ["soon", "", "nan", "1e99", "0 h ago", "9999999 d", 2**70, "-1 h"])

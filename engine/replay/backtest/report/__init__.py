@@ -12,8 +12,9 @@ What the command calls:
 With `difference`, `found` is its `one`. `made_at`: the time of the run, microseconds.
 """
 
+from tidegate.engine.core.text.files import write_whole
 from tidegate.engine.replay.backtest.report.difference_json import json_lines
-from tidegate.engine.replay.backtest.report.files import check_file, unwritable, write_whole
+from tidegate.engine.replay.backtest.report.files import check_file, unwritable
 from tidegate.engine.replay.backtest.report.folder import check_reports, filed
 from tidegate.engine.replay.backtest.report.page import page
 from tidegate.engine.replay.backtest.report.terminal import show

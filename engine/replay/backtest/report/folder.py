@@ -21,12 +21,13 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
+from tidegate.engine.core.text.files import write_whole
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.page import data, document, inert
 from tidegate.engine.replay.backtest.against import Difference
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.engine.replay.backtest.report.card import Card, card_in, card_of
-from tidegate.engine.replay.backtest.report.files import check_folder, unwritable, write_whole
+from tidegate.engine.replay.backtest.report.files import check_folder, unwritable
 from tidegate.engine.replay.backtest.report.page import page
 from tidegate.rules.errors import InputError, Problem, word_place
 

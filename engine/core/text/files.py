@@ -1,0 +1,60 @@
+"""Files that are written whole or not at all.
+
+Example: a page is written beside its place, and moved to it. One that stands there stays until
+then.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+from pathlib import Path
+from threading import get_ident
+
+_LINKS_MAX = 40  # of Linux
+_OPEN = ("/proc/", "/dev/fd/", "/dev/std")
+
+
+def write_whole(file: Path, text: str) -> None:
+    """Write a file: who reads it sees what was there before, or all of the text. A link stays one,
+    a file that is replaced keeps its mode, and what is no file, such as a pipe, is written through.
+    Raises OSError."""
+    if is_special(file):
+        with file.open("a", encoding="utf-8") as through:
+            through.write(text)
+        return
+    real = _real(file)
+    mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
+    part = draft_of(file)
+    try:
+        part.touch(0o666 if mode is None else 0o600)
+        part.write_text(text, encoding="utf-8")
+        if mode is not None:
+            part.chmod(mode)
+        part.replace(real)
+    except BaseException:
+        part.unlink(missing_ok=True)
+        raise
+
+
+def is_special(file: Path) -> bool:
+    """Whether it is no file but a pipe, a device, or, as `/dev/stdout`, what is open already; by
+    whatever links."""
+    at = file.absolute()
+    for _ in range(_LINKS_MAX):
+        if str(at).startswith(_OPEN):
+            return True
+        if not at.is_symlink():
+            break
+        at = at.parent / os.readlink(at)
+    return file.exists() and not file.is_file() and not file.is_dir()
+
+
+def draft_of(file: Path) -> Path:
+    """Where a file is written before it is moved to its place."""
+    real = _real(file)
+    return real.with_name(f".{real.name}.{os.getpid()}-{get_ident()}")
+
+
+def _real(file: Path) -> Path:
+    return file.resolve() if file.is_symlink() else file
