@@ -145,7 +145,8 @@ def _counted(
     """`multiples` by the calendar, one by one in their order: no more are made than may be."""
     spans = zip(anchor.tolist(), after.tolist(), until.tolist(), strict=True)
     each = [zip(_multiples(*span, duration, zone), repeat(n)) for n, span in enumerate(spans)]
-    ticks, owners = [], []
+    ticks: list[int] = []
+    owners: list[int] = []
     for tick, n in merge(*each):
         if len(ticks) == limit and (reached := ceil_watermark(ticks[-1])) < until.max():
             raise FloodError(reached)
@@ -206,7 +207,7 @@ def _passed(anchor: int, time: int, duration: Duration, zone: str) -> int:
     days = _business_days(duration.calendar)
     # A skipped local time moves forward by up to a day, and clocks are set back by less
     place, end = np.searchsorted(days, [first + 1, last - 2]).tolist()
-    return (end - place) // duration.count + 1
+    return int(end - place) // duration.count + 1
 
 
 def _times(duration: Duration, k: int) -> Duration:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -75,9 +77,20 @@ def test_g13_ticks_of_business_days_past_counting_are_a_limit(
             multiples(*span)
 
 
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """The instants that are made from here on, one by one."""
+    made: list[int] = []
+
+    def counting(*given: Any) -> int:
+        made.append(add(*given))
+        return made[-1]
+
+    monkeypatch.setattr(calendar, "add", counting)
+    return made
+
+
 def test_g8_a_flood_of_ticks_ends_before_all_are_made(monkeypatch: pytest.MonkeyPatch) -> None:
-    made = []
-    monkeypatch.setattr(calendar, "add", lambda *given: made.append(given) or add(*given))
+    made = counted(monkeypatch)
     anchor = np.array([micros("2000-01-03T00:00")])
     with pytest.raises(FloodError):
         multiples(anchor, anchor, anchor + 7_000 * DAY, BusinessDays(1), "UTC", limit=3)
@@ -87,8 +100,7 @@ def test_g8_a_flood_of_ticks_ends_before_all_are_made(monkeypatch: pytest.Monkey
 def test_business_days_far_behind_are_not_counted_from_the_anchor(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    made = []
-    monkeypatch.setattr(calendar, "add", lambda *given: made.append(given) or add(*given))
+    made = counted(monkeypatch)
     anchor, after = np.array([micros("1970-01-05T00:00")]), np.array([micros("2026-03-06T00:00")])
     found = calendar.following(anchor, after, BusinessDays(1), "UTC")
     assert found.tolist() == [micros("2026-03-09T00:00")]
