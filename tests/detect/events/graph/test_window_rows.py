@@ -100,3 +100,13 @@ def test_ten_billion_windows_are_refused_before_any_is_made() -> None:
     found, _, reached = partitioned.step(Carried(), arrived, 10**15, 10**15, limit=10**6)
     assert [len(d) for d in found] == [1_000]
     assert reached == 1_000_998
+
+
+def test_no_window_is_looked_at_between_rows_that_are_centuries_apart() -> None:
+    """As of a snapshot whose times are those of its rows."""
+    book = book_of("{window: 2 d, every: 1 d, of: a}", 1_000)
+    lines: list[Line] = [("a", day * 86_400 * SECOND + 1, {"k": 1, "v": 1}) for day in (0, 200_000)]
+    found, _, _ = bit_by_bit(book, lines, 200_009 * 86_400 * SECOND)
+    assert len(found) == 4
+    parts = [bit_by_bit(book, [line], 200_009 * 86_400 * SECOND)[0] for line in lines]
+    assert canonical(found) == canonical([line for part in parts for line in part])
