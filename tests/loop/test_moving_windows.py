@@ -113,9 +113,15 @@ def test_g08_after_downtime_windows_with_many_rows_end_in_several_buckets(store:
     live.drain(NINE + 60 * MINUTE)
     assert ends(live, "hourly") == [("09:10:00", 3), ("09:20:00", 3)]
     live.signal([reading(3_660 + n, 60) for n in range(5)])
+    live.drain(NINE + 65 * MINUTE)
     live.drain(NINE + 75 * MINUTE)
     assert live.loop.state.parked == {"hourly"}
-    assert len(ends(live, "hourly")) == 2
+    live.book = replace(live.book, settings=replace(live.book.settings, window_rows_max=5))
+    live.restart()
+    store.of("kiln").controls.ask("enable", "hourly")
+    live.drain(NINE + 120 * MINUTE)
+    assert live.loop.state.parked == frozenset()
+    assert ends(live, "hourly")[2:] == [("10:10:00", 5), ("10:20:00", 5)]
 
 
 OVER_TABLE = """\
