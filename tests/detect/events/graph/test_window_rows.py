@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from tests.support.history import batches, canonical, printed
+from tests.reference.evaluate import canonical
+from tests.support.history import batches, printed
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan
