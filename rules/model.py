@@ -455,6 +455,7 @@ class Settings:
     lease_seconds: int = 30  # G21
     max_cascade_depth: int = 16
     carried_per_key_max: int = 10_000
+    window_rows_max: int = 100_000_000  # of one rule in one step, in all of its windows (G8)
     dedupe_keys_max: int = 1_000_000  # of one rule, not yet forgotten
     state_partitions: int = 256  # at most so many (G26)
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key

@@ -102,6 +102,28 @@ def test_windows_end_one_after_the_other_however_many_are_due(store: SqlStore, l
     ]
 
 
+def test_g08_after_downtime_windows_with_many_rows_end_in_several_buckets(store: SqlStore) -> None:
+    """Nobody is parked; a rule that is, as the windows of one instant are too large, comes back
+    with a higher limit, and what is overdue fires."""
+    book = rules.load(BOOK, settings={"window_rows_max": "4"})
+    live = Live(store, book, "kiln", NINE)
+    live.signal([reading(60 * minute, 60) for minute in range(1, 8, 3)])
+    live.drain(NINE + 9 * MINUTE)
+    live.restart()
+    live.drain(NINE + 60 * MINUTE)
+    assert ends(live, "hourly") == [("09:10:00", 3), ("09:20:00", 3)]
+    live.signal([reading(3_660 + n, 60) for n in range(5)])
+    live.drain(NINE + 65 * MINUTE)
+    live.drain(NINE + 75 * MINUTE)
+    assert live.loop.state.parked == {"hourly"}
+    live.book = replace(live.book, settings=replace(live.book.settings, window_rows_max=5))
+    live.restart()
+    store.of("kiln").controls.ask("enable", "hourly")
+    live.drain(NINE + 120 * MINUTE)
+    assert live.loop.state.parked == frozenset()
+    assert ends(live, "hourly")[2:] == [("10:10:00", 5), ("10:20:00", 5)]
+
+
 OVER_TABLE = """\
 rulebook: late
 tables: {a: {path: /a}}

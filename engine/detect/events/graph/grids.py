@@ -91,13 +91,19 @@ def grid(length: Duration, zone: str) -> Grid:
 
 def back(instant: int, length: Duration, zone: str) -> int:
     """The local midnight so many days or months before one. A day past the month's end becomes its
-    last day."""
+    last day. Raises `LimitError('calendar')` before year 1."""
     day = _local(instant, zone).date()
-    if length.months:
-        year, month = divmod(day.year * 12 + day.month - 1 - length.months, 12)
-        last = monthrange(year, month + 1)[1]
-        return _midnight(date(year, month + 1, min(day.day, last)), zone)
-    return _midnight(day - whole_days(length) * _DAY, zone)
+    try:
+        return _midnight(_earlier(day, length), zone)
+    except (OverflowError, ValueError):
+        raise _beyond() from None
+
+
+def _earlier(day: date, length: Duration) -> date:
+    if not length.months:
+        return day - whole_days(length) * _DAY
+    year, month = divmod(day.year * 12 + day.month - 1 - length.months, 12)
+    return date(year, month + 1, min(day.day, monthrange(year, month + 1)[1]))
 
 
 def _local(instant: int, zone: str) -> datetime:

@@ -14,7 +14,7 @@ from tidegate.rules.expressions.nodes import Duration
 from tidegate.rules.expressions.windows import calendar
 
 POINTS_MAX = 100_000
-"""Midnights between two rows of one step: 270 years of days."""
+"""Midnights around the rows of one step: 270 years of days."""
 
 
 class Ticks(Protocol):
@@ -85,18 +85,19 @@ def ticks_over(time: Int64, length: Duration, every: Duration, zone: str) -> Tic
     if not calendar(every):
         return FixedTicks(every.micros, length.micros)
     grid, found, start = grids.grid(every, zone), list[int](), list[int]()
-    first, last = (int(time.min()), int(time.max())) if len(time) else (0, 0)
-    at = _after(grid, first)
-    while not start or start[-1] <= last:
+    rows = np.unique(time) if len(time) else np.zeros(1, np.int64)
+    row = 0
+    while row < len(rows):  # a tick for each window with rows, none between rows far apart
         if len(found) == POINTS_MAX:
             raise LimitError(
                 "ticks",
-                f"more than {POINTS_MAX:,} windows end between two rows",
-                "look for a row whose time is far from all others",
+                f"rows of one step are in more than {POINTS_MAX:,} windows of local days or months",
+                "make the window shorter, or `every` longer",
             )
+        at = _after(grid, max([int(rows[row]), *found[-1:]]))
         found.append(at)
         start.append(grids.back(at, length, zone) if calendar(length) else at - length.micros)
-        at = _after(grid, at)
+        row = int(np.searchsorted(rows, start[-1]))
     return LocalTicks(np.array(found), np.array(start))
 
 

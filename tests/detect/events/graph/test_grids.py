@@ -94,3 +94,9 @@ def test_days_end_with_the_year_9999() -> None:
     last = at("9999-12-31T12:00", "UTC")
     with pytest.raises(LimitError, match="year 1 to 9999"):
         Grid(duration("1 d"), "UTC").after(np.array([last]))
+
+
+@pytest.mark.parametrize("length", ["3000 years", "3000000 d", "2026 years"])
+def test_days_begin_with_the_year_1(length: str) -> None:
+    with pytest.raises(LimitError, match="year 1 to 9999"):
+        back(at("2026-03-30", "UTC"), duration(length), "UTC")

@@ -12,6 +12,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
 from tidegate.engine.detect.events.graph.search_limits import check_rows
+from tidegate.engine.detect.events.graph.window_rows import check_window_rows
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -45,6 +46,7 @@ class Crossing:
     fire: Condition
     rearm: Condition | None
     carried_per_key_max: int = field(repr=False)
+    window_rows_max: int = field(repr=False)
     slots: int = 2
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -59,6 +61,9 @@ class Crossing:
         fired, disarmed = self._crossings(spans, windows, carry[1])
         at = fired[np.argsort(spans.at[fired], kind="stable")]
         low, high, instants = spans.low[at], spans.high[at], spans.at[at]
+        check_window_rows(
+            lambda t: float((high - low)[instants <= t].sum()), moment, self.window_rows_max
+        )
         moment.timers.fire(instants[time[high - 1] < instants])
         entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
         found = Instances(spans.key[at], time[low], instants, *entries)
@@ -85,9 +90,10 @@ class Crossing:
 
 
 def node(e: w.Crossing, build: Builder, _: int | None) -> Node:
-    part, most = build.rows(e.part, None), build.settings.carried_per_key_max
+    part, limits = build.rows(e.part, None), build.settings
     events = tuple(sorted({*part.roles}))
     fire = Condition(e.fire.tree, events)
     rearm = Condition(e.rearm.tree, events) if e.rearm else None
-    shape = Crossing(e.length.micros, fire, rearm, most)
+    most = limits.carried_per_key_max, limits.window_rows_max
+    shape = Crossing(e.length.micros, fire, rearm, *most)
     return build.make(e, shape, (part,), part.keys, None, timed=True)

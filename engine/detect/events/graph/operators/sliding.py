@@ -10,8 +10,9 @@ import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.search_limits import LimitError, check_rows
+from tidegate.engine.detect.events.graph.search_limits import check_rows
 from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
+from tidegate.engine.detect.events.graph.window_rows import check_window_rows
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -29,8 +30,6 @@ if TYPE_CHECKING:
     from tidegate.engine.detect.events.graph.builder import Builder
 
 _COUNTED = 16  # ticks a window: so far counting is cheaper than sorting
-ENTRIES_MAX = 100_000_000
-"""The most rows, each counted in all of its windows, of one rule in one step: 1 GB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,6 +46,7 @@ class Sliding:
     every: Duration
     zone: str
     carried_per_key_max: int = field(repr=False)
+    window_rows_max: int = field(repr=False)
     slots: int = 1
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
@@ -59,8 +59,13 @@ class Sliding:
         ticks = self._ticks(time)
         begin, end = ticks.after(through), ticks.last_over(time)
         until = ticks.up_to(moment.watermark)
+
+        def held(watermark: int) -> float:
+            last = np.minimum(end, ticks.up_to(watermark))
+            return float(np.maximum(last - begin + 1, 0).sum(dtype=np.float64))
+
+        check_window_rows(held, moment, self.window_rows_max)
         spans = kernels.held_at_ticks(bounds, begin, end, until)
-        _check(int((spans.high - spans.low).sum()))
         key, at, low, high = _by_tick(spans)
         instants = ticks.instants(at)
         moment.timers.fire(instants)
@@ -95,17 +100,9 @@ def _by_tick(spans: Spans) -> Spans:
     return Spans(spans.key[order], spans.at[order], spans.low[order], spans.high[order])
 
 
-def _check(entries: int) -> None:
-    if entries > ENTRIES_MAX:
-        raise LimitError(
-            "ticks",
-            f"the windows that end at once hold {entries:,} rows, at most {ENTRIES_MAX:,} are read",
-            "let the window end less often, or lower bucket_rows_max",
-        )
-
-
 def node(e: w.Sliding, build: Builder, _: int | None) -> Node:
-    part, most = build.rows(e.part, None), build.settings.carried_per_key_max
+    part, limits = build.rows(e.part, None), build.settings
     zone = build.zone if w.calendar(e.every) else ""
-    shape = Sliding(e.length, e.every, zone, most)
+    most = limits.carried_per_key_max, limits.window_rows_max
+    shape = Sliding(e.length, e.every, zone, *most)
     return build.make(e, shape, (part,), part.keys, None, timed=True)
