@@ -188,6 +188,25 @@ def test_a_window_chooses_by_itself(more: str, told: str) -> None:
     assert told in _told("{window: 5 min, of: req}", more)
 
 
+@pytest.mark.parametrize(
+    ("on", "where"),
+    [
+        ("{window: 3 business days, of: req}", "10 rules.r.on.window"),
+        ("{window: 1 h, every: 3 business days, of: req}", "22 rules.r.on.every"),
+        ("{session: 3 business days, of: req}", "11 rules.r.on.session"),
+        (
+            "{over: {window: 3 business days, of: req, fire: count(*) > 2}}",
+            "17 rules.r.on.over.window",
+        ),
+        ("{holds: req, until: err, for: 3 business days}", "31 rules.r.on.for"),
+        ("{holds: req, until: err, for: 5 s, keep: 3 business days}", "42 rules.r.on.keep"),
+    ],
+)
+def test_no_window_counts_business_days(on: str, where: str) -> None:
+    message = "'3 business days': only an event expression counts business days"
+    assert _told(on) == f"{where} | {message} | write days"
+
+
 def test_only_what_holds_is_resolved() -> None:
     text = f"{_EVENTS}  hot: {{on: {{holds: req, until: err, for: 5 s}}}}\n  r: {{on: resolved %s}}"
     on = rules.load(text % "hot", features=all_features()).rules["r"].pattern.on
