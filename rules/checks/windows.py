@@ -40,7 +40,9 @@ def check_window(book: Draft, rule: Rule, record: Record, report: Report) -> Non
         report.add("window", message, record.place("on"), "write every: 1 d, or longer")
     if isinstance(on, w.Sliding) and _leaves_out(on.length, on.every):
         every = format_duration(on.every)
-        message = f"rows may be in no window: one of {format_duration(on.length)} ends every {every}"
+        message = (
+            f"some rows are in no window: one of {format_duration(on.length)} ends every {every}"
+        )
         hint = f"write window: {every}, or an every that is not longer than the window"
         report.warn("rows-in-no-window", message, record.place("on"), hint)
     names = x.names_in(on)
@@ -54,10 +56,10 @@ def check_window(book: Draft, rule: Rule, record: Record, report: Report) -> Non
 
 
 def _leaves_out(length: Duration, every: Duration) -> bool:
-    """Whether some windows begin after the one before has ended."""
+    """Whether each window begins after the one before has ended."""
     if length.months and every.months:
         return length.months < every.months
-    return shortest_micros(length) < longest_micros(every)
+    return longest_micros(length) < shortest_micros(every)
 
 
 def _scalar_of(asked: w.Asked, record: Record) -> Scalar:
