@@ -442,7 +442,7 @@ class Settings:
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
     timers_per_bucket_max: int = 100_000  # of clocks, and as many others (G8)
-    period_min_ms: int = 1_000  # of P and P* (S11)
+    period_min_ms: int = 1_000  # of P, P* and windows (S11)
     misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)
     signals_max: int = 100_000  # of one bucket (G4)
     outbox_entries_max: int = 10_000  # G13

@@ -225,7 +225,8 @@ def _said(node: Stored) -> str:
     if amount.maximum is not None:
         held = "" if node.occurrences.maximum is not None else " with all that its window holds"
         return f"{text} keeps {amount.maximum}{held}" + (" and a count" if node.counter else "")
-    length = format_duration(x.Duration(0, amount.span_micros or 0))
+    window = node.node.length if isinstance(node.node, w.Sliding) else None
+    length = format_duration(window or x.Duration(0, amount.span_micros or 0))
     since = "" if amount.endless else f" of the last {length}"
     kept, why = _each(node)
     return f"{text} keeps {kept}{since}" + (f", for {why}" if why else "")

@@ -297,11 +297,15 @@ def _collected(node: w.Window, operands: Sequence[Stored]) -> _Kept:
     """A window keeps its rows: of what is open one instance with all of them, or one for each."""
     size = operands[0].size
     match node:
-        case w.Tumbling(length=length) | w.Sliding(length=length):
+        case w.Tumbling(length=length):
             span = longest_micros(length) + (_SHIFT if w.calendar(length) else 0)
+            held = Amount(0, span) * size
+            return _Kept(ONE, held, ONE, held, span)
+        case w.Sliding(length=length, every=every):
+            local = w.calendar(length) and w.calendar(every)
+            span = longest_micros(length) + (_SHIFT if local else 0)
             rows = Amount(0, span)
-            count = ONE if isinstance(node, w.Tumbling) else rows
-            return _Kept(count, rows * size, count, rows * size, span)
+            return _Kept(rows, rows * size, rows, rows * size, span)
         case w.Session():
             return _Kept(ONE, ENDLESS, ONE, ENDLESS)
         case w.Crossing(length=length):

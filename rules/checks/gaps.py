@@ -74,9 +74,20 @@ def unbuilt_points(
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:
     """Refuse ticks that follow each other so fast that an engine would do nothing else (S11)."""
     for below in node.walk():
-        if not isinstance(below, x.Periodic | x.PeriodicStar) or not below.period.fixed:
+        period = _period(below)
+        if period is None or not period.fixed:
             continue
-        if below.period.micros < 1_000 * limits.period_min_ms:
+        if period.micros < 1_000 * limits.period_min_ms:
             message = f"a period below {limits.period_min_ms:,} ms is refused"
             hint = "make it longer; the setting period_min_ms is the shortest that may run"
             refuse(report, "short-period", message, scalar, below, hint)
+
+
+def _period(node: x.Expression) -> x.Duration | None:
+    """How often a node ticks by itself: `P`, and a window whose ends stand on a grid."""
+    match node:
+        case x.Periodic(period=period) | x.PeriodicStar(period=period):
+            return period
+        case w.Tumbling(length=period) | w.Sliding(every=period):
+            return period
+    return None

@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from tidegate.rules.algebra.asked_columns import conditions_of
+from tidegate.rules.algebra.transformation import longest_micros, shortest_micros
 from tidegate.rules.analysis import aggregate_types, predicate_types
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.analysis.key_types import declared_columns
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions import windows as w
+from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.faults import Fault, excerpt
+from tidegate.rules.expressions.nodes import Duration
 from tidegate.rules.model import Change, Rule, TableEvent
 from tidegate.rules.yaml.kinds import Record, Report
 from tidegate.rules.yaml.reader import Scalar
@@ -35,6 +38,13 @@ def check_window(book: Draft, rule: Rule, record: Record, report: Report) -> Non
     if isinstance(on, w.Sliding) and on.length.months and not w.calendar(on.every):
         message = "a window of months ends at a local midnight: every counts days or months, too"
         report.add("window", message, record.place("on"), "write every: 1 d, or longer")
+    if isinstance(on, w.Sliding) and _leaves_out(on.length, on.every):
+        every = format_duration(on.every)
+        message = (
+            f"some rows are in no window: one of {format_duration(on.length)} ends every {every}"
+        )
+        hint = f"write window: {every}, or an every that is not longer than the window"
+        report.warn("rows-in-no-window", message, record.place("on"), hint)
     names = x.names_in(on)
     if names <= book.names("events", "rules"):  # else an event that is not known is said already
         for asked in conditions_of(rule.pattern):
@@ -43,6 +53,13 @@ def check_window(book: Draft, rule: Rule, record: Record, report: Report) -> Non
                 shown = excerpt(scalar.text, fault.span)
                 place = scalar.locate(fault.span.start)
                 report.add("window", fault.message, place, fault.hint, shown)
+
+
+def _leaves_out(length: Duration, every: Duration) -> bool:
+    """Whether each window begins after the one before has ended."""
+    if length.months and every.months:
+        return length.months < every.months
+    return longest_micros(length) < shortest_micros(every)
 
 
 def _scalar_of(asked: w.Asked, record: Record) -> Scalar:

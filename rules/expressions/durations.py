@@ -115,7 +115,7 @@ def duration_micros(text: str) -> int:
     """A length of time that is the same everywhere, in microseconds. Raises `ValueError`."""
     value = duration(text)
     if isinstance(value, BusinessDays):
-        where = "only the rule's expression counts business days; write days"
+        where = "only an event expression counts business days; write days"
         raise ValueError(f"{_shown(text)}: {where}")
     if value.months:
         raise ValueError(f"{_shown(text)}: months and years have no fixed length here; write days")

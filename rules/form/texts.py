@@ -12,7 +12,7 @@ from typing import Any
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions.clock_texts import clock, cron, daily
 from tidegate.rules.expressions.durations import duration, duration_micros, lacks_unit
-from tidegate.rules.expressions.nodes import Clock, Duration
+from tidegate.rules.expressions.nodes import BusinessDays, Clock, Duration
 
 WEEKDAYS = ("mon", "tue", "wed", "thu", "fri", "sat", "sun")
 _CRON_WORDS = {
@@ -52,6 +52,9 @@ def positive_micros(text: str) -> int:
 def positive_span(text: str) -> Duration:
     """A length of time of months, or one that is the same everywhere."""
     value = duration(text)
+    if isinstance(value, BusinessDays):
+        message = f"{text.strip()!r}: only an event expression counts business days"
+        raise ValueError(f"{message}; write days")
     if value.months and value.micros:
         raise ValueError(f"{text!r} has months beside days; write one of them, as in 1 month")
     if value == Duration(0, 0):

@@ -112,7 +112,8 @@ class Edited:
 class Story:
     """Why a firing is there, and what became of it. `detected_at`: when the engine planned the
     bucket in which it was detected. `rulebook_version`: of the text that the rule had. `dry`: it
-    ran without actions. `notes`: sentences on what is not told otherwise."""
+    ran without actions. `context`: None where none chose. `window`: it has a window, which takes
+    all its rows. `notes`: sentences on what is not told otherwise."""
 
     firing_id: str
     rulebook: str
@@ -133,6 +134,7 @@ class Story:
     depth: int = 1
     dry: bool = False
     context: str | None = None
+    window: bool = False
     rulebook_version: int = 0
     edited: Edited | None = None
     notes: tuple[str, ...] = ()

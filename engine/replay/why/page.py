@@ -48,7 +48,9 @@ def page(story: Story) -> str:
 
 def _legend(story: Story) -> str:
     said = "The window is shaded, from the start to the end of the firing."
-    if consumed(story):
+    if story.window:
+        said += " It takes all its rows, and consumes none."
+    elif consumed(story):
         said += f" What is crossed out is consumed: context {story.context}."
     elif story.context is not None:
         said += f" Nothing is consumed: context {story.context}."

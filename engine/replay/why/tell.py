@@ -25,6 +25,7 @@ from tidegate.engine.store.outbox import PENDING, REDRIVEN
 from tidegate.engine.store.status import entry_commands
 from tidegate.engine.store.traces import Place, Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
+from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
 from tidegate.rules.sql.tokens import sql_words
 
@@ -79,12 +80,20 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         effects=tuple(effects.found.values()),
         depth=row["depth"],
         dry=rule is not None and rule.reaction.dry,
-        context=str(rule.pattern.context) if rule and not rule.pattern.selection else None,
+        context=_context(rule),
+        window=rule is not None and isinstance(rule.pattern.on, Window),
         rulebook_version=trace.version,
         edited=_edited(rule, now, texts.running.version),
         notes=tuple(notes),
         gone=(*gone, *causes.gone, *effects.gone),
     )
+
+
+def _context(rule: Rule | None) -> str | None:
+    """The parameter context that chose, if one did: a window takes all its rows."""
+    if rule is None or rule.pattern.selection or isinstance(rule.pattern.on, Window):
+        return None
+    return str(rule.pattern.context)
 
 
 def _micros(trace: Trace, name: str) -> int:

@@ -32,7 +32,7 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     """`detected`: the rule itself was."""
     pattern = asked.rule.pattern
     if isinstance(pattern.on, Window):
-        return Rung("context", True, "A window takes all its rows.", {})
+        return all_rows()
     name = "select" if pattern.selection else str(pattern.context)
     if detected:
         return Rung("context", True, f"The context `{name}` chose it.", {"context": name})
@@ -60,6 +60,11 @@ def chosen(asked: Asked, probe: Probe, *, detected: bool) -> Rung:
     elif pattern.selection:
         sentence += ": `select` takes other occurrences of the same runs"
     return Rung("context", False, f"{sentence}.", figures)
+
+
+def all_rows() -> Rung:
+    """Of a window, which has no context."""
+    return Rung("context", True, "A window takes all its rows.", {})
 
 
 def _sentence(asked: Asked, one: _Used) -> str:

@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.replay.why_not.arrivals import Arrivals
-from tidegate.engine.replay.why_not.context import chosen
+from tidegate.engine.replay.why_not.context import all_rows, chosen
 from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
 from tidegate.engine.replay.why_not.fate import Fate, Firing, firings_of
 from tidegate.engine.replay.why_not.parts import Parts
@@ -23,6 +23,7 @@ from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions.durations import length
+from tidegate.rules.expressions.windows import Window
 
 RUNGS = (
     "active", "seen", "occurrences", "rejected", "where", "parts", "context", "if", "damping",
@@ -120,6 +121,9 @@ def _kept(asked: Asked, firing: Firing) -> Iterator[Rung]:
     )  # fmt: skip
     for name in ("rejected", "where", "parts"):
         yield Rung(name, True, f"{it}.", {})
+    if isinstance(asked.rule.pattern.on, Window):
+        yield all_rows()
+        return
     context = "select" if asked.rule.pattern.selection else str(asked.rule.pattern.context)
     yield Rung("context", True, f"The context `{context}` chose it.", {"context": context})
 

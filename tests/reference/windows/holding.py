@@ -2,7 +2,8 @@
 
 Of one key: idle; an `over` at t0 makes it pending. An `under` after t0, up to and at t0 + for,
 makes it idle again; else it fires at t0 + for. It is resolved at u + keep, of the first
-`under` at u > t0 + for after which no `over` comes in (u, u + keep], and idle again from then on.
+`under` at u > t0 + for after which no `over` comes in [u, u + keep], and idle again from then on;
+without keep at the first, which an `over` there does not keep.
 At one instant `under` comes before `over`: an `over` at t0 outlasts an `under` there, and one at
 the instant of a resolution begins anew. A rule's detection is an `over` or `under` at its end.
 """
@@ -62,7 +63,9 @@ def alerts(
             continue
         held = tuple(o for o in overs if start <= o.end <= fires)
         later = sorted({u.end for u in unders if u.end > fires})
-        lasting = [u for u in later if not any(u < o.end <= keeps(u) for o in overs)]
+        lasting = [
+            u for u in later if not any(u <= o.end <= keeps(u) for o in overs) or keeps(u) == u
+        ]
         kept = len([u for u in later if not lasting or u < lasting[0]])
         if not lasting:
             found.append(Alert(start, Fate.OPEN, fires, held, kept=kept))

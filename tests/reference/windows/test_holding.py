@@ -46,7 +46,8 @@ def said(text: str, keep: int = KEEP) -> list[str]:
         pytest.param("o1 u20 o26", ["1-11 {1} until 25", "26-36 {26}"], id="just after it"),
         pytest.param("o1 u20 o24 u26", ["1-11 {1} until 31"], id="kept, then resolved"),
         pytest.param("o1 u20 u22", ["1-11 {1} until 25"], id="the first under counts"),
-        pytest.param("o1 u20 o20", ["1-11 {1} until 25"], id="an over at the under's instant"),
+        pytest.param("o1 u20 o20", ["1-11 {1}"], id="an over at the under's instant"),
+        pytest.param("o1 u20 o22 u22 u23", ["1-11 {1} until 28"], id="an under that comes first"),
         pytest.param("u1 u2", [], id="nothing is over"),
     ],
 )

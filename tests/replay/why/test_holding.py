@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 from datetime import datetime
 
@@ -9,6 +10,7 @@ import pytest
 
 from tests.replay.why.books import listed, story
 from tests.replay.why.stored import run_case
+from tidegate.engine.replay.why.page import page
 from tidegate.engine.replay.why.text import lines
 from tidegate.engine.store import SqlStore, open_store
 
@@ -58,6 +60,16 @@ def test_the_rows_of_what_fired_and_of_its_end(day: SqlStore) -> None:
     assert (told.start, told.end) == (at("08:25:00"), at("08:25:00"))
     assert [(one.event, one.version) for one in told.constituents] == [("under", 4)]
     assert "it waited 5 min" in "\n".join(lines(told, 100))
+
+
+def test_a_window_has_no_context_and_consumes_nothing(day: SqlStore) -> None:
+    told = story(day, listed(day, "plant")["hot"][0])
+    assert (told.window, told.context) == (True, None)
+    text = page(told)
+    assert "It takes all its rows, and consumes none." in text
+    assert "context cumulative" not in text
+    assert text.count("<circle") == 2
+    assert not re.search(r'class="dot c\d+ used"', text)
 
 
 def test_an_end_comes_of_the_firing_that_it_ends(day: SqlStore) -> None:

@@ -90,3 +90,18 @@ def test_planted_misses_are_named_by_the_store(
         assert all(words in last.sentence for words in says), (number, last.sentence, says)
         assert answer.fired is None
         assert answer.as_json()["rungs"][-1]["rung"] == rung
+
+
+def test_of_a_window_that_fired_no_context_is_told(store: SqlStore) -> None:
+    text = """\
+rulebook: fired
+events: {a: {signal: {k: bigint}}}
+rules: {r: {on: {window: 10 s, of: a}, per: k}}
+"""
+    run = Stored(store, text)
+    run.signal(1, "a", k=7)
+    run.at(20)
+    answer = run.why_not("r", {"k": 7}, 20, 0)
+    assert answer.fired is not None
+    (context,) = [rung for rung in answer.rungs if rung.name == "context"]
+    assert (context.ok, context.sentence) == (True, "A window takes all its rows.")

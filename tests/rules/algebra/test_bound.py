@@ -22,6 +22,7 @@ from tidegate.rules.expressions.parser import parse, unlabelled
 from tidegate.rules.model import Context, Pattern, Rule
 
 MINUTE = 60_000_000
+DAY = 1_440 * MINUTE
 PROPOSED = {  # what stands in a warning's hint before the text that was probably meant
     "never": "by a length of time: ",
     "endless": "by a length of time: ",
@@ -139,6 +140,23 @@ def test_the_advice_names_what_a_within_must_go_around() -> None:
     for window in ("not(c)[(a and b), [14 days]]", "(a and b) ; [14 days]"):
         advice = bound(parse(window), Context.RECENT).advice
         assert advice == ("say how long `a and b` may take: a `within` of your choice",)
+
+
+@pytest.mark.parametrize(
+    ("on", "said", "span"),
+    [
+        ("{window: 1 d, every: 5 min, of: a}", "every row of the last 1 day", DAY),
+        ("{window: 1 d, every: 1 d, of: a}", "every row of the last 1 day", 3 * DAY),
+        ("{window: 36 h, every: 1 d, of: a}", "every row of the last 36 h", 36 * 60 * MINUTE),
+        ("{window: 1 month, every: 1 d, of: a}", "every row of the last 1 month", 35 * DAY),
+        ("{window: 1 d, of: a}", "the rows of the window that is open", 3 * DAY),
+    ],
+)
+def test_a_window_keeps_what_it_says(on: str, said: str, span: int) -> None:
+    """What is stored is as long as a local day may be; what is said is the window's length."""
+    found = bound(loaded("a", r=f"on: {on}").rules["r"].pattern.on, Context.CUMULATIVE)
+    assert found.why.endswith(said)
+    assert found.span_micros == span
 
 
 def test_what_counts_cannot_be_bounded_by_a_within() -> None:

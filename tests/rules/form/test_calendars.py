@@ -58,7 +58,7 @@ def test_another_calendar_is_another_rule_to_detect() -> None:
     ("rest", "column", "said"),
     [
         ("{on: 'a ; [1 business day]', holidays: XX}", 51, "'XX' is no country with known"),
-        ("{on: a, cooldown: 2 business days}", 30, "only the rule's expression counts"),
+        ("{on: a, cooldown: 2 business days}", 30, "only an event expression counts"),
         ("{on: 'a ; b within 2 business days'}", 31, "2 business days bound no span"),
     ],
 )

@@ -188,6 +188,72 @@ def test_a_window_chooses_by_itself(more: str, told: str) -> None:
     assert told in _told("{window: 5 min, of: req}", more)
 
 
+@pytest.mark.parametrize(
+    ("on", "where"),
+    [
+        ("{window: 3 business days, of: req}", "10 rules.r.on.window"),
+        ("{window: 1 h, every: 3 business days, of: req}", "22 rules.r.on.every"),
+        ("{session: 3 business days, of: req}", "11 rules.r.on.session"),
+        (
+            "{over: {window: 3 business days, of: req, fire: count(*) > 2}}",
+            "17 rules.r.on.over.window",
+        ),
+        ("{holds: req, until: err, for: 3 business days}", "31 rules.r.on.for"),
+        ("{holds: req, until: err, for: 5 s, keep: 3 business days}", "42 rules.r.on.keep"),
+    ],
+)
+def test_no_window_counts_business_days(on: str, where: str) -> None:
+    message = "'3 business days': only an event expression counts business days"
+    assert _told(on) == f"{where} | {message} | write days"
+
+
+@pytest.mark.parametrize(
+    ("on", "refused"),
+    [
+        ("{window: 999 ms, of: req}", True),
+        ("{window: 1 s, of: req}", False),
+        ("{window: 1 month, of: req}", False),
+        ("{window: 1 h, every: 1 us, of: req}", True),
+        ("{window: 10 ms, every: 1 s, of: req}", False),
+        ("{window: 1 month, every: 1 month, of: req}", False),
+    ],
+)
+def test_a_window_ends_no_more_often_than_a_period_may_be(on: str, refused: bool) -> None:
+    text = f"{_EVENTS}  r: {{on: {on}}}\n"
+    if refused:
+        with pytest.raises(InputError) as caught:
+            rules.load(text)
+        [problem] = caught.value.problems
+        said = (problem.code, problem.message, problem.place.path)
+        assert said == ("short-period", "a period below 1,000 ms is refused", "rules.r.on")
+        assert "period_min_ms" in problem.hint
+    else:
+        rules.load(text)
+    rules.load(text, features=all_features())
+
+
+@pytest.mark.parametrize(
+    ("length", "every", "warned"),
+    [
+        ("2 s", "5 s", True),
+        ("5 s", "5 s", False),
+        ("1 day", "25 h", True),
+        ("24 h", "1 d", False),
+        ("1 day", "1 month", True),
+        ("31 d", "1 month", False),
+        ("11 months", "1 year", True),
+        ("1 year", "12 months", False),
+    ],
+)
+def test_a_window_that_leaves_rows_out_is_warned_of(length: str, every: str, warned: bool) -> None:
+    text = f"{_EVENTS}  r: {{on: {{window: {length}, every: {every}, of: req}}}}\n"
+    found = [w for w in rules.load(text).warnings if w.code == "rows-in-no-window"]
+    assert len(found) == warned
+    if warned:
+        assert f"one of {length} ends every {every}" in found[0].message
+        assert f"write window: {every}" in found[0].hint
+
+
 def test_only_what_holds_is_resolved() -> None:
     text = f"{_EVENTS}  hot: {{on: {{holds: req, until: err, for: 5 s}}}}\n  r: {{on: resolved %s}}"
     on = rules.load(text % "hot", features=all_features()).rules["r"].pattern.on

@@ -7,7 +7,7 @@ Each key is walked by itself, from one change of its state to the next:
     pending   the first ended after t0, by t0 + length     idle at that ended
               none by then                                 fires at t0 + length with the begun since
     fired     the next ended, at u                         clearing
-    clearing  a begun in (u, u + keep]                     fired
+    clearing  keep above 0, a begun in [u, u + keep]       fired
               none by u + keep                             resolved at u + keep; idle
 
 At one instant an ended comes before a begun. Example, length 10 and keep 5, up to 45:
@@ -143,9 +143,9 @@ def _walk(k, line, fired, lengths, watermark, out, n):
         ended = _first(time, j, own, s, shared)
         if ended == LAST:
             return n
-        again, due = _past(time, i, last, ended), ended + keep
-        if again < last and time[again] <= due:
-            i, since = again, time[again] - 1
+        again, due = _past(time, i, last, ended - 1), ended + keep
+        if keep > 0 and again < last and time[again] <= due:
+            i, since = again, time[again]
             continue
         span = (j, _past(time, j, own, ended), s, _after(time, s, shared, ended))
         if due > watermark:

@@ -47,7 +47,9 @@ HELD = "rule x: {holds: a, until: b, for: 2 s, keep: 3 s} / rule r: resolved x"
     a beginning just after it | {HELD} | a@1 b@5 a@8.000001
     | x [1,3] {{a@1}} [8,8] {{b@5}} x [8.000001,10.000001] {{a@8.000001}}
     kept, and over at a later end | {HELD} | a@1 b@5 a@7 b@9 | x [1,3] {{a@1}} [12,12] {{b@9}}
-    an end at the instant that kept it | {HELD} | a@1 b@5 a@7 b@7 | x [1,3] {{a@1}} [10,10] {{b@7}}
+    a beginning at the instant of the end | {HELD} | a@1 b@5 a@5 | x [1,3] {{a@1}}
+    an end at the instant that kept it | {HELD} | a@1 b@5 a@7 b@7 | x [1,3] {{a@1}}
+    over at an end after that | {HELD} | a@1 b@5 a@7 b@7 b@8 | x [1,3] {{a@1}} [11,11] {{b@8}}
     what was cut short is not over | {HELD} | a@1 b@2 b@3 |
     time stops short of it | {HELD} | a@1 b@5 | x [1,3] {{a@1}} | 7.999999
     without keep at once | rule x: {{holds: a, until: b, for: 2 s}} / rule r: resolved x
