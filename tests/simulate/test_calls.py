@@ -27,10 +27,10 @@ PORTS = {
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Every hundredth call of each method from the first on, each with the next fault in turn."""
+    """Every two hundredth call of each method from the first on, each with the next fault in turn."""
     seen, faults = Counter[str](), cycle(FAULTS)
     for number, name in enumerate(made):
-        if seen[name] % 100 == 0:
+        if seen[name] % 200 == 0:
             yield number, next(faults)
         seen[name] += 1
 

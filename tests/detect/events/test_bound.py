@@ -92,7 +92,7 @@ def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
     data=st.data(),
     keyed=st.booleans(),
 )
-@example_count(80)
+@example_count(40)
 def test_never_more_is_stored_than_the_bound(
     rule: tuple[Expression, Context], data: st.DataObject, keyed: bool
 ) -> None:
