@@ -27,7 +27,7 @@ PORTS = {
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """Every two hundredth call of each method from the first on, each with the next fault in turn."""
+    """One in 200 calls of each method from the first on, each with the next fault in turn."""
     seen, faults = Counter[str](), cycle(FAULTS)
     for number, name in enumerate(made):
         if seen[name] % 200 == 0:
