@@ -8,7 +8,7 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from functools import partial
 from itertools import pairwise, permutations
 
@@ -247,10 +247,11 @@ def sharing() -> list[Figure]:
     return [*figures, Figure("detect: a rule of 1,000 / of 10", ratio, 1.0, each)]
 
 
-def run() -> list[Figure]:
-    """In a process of its own: Polars reads how many threads it may have when it is imported."""
+def in_a_process(module: str) -> list[Figure]:
+    """What `show` prints in a module's own process: Polars reads how many threads it may have when
+    it is imported."""
     told = subprocess.run(
-        [sys.executable, "-m", "benchmarks.detector"],
+        [sys.executable, "-m", module],
         env={**os.environ, "POLARS_MAX_THREADS": str(THREADS)},
         stdout=subprocess.PIPE,
         text=True,
@@ -259,6 +260,13 @@ def run() -> list[Figure]:
     return [Figure(*made) for made in json.loads(told.splitlines()[-1])]
 
 
-if __name__ == "__main__":
-    found = [*patterns(), *operators(), *contexts_in_buckets(), *sharing()]
+def show(found: Iterable[Figure]) -> None:
     print(json.dumps([[f.name, f.ratio, f.target, f.numbers] for f in found]))
+
+
+def run() -> list[Figure]:
+    return in_a_process("benchmarks.detector")
+
+
+if __name__ == "__main__":
+    show([*patterns(), *operators(), *contexts_in_buckets(), *sharing()])

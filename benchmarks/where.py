@@ -4,10 +4,6 @@ pairs of which the condition is true."""
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -16,7 +12,7 @@ import pyarrow as pa
 
 import tidegate
 from benchmarks import peers
-from benchmarks.detector import CONTEXTS, EVENTS, KEYS, THREADS, fastest, history
+from benchmarks.detector import CONTEXTS, EVENTS, KEYS, fastest, history, in_a_process, show
 from benchmarks.figure import Figure
 from tidegate.rules.model import Rulebook
 
@@ -87,16 +83,8 @@ def figures() -> list[Figure]:
 
 
 def run() -> list[Figure]:
-    """In a process of its own: Polars reads how many threads it may have when it is imported."""
-    told = subprocess.run(
-        [sys.executable, "-m", "benchmarks.where"],
-        env={**os.environ, "POLARS_MAX_THREADS": str(THREADS)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    return [Figure(*made) for made in json.loads(told.splitlines()[-1])]
+    return in_a_process("benchmarks.where")
 
 
 if __name__ == "__main__":
-    print(json.dumps([[f.name, f.ratio, f.target, f.numbers] for f in figures()]))
+    show(figures())

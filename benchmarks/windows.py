@@ -3,10 +3,6 @@ turn, in a process of its own. CPU seconds of the best round: other work only ad
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
 from functools import partial
 
 import numpy as np
@@ -14,7 +10,7 @@ import polars as pl
 import pyarrow as pa
 
 import tidegate
-from benchmarks.detector import EVENTS, KEYS, THREADS, fastest, history
+from benchmarks.detector import EVENTS, KEYS, fastest, history, in_a_process, show
 from benchmarks.figure import Figure
 from tidegate.rules.model import Rulebook
 
@@ -144,16 +140,8 @@ def figures() -> list[Figure]:
 
 
 def run() -> list[Figure]:
-    """In a process of its own: Polars reads how many threads it may have when it is imported."""
-    told = subprocess.run(
-        [sys.executable, "-m", "benchmarks.windows"],
-        env={**os.environ, "POLARS_MAX_THREADS": str(THREADS)},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=True,
-    ).stdout
-    return [Figure(*made) for made in json.loads(told.splitlines()[-1])]
+    return in_a_process("benchmarks.windows")
 
 
 if __name__ == "__main__":
-    print(json.dumps([[f.name, f.ratio, f.target, f.numbers] for f in figures()]))
+    show(figures())

@@ -35,18 +35,13 @@ def reading(at: float, celsius: float | None, k: int = 1) -> tuple[str, int, dic
     return "reading", NINE + round(at * SECOND), {"k": k, "celsius": celsius}
 
 
-def ends(live: Live, rule: str) -> list[tuple[str, int]]:
-    found = [f for f in live.found() if f["rule"] == rule]
-    return [(f["end"][11:19], len(f["constituents"])) for f in found]
-
-
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_row_that_leaves_makes_a_window_fire(store: SqlStore, restarted: bool) -> None:
     """Nothing arrives then; the engine may have been restarted in between."""
     live = Live(store, rules.load(BOOK), "kiln", NINE)
     live.signal([reading(10, 60), reading(20, 90), reading(40, 92), reading(15, 99, k=2)])
     live.drain(NINE + 50 * SECOND)
-    assert ends(live, "hot") == [("09:00:15", 1), ("09:00:40", 3)]
+    assert live.ends("hot") == [("09:00:15", 1), ("09:00:40", 3)]
     live.signal([reading(55, 20)])
     live.drain(NINE + 60 * SECOND)
     if restarted:
@@ -55,16 +50,16 @@ def test_a_row_that_leaves_makes_a_window_fire(store: SqlStore, restarted: bool)
     live.signal([reading(130, 85)])
     live.drain(NINE + 200 * SECOND)
     # (60, 90, 92, 20) re-arms; at 70 s the 60 leaves, at 80 s the 90; alone 85 is above 80
-    assert ends(live, "hot") == [("09:00:15", 1), ("09:00:40", 3), ("09:02:10", 1)]
+    assert live.ends("hot") == [("09:00:15", 1), ("09:00:40", 3), ("09:02:10", 1)]
 
 
 def test_without_a_row_it_fires_at_the_instant_at_which_one_leaves(store: SqlStore) -> None:
     live = Live(store, rules.load(BOOK), "kiln", NINE)
     live.signal([reading(10, 60), reading(20, 90)])
     live.drain(NINE + 65 * SECOND)
-    assert ends(live, "hot") == []
+    assert live.ends("hot") == []
     live.drain(NINE + 75 * SECOND)
-    assert ends(live, "hot") == [("09:01:10", 1)]
+    assert live.ends("hot") == [("09:01:10", 1)]
     (fired,) = [f for f in store.of("kiln").firings.listed() if f["rule"] == "hot"]
     story = as_json(why(store, None, fired["firing_id"]))
     assert [row["row"]["celsius"] for row in story["constituents"]] == [90]
@@ -93,7 +88,7 @@ def test_windows_end_one_after_the_other_however_many_are_due(store: SqlStore, l
     live.drain(NINE + 12 * MINUTE)
     live.restart()
     live.drain(NINE + 60 * MINUTE)
-    assert ends(live, "hourly") == [
+    assert live.ends("hourly") == [
         ("09:10:00", 1),
         ("09:20:00", 2),
         ("09:20:00", 1),
@@ -111,7 +106,7 @@ def test_g08_after_downtime_windows_with_many_rows_end_in_several_buckets(store:
     live.drain(NINE + 9 * MINUTE)
     live.restart()
     live.drain(NINE + 60 * MINUTE)
-    assert ends(live, "hourly") == [("09:10:00", 3), ("09:20:00", 3)]
+    assert live.ends("hourly") == [("09:10:00", 3), ("09:20:00", 3)]
     live.signal([reading(3_660 + n, 60) for n in range(5)])
     live.drain(NINE + 65 * MINUTE)
     live.drain(NINE + 75 * MINUTE)
@@ -121,7 +116,7 @@ def test_g08_after_downtime_windows_with_many_rows_end_in_several_buckets(store:
     store.of("kiln").controls.ask("enable", "hourly")
     live.drain(NINE + 120 * MINUTE)
     assert live.loop.state.parked == frozenset()
-    assert ends(live, "hourly")[2:] == [("10:10:00", 5), ("10:20:00", 5)]
+    assert live.ends("hourly")[2:] == [("10:10:00", 5), ("10:20:00", 5)]
 
 
 OVER_TABLE = """\
@@ -144,8 +139,8 @@ def test_g05_late_rows_stand_in_the_windows_of_their_times(store: SqlStore) -> N
         (NINE + 31 * SECOND, [(1, NINE + 31 * SECOND)]),
     ]
     live.drain(NINE + 90 * SECOND)
-    assert ends(live, "many") == [("09:00:12", 2)]
-    assert ends(live, "slid") == [
+    assert live.ends("many") == [("09:00:12", 2)]
+    assert live.ends("slid") == [
         ("09:00:10", 1),
         ("09:00:20", 2),
         ("09:00:30", 1),

@@ -34,31 +34,25 @@ def row(at: float, k: int = 1, event: str = "req") -> tuple[str, int, dict[str, 
     return event, NINE + round(at * SECOND), {"k": k, "v": 0}
 
 
-def ends(live: Live, rule: str) -> list[tuple[str, int]]:
-    """Of each firing its end, and how many rows it has."""
-    found = [f for f in live.found() if f["rule"] == rule]
-    return [(f["end"][11:19], len(f["constituents"])) for f in found]
-
-
 @pytest.mark.parametrize("restarted", [False, True])
 def test_a_window_ends_though_nothing_arrives(store: SqlStore, restarted: bool) -> None:
     """The engine may have been restarted while it was open."""
     live = Live(store, rules.load(BOOK), "traffic", NINE)
     live.signal([row(10), row(40, event="err"), row(40, k=2)])
     live.drain(NINE + 45 * SECOND)
-    assert ends(live, "visit") == [("09:00:40", 1)]
+    assert live.ends("visit") == [("09:00:40", 1)]
     if restarted:
         live.restart()
     live.drain(NINE + 59 * SECOND)
-    assert ends(live, "busy") == []
+    assert live.ends("busy") == []
     live.signal([row(70)])
     live.drain(NINE + 200 * SECOND)
-    assert ends(live, "busy") == [
+    assert live.ends("busy") == [
         ("09:01:00", 2),
         ("09:01:00", 1),
         ("09:02:00", 1),
     ]
-    assert ends(live, "visit")[1:] == [("09:01:10", 1), ("09:01:40", 1)]
+    assert live.ends("visit")[1:] == [("09:01:10", 1), ("09:01:40", 1)]
 
 
 def test_status_shows_when_open_windows_end(store: SqlStore) -> None:
@@ -94,7 +88,7 @@ def test_windows_end_one_after_the_other_however_many_are_due(store: SqlStore, l
     live = Live(store, book, "traffic", NINE)
     live.signal([row(10), row(10, k=2), row(70), row(135)])
     live.drain(NINE + 300 * SECOND)
-    assert [end for end, _ in ends(live, "busy")] == [
+    assert [end for end, _ in live.ends("busy")] == [
         "09:01:00",
         "09:01:00",
         "09:02:00",
@@ -121,7 +115,7 @@ def test_g05_late_rows_stand_in_the_windows_of_their_times(store: SqlStore) -> N
         (NINE + 24 * SECOND, [(2, NINE + 15 * SECOND)]),  # nine seconds late: the window goes on
     ]
     live.drain(NINE + 29 * SECOND)
-    assert ends(live, "minute") == []
+    assert live.ends("minute") == []
     live.drain(NINE + 90 * SECOND)
-    assert ends(live, "minute") == [("09:00:20", 1), ("09:00:40", 1)]
-    assert ends(live, "visit") == [("09:00:29", 2)]
+    assert live.ends("minute") == [("09:00:20", 1), ("09:00:40", 1)]
+    assert live.ends("visit") == [("09:00:29", 2)]

@@ -196,6 +196,11 @@ class Live:
                 stepped(before.carried.tables.values())
             count += 1
 
+    def ends(self, rule: str) -> list[tuple[str, int]]:
+        """Of each firing of a rule its time of day, and how many rows it has."""
+        found = [f for f in self.found() if f["rule"] == rule]
+        return [(f["end"][11:19], len(f["constituents"])) for f in found]
+
     def found(self) -> list[dict[str, Any]]:
         """All firings, of which `simulate` would print the same."""
         shown = ("rule", "key", "start", "end", "constituents")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pyarrow as pa
@@ -59,7 +60,7 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         condition = _condition(trace, rule, row["condition"], seen)
     if ask_again is not None and condition.query and rule is not None and book is not None:
         again = ask_again(trace, rule, book, condition.versions)
-        condition = _with_answer(condition, again)
+        condition = replace(condition, asked_again=again)
     kind = (row.get(DAMPED) or None) if DAMPED in row else None
     return Story(
         firing_id=trace.place.firing_id,
@@ -258,18 +259,6 @@ def _condition(trace: Trace, rule: Rule | None, outcome: str, seen: Mapping[str,
         }
     coupling = str(rule.condition_coupling)
     return Condition(condition.text, outcome, values, condition.query, coupling, seen)
-
-
-def _with_answer(condition: Condition, again: str) -> Condition:
-    return Condition(
-        condition.text,
-        condition.outcome,
-        condition.values,
-        condition.query,
-        condition.coupling,
-        condition.versions,
-        again,
-    )
 
 
 # -- entries ------------------------------------------------------------------------------------

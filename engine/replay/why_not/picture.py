@@ -3,13 +3,23 @@ line."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from collections.abc import Iterator
 
 from tidegate.engine.core.text.page import COLOURS, inert
 from tidegate.engine.core.text.printable import shortened
+from tidegate.engine.replay.time_axis import (
+    CHARACTER,
+    DOT,
+    LANE,
+    TOP,
+    Spacing,
+    TimeAxis,
+    end_mark,
+    lanes_of,
+    middle,
+    time_axis,
+    window,
+)
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import Rung
 from tidegate.engine.replay.why_not.ladder import RUNGS
@@ -17,9 +27,7 @@ from tidegate.engine.replay.why_not.timeline import CAME, Mark, Timeline
 from tidegate.engine.replay.why_not.words import Words
 
 _RUNG, _TOP, _RAIL, _WIDE, _SAID = 34, 18, 24, 130, 110
-_LANE, _HEAD, _DOT, _CHARACTER = 30, 40, 6, 6.6
-_NEAR, _FAR = 30.0, 150.0  # between two instants that follow one another
-_NAME_MAX = 36
+_SPACING = Spacing(near=30.0, far=150.0, slope=12)
 
 STYLE = """
 .scroll { overflow-x: auto; border: 1px solid var(--line); border-radius: 8px; padding: .6rem; }
@@ -39,7 +47,7 @@ def ladder_picture(answer: WhyNot) -> str:
     known = {rung.name: rung for rung in answer.rungs}
     height = _TOP * 2 + _RUNG * (len(RUNGS) - 1)
     longest = max(min(len(rung.sentence), _SAID) for rung in answer.rungs)
-    width = _RAIL * 2 + _WIDE + longest * _CHARACTER + 20
+    width = _RAIL * 2 + _WIDE + longest * CHARACTER + 20
     last = answer.rungs[-1]
     said = f"the ladder: {last.name} {'is the last rung' if last.ok else 'is the first no'}"
     parts = [
@@ -69,27 +77,20 @@ def _rung(name: str, rung: Rung | None, y: int) -> Iterator[str]:
 # -- what came ------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Axis:
-    x: Mapping[int, float]
-    left: float
-    right: float
-
-
 def timeline_picture(answer: WhyNot) -> str:
     """What came for the key, and the time that is asked for, shaded; empty if nothing did."""
     line, words = answer.timeline, answer.words
     if not line.marks:
         return ""
     axis = _axis(line, answer, words)
-    height = _HEAD + len(line.lanes) * _LANE + 26
+    height = TOP + len(line.lanes) * LANE + 26
     width = axis.right + 20
     return "\n".join(
         [
             f'<svg width="{width:.0f}" height="{height}" viewBox="0 0 {width:.0f} {height}"'
             f' role="img" aria-label="what came{inert(words.of_key)} on a time line">',
             *_window(answer, axis, height),
-            *_lanes(line.lanes, axis),
+            *lanes_of(axis),
             *_marks(line, axis, words),
             *_detected(line, axis, words),
             "</svg>",
@@ -97,67 +98,37 @@ def timeline_picture(answer: WhyNot) -> str:
     )
 
 
-def _axis(line: Timeline, answer: WhyNot, words: Words) -> _Axis:
-    """Where instants stand: what is longer apart stands wider apart, by the logarithm."""
-    instants = sorted({mark.instant for mark in line.marks} | {*line.detected} | {answer.at})
-    longest = max(min(len(lane), _NAME_MAX) for lane in line.lanes)
-    left = 16 + longest * _CHARACTER + 24
-    gaps = [b - a for a, b in pairwise(instants)]
-    least = min(gaps, default=1)
-    wide = max(len(words.at(one)) for one in instants) * _CHARACTER + 8
-    x, place = dict[int, float](), left + wide / 2
-    for instant, gap in zip(instants, [*gaps, 0], strict=True):
-        x[instant] = place
-        place += max(wide, min(_FAR, _NEAR + 12 * math.log2(1 + gap / least)))
-    return _Axis(x, left, x[instants[-1]] + wide / 2)
+def _axis(line: Timeline, answer: WhyNot, words: Words) -> TimeAxis:
+    instants = {mark.instant for mark in line.marks} | {*line.detected} | {answer.at}
+    return time_axis(instants, line.lanes, words.at, _SPACING)
 
 
-def _window(answer: WhyNot, axis: _Axis, height: int) -> Iterator[str]:
+def _window(answer: WhyNot, axis: TimeAxis, height: int) -> Iterator[str]:
     """The time that is asked for."""
-    words, bottom = answer.words, height - 22
+    words = answer.words
     first = min((at for at in axis.x if at >= answer.since), default=answer.at)
     left, right = axis.x[first] - 10, axis.x[answer.at] + 10
     said = f"asked for is a firing {words.between(answer.since, answer.at)}"
-    yield f'<rect class="window" x="{left:.1f}" y="{_HEAD - 10}" rx="4"'
-    yield f' width="{right - left:.1f}" height="{bottom - _HEAD + 10}">'
-    yield f"<title>{inert(said)}</title></rect>"
-    for instant, x in axis.x.items():
-        yield f'<line class="lane" x1="{x:.1f}" y1="{_HEAD - 10}" x2="{x:.1f}" y2="{bottom}"/>'
-        yield f'<text class="small" x="{x:.1f}" y="{_HEAD - 18}" text-anchor="middle">'
-        yield f"{inert(words.at(instant))}</text>"
+    return window(left, right, said, axis, height - 22, words.at)
 
 
-def _lanes(lanes: Sequence[str], axis: _Axis) -> Iterator[str]:
-    for number, lane in enumerate(lanes):
-        y = _middle(number)
-        yield f'<line class="lane" x1="{axis.left - 14:.1f}" y1="{y}"'
-        yield f' x2="{axis.right:.1f}" y2="{y}"/>'
-        yield f'<text x="{axis.left - 20:.1f}" y="{y + 4}" text-anchor="end">'
-        yield f"{inert(shortened(lane, _NAME_MAX))}</text>"
-
-
-def _middle(lane: int) -> int:
-    return _HEAD + lane * _LANE + _LANE // 2
-
-
-def _marks(line: Timeline, axis: _Axis, words: Words) -> Iterator[str]:
+def _marks(line: Timeline, axis: TimeAxis, words: Words) -> Iterator[str]:
     lanes = {event: number for number, event in enumerate(line.lanes)}
     for mark in line.marks:
         yield from _mark(mark, axis.x[mark.instant], lanes[mark.event], words)
 
 
 def _mark(mark: Mark, x: float, lane: int, words: Words) -> Iterator[str]:
-    y, kind = _middle(lane), "came" if mark.kind == CAME else "none"
+    y, kind = middle(lane), "came" if mark.kind == CAME else "none"
     what = mark.event if mark.kind == CAME else f"a row for {mark.event}"
     said = f"{what} {mark.kind} at {words.at(mark.instant)}"
     yield f'<g class="{kind} c{lane % COLOURS}"><title>{inert(said)}</title>'
-    yield f'<circle cx="{x:.1f}" cy="{y}" r="{_DOT}"/>'
+    yield f'<circle cx="{x:.1f}" cy="{y}" r="{DOT}"/>'
     if kind == "none":
         yield f'<path d="M{x - 4:.1f} {y + 4} l8 -8"/>'
     yield "</g>"
 
 
-def _detected(line: Timeline, axis: _Axis, words: Words) -> Iterator[str]:
+def _detected(line: Timeline, axis: TimeAxis, words: Words) -> Iterator[str]:
     for instant in line.detected:
-        yield f'<path class="end" d="M{axis.x[instant] - 7:.1f} {_HEAD - 10} l7 -7 l7 7 l-7 7 z">'
-        yield f"<title>detected at {inert(words.at(instant))}</title></path>"
+        yield from end_mark(axis.x[instant], f"detected at {words.at(instant)}")
