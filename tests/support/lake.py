@@ -20,6 +20,12 @@ if TYPE_CHECKING:
 WATCHED = {"delta.enableChangeDataFeed": "true", "delta.enableInCommitTimestamps": "true"}
 
 
+def jobs_so_far(spark: SparkSession) -> int:
+    """The jobs that a session has submitted. The scheduler counts them itself; what the status
+    store shows comes later."""
+    return int(spark._jsc.sc().dagScheduler().numTotalJobs())
+
+
 @dataclass(frozen=True)
 class Lake:
     """A folder of Delta tables; `{name}` in a statement is the table of that name."""

@@ -10,7 +10,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from tests.support.lake import Lake
+from tests.support.lake import Lake, jobs_so_far
 from tests.support.rulebooks import table
 from tidegate.connectors.delta.appends import FILES_MAX, added_files, readable
 from tidegate.connectors.delta.changes import changes, to_arrow
@@ -47,15 +47,11 @@ class Reading:
         instants = dict.fromkeys(range(first, head.head + 1), 0)
         self.span = TableRange(name, first, head.head, instants, head.cursor)
 
-    def jobs(self) -> int:
-        context = self.spark._jsc.sc()
-        return int(context.statusStore().jobsList(None).size())
-
     def agree(self, request: ReadRequest) -> tuple[int, bool]:
         """The number of rows, and whether the feed asked Spark. Fails where the two differ."""
-        before = self.jobs()
+        before = jobs_so_far(self.spark)
         found = self.feed.read(self.table, self.span, request)
-        asked = self.jobs() > before
+        asked = jobs_so_far(self.spark) > before
         expected = to_arrow(changes(self.spark, self.path, self.span, request), spool=False)
         assert columns(found) == columns(expected)
         assert texts(found) == texts(expected)

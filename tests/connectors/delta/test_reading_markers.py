@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.lake import Lake
+from tests.support.lake import Lake, jobs_so_far
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.markers import Marker, Noted, Notes
@@ -104,12 +104,6 @@ def test_a_table_that_cannot_be_read_is_named(lake: Lake, markers: DeltaMarkers)
     with pytest.raises(EngineError, match="table `gone`: its markers cannot be read: ") as caught:
         markers.latest(["bare", "gone"])
     assert caught.value.code == "table-unreadable"
-
-
-def jobs_so_far(spark: SparkSession) -> int:
-    context: Any = spark.sparkContext._jsc.sc()
-    context.listenerBus().waitUntilEmpty()
-    return int(context.statusStore().jobsList(None).size())
 
 
 def forget_snapshots(spark: SparkSession) -> None:
