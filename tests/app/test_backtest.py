@@ -51,9 +51,9 @@ def test_a_backtest_over_what_ran_live_has_the_same_firings(
             k, amount = drawn.randrange(3), drawn.randrange(100)
             match drawn.randrange(5):
                 case 0 | 1:
-                    shop.sql(f"INSERT INTO {{orders}} VALUES ({number}, {k}, {amount})")
+                    shop.order((number, k, amount))
                 case 2 | 3:
-                    shop.sql(f"INSERT INTO {{moves}} VALUES ({number}, {k}), (-{number}, {k})")
+                    shop.append("moves", (number, k), (-number, k))
                 case _:
                     shop.sql(f"UPDATE {{orders}} SET amount = {amount} WHERE k = {k}")
             if drawn.random() < 0.5:

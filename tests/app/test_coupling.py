@@ -46,7 +46,7 @@ def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:
         text = text.replace(f"SAY {name}}}", f'"{said}"}}')
     shop.book.write_text(text)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     shop.order((1, 10), (2, 10), (3, 10))
     return shop
 
@@ -54,24 +54,24 @@ def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:
 def test_g14_immediate_sees_each_commit_deferred_and_detached_what_came_last(
     spark: SparkSession, tmp_path: Path
 ) -> None:
-    """Balances 100, -5, 50 in one bucket: only the immediate condition sees the -5."""
+    """Balances -5 and 50 in one bucket: only the immediate condition sees the -5."""
     shop = a_shop(spark, tmp_path, BALANCES)
     with shop.engine() as engine:
         engine.run_once()
-        for amount in (100, -5, 50):
+        for amount in (-5, 50):
             shop.sql(f"UPDATE {{orders}} SET amount = {amount} WHERE id = 1")
         (report,) = engine.run_once()
-        assert report.firings == 12
+        assert report.firings == 8
         assert shop.logged() == Counter([("now", 1, -5), ("last", 1, 50)])
         found = list_firings(shop.store, "shop")
         outcomes = Counter((f["rule"], f["condition"]) for f in found)
         assert outcomes == {
             ("now", "held"): 1,
-            ("now", "failed"): 2,
-            ("after", "failed"): 3,
-            ("later", "failed"): 3,
+            ("now", "failed"): 1,
+            ("after", "failed"): 2,
+            ("later", "failed"): 2,
             ("last", "held"): 1,
-            ("last", "failed"): 2,
+            ("last", "failed"): 1,
         }
         assert engine.obstacles() == ()
 
@@ -136,16 +136,15 @@ def test_g15_many_rules_write_a_table_at_once_and_each_effect_is_there_once(
     """Four at a time: appends side by side, a MERGE beside the detached one on the same row."""
     said = "INSERT INTO log SELECT 'r{0}', id, amount FROM event"
     rule = '  r{0}: {{on: ordered, do: [{{sql: "' + said + '"}}]}}'
-    lines = "\n".join(map(rule.format, range(8)))
+    lines = "\n".join(map(rule.format, range(5)))
     shop = a_shop(spark, tmp_path, CROWD.replace("RULES", lines))
-    shop.sql("CREATE TABLE {sums} (id BIGINT, n BIGINT) USING delta")
-    shop.sql("INSERT INTO {sums} VALUES (0, 0)")
+    shop.create("sums", "id BIGINT, n BIGINT")
+    shop.append("sums", (0, 0))
     with shop.engine() as engine:
         engine.run_once()
-        for n in (4, 5):
-            shop.order((n, n))
-            engine.run_once()
+        shop.order((4, 4), (5, 5))
+        engine.run_once()
         assert engine.obstacles() == ()
-    assert shop.logged() == {(f"r{r}", n, n): 1 for r in range(8) for n in (4, 5)}
+    assert shop.logged() == {(f"r{r}", n, n): 1 for r in range(5) for n in (4, 5)}
     assert shop.rows("sums") == {(0, 4): 1}
-    assert len(set(commits(shop))) == 8
+    assert len(set(commits(shop))) == 5

@@ -40,7 +40,7 @@ def test_an_alarm_is_raised_once_until_its_level_was_low_again_over_restarts(
     shop = Shop(spark, tmp_path)
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     with shop.engine() as engine:
         engine.run_once()
         for level in (75, 85):

@@ -70,7 +70,7 @@ def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
     with Engines(files(lake), spark=lake.spark, store=slow_store_url) as engines:
         assert engines.run_once().keys() == {*NAMES}
         for name in NAMES:
-            lake.sql(f"INSERT INTO {{{name}_orders}} VALUES (1)")
+            lake.append(f"{name}_orders", (1,))
         told = engines.signal("told", {"id": 7})
         assert engines.signal("told", {"id": 7}) != told
         reports: list[tuple[str, int]] = []
@@ -82,7 +82,7 @@ def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
 
         for name in NAMES:
             for _ in range(2):
-                lake.sql(f"INSERT INTO {{{name}_orders}} VALUES (2)")
+                lake.append(f"{name}_orders", (2,))
         (log / f"{2:020d}.json").unlink()
 
         def stop(name: str, _: object) -> None:
@@ -93,7 +93,7 @@ def test_g07_two_rulebooks_in_one_process_hear_one_signal_and_one_stops_alone(
             if lake.rows("log")["bank", 3]:
                 engines.stop()
             else:
-                lake.sql("INSERT INTO {bank_orders} VALUES (3)")
+                lake.append("bank_orders", (3,))
 
         with pytest.raises(EngineError, match=r"orders.*version 2") as stopped:
             engines.run(poll_seconds=0.05, on_bucket=stop)
@@ -117,13 +117,13 @@ def test_run_names_the_rulebook_of_each_line_and_ends_with_the_worst_code(
     words = ("run", *files(lake), "--store", store, "--once")
     assert tidegate(*words).exit_code == 0
     for name in NAMES:
-        lake.sql(f"INSERT INTO {{{name}_orders}} VALUES (1)")
+        lake.append(f"{name}_orders", (1,))
     result = tidegate(*words, "--json")
     lines = [json.loads(line) for line in result.stdout.splitlines()]
     found = sorted((line["rulebook"], line["bucket"], line["firings"]) for line in lines)
     assert (result.exit_code, found) == (0, [("bank", 2, 1), ("stock", 2, 1)])
     shutil.rmtree(lake.folder / "stock_orders")
-    lake.sql("INSERT INTO {bank_orders} VALUES (2)")
+    lake.append("bank_orders", (2,))
     result = tidegate(*words)
     assert result.exit_code == 3
     assert " bank: bucket 3: 1 row, 1 detection, 1 firing, 1 action" in result.stdout
@@ -150,7 +150,7 @@ def test_an_engine_that_has_ended_gives_its_lease_back_while_another_one_is_busy
     with Engines(files(lake), spark=spark, store=url) as engines:
         with pytest.raises(EngineError, match="open already"):
             engines.__enter__()
-        lake.sql("INSERT INTO {bank_orders} VALUES (7)")
+        lake.append("bank_orders", (7,))
         engines.run(on_bucket=busy)
     assert holders[0] is None
     assert holders[1] is not None

@@ -79,7 +79,7 @@ def test_s08_s10_operators_rules_as_events_and_edges_fire_live(
     lake = Lake(spark, tmp_path)
     lake.create("accounts", "id BIGINT, owner STRING, balance BIGINT")
     lake.create("log", "rule STRING, id BIGINT, n BIGINT, what STRING, old BIGINT")
-    lake.sql("INSERT INTO {accounts} VALUES (1, 'ann', 10), (2, 'bob', 20)")
+    lake.append("accounts", (1, "ann", 10), (2, "bob", 20))
     file = tmp_path / "live.yaml"
     rules = (f"{n}: {{on: '{on}', per: k, context: {c}}}" for n, (on, c, _) in EXPECTED.items())
     file.write_text(HEAD + "".join(f"  {rule}\n" for rule in rules))

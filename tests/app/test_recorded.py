@@ -31,7 +31,7 @@ def test_g16_a_firing_leads_to_its_commits_and_its_commit_back_to_it(
     shop = Shop(spark, tmp_path)
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     shop.run_once()
     shop.order((1, 10))
     shop.order((2, 20))

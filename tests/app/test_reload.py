@@ -40,7 +40,7 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     shop = Shop(spark, tmp_path)
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     return shop
 
 

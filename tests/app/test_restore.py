@@ -103,7 +103,7 @@ def tables(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Pat
     shop = Restored(spark, tmp_path_factory.mktemp("tables"))
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT")
     return shop.folder
 
 
@@ -222,6 +222,7 @@ def test_g20_a_restored_store_passes_over_what_it_forgot_if_told_so(
     assert restored.logged() == all_once(("first", 4), ("hearing", 8))
 
 
+@pytest.mark.long
 def test_g20_a_restored_postgresql_dump_is_refused_and_adopted(
     dumped: tuple[Restored, Callable[[], None]],
 ) -> None:
@@ -253,6 +254,7 @@ def test_g20_a_second_store_is_refused_until_adopted(restored: Restored, tmp_pat
     assert "is run by" in result.stderr
 
 
+@pytest.mark.long
 def test_g16b_engines_on_two_copies_of_a_store_do_nothing_twice(
     spark: SparkSession, tables: Path, tmp_path: Path
 ) -> None:

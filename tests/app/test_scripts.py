@@ -53,14 +53,14 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
     shop = Shop(spark, tmp_path)
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount INT, note STRING")
-    shop.sql("CREATE TABLE {log} (what STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "what STRING, id BIGINT, amount BIGINT")
     shop.run_once()
     return shop
 
 
 def test_rows_signals_and_timers_reach_a_script_and_rules_write_what_it_emits(shop: Shop) -> None:
     """Ends in the middle, once before and once after a bucket is committed, make no difference."""
-    shop.sql("INSERT INTO {orders} VALUES (1, 1, 'a'), (2, 9999, 'b'), (3, 2, 'c')")
+    shop.order((1, 1, "a"), (2, 9999, "b"), (3, 2, "c"))
     with pytest.raises(Exception, match=r"commit\.before"):
         crash(shop, "commit.before=raise")
     with shop.engine() as engine:
@@ -86,7 +86,7 @@ def test_g09_a_script_that_is_edited_while_the_engine_runs_starts_anew_and_no_ot
 ) -> None:
     """What only the other script has seen is still seen: the order waits to be paid."""
     with shop.engine() as engine:
-        shop.sql("INSERT INTO {orders} VALUES (1, 9999, 'a')")
+        shop.order((1, 9999, "a"))
         engine.run_once()
         shop.edit("late > 1 ?", "late > 2 ?")
         engine.reread()

@@ -45,7 +45,7 @@ def test_a_stop_ends_a_bucket_between_two_conditions_and_the_next_run_takes_it(
     shop = Shop(spark, tmp_path)
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (rule STRING, id BIGINT, amount BIGINT) USING delta")
+    shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
     query, asked, going_on = DeltaConditions._query, [], threading.Event()
 
     def slow(conditions: DeltaConditions, question: Any) -> Any:

@@ -203,7 +203,7 @@ def test_commits_are_the_same_whatever_rows_they_meet(
     assert operations == "MERGE WRITE UPDATE DELETE MERGE WRITE DELETE MERGE"
 
 
-@pytest.mark.parametrize("statements", [False, True])
+@pytest.mark.parametrize("statements", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_columns_that_are_added_are_the_same_in_both_worlds(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, statements: bool
 ) -> None:

@@ -45,13 +45,13 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     shop = Shop(spark, tmp_path_factory.mktemp("why_not"))
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT, note STRING")
-    shop.sql("CREATE TABLE {log} (id BIGINT) USING delta")
-    shop.run_once()
-    for id, amount, note in ((1, 500, "ax"), (2, 50, "b"), (3, 500, "c")):
-        shop.sql(f"INSERT INTO {{orders}} VALUES ({id}, {amount}, '{note}')")
-        shop.run_once()
-    shop.sql("UPDATE {orders} SET amount = 51 WHERE id = 2")
+    shop.create("log", "id BIGINT")
     with shop.engine() as engine:
+        engine.run_once()
+        for order in ((1, 500, "ax"), (2, 50, "b"), (3, 500, "c")):
+            shop.order(order)
+        engine.run_once()
+        shop.sql("UPDATE {orders} SET amount = 51 WHERE id = 2")
         for id in (1, 2):
             engine.signal("closed", {"id": id})
         engine.run_once()
@@ -131,7 +131,7 @@ def test_a_table_that_was_replaced_is_said(shop: Shop, tmp_path: Path) -> None:
     try:
         shop.create("orders", "id BIGINT, amount BIGINT, note STRING")
         for n in range(6):
-            shop.sql(f"INSERT INTO {{orders}} VALUES ({n}, 500, 'a')")
+            shop.order((n, 500, "a"))
         question = ["why-not", "late", "--key", "id=2", "--store", shop.store]
         found = CliRunner().invoke(main, question)
         assert found.exit_code == 0, found.output

@@ -34,7 +34,7 @@ rules:
   dear:
     on: placed
     coupling: immediate
-    if: {sql: SELECT firing_id FROM event JOIN prices ON amount > price}
+    if: {sql: "SELECT firing_id FROM event WHERE amount > (SELECT min(price) FROM prices)"}
 """
 NOT_SHOWN = ("bucket", "fired_at", "entries")
 
@@ -45,21 +45,20 @@ def ran(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     shop = Shop(spark, folder)
     shop.create("orders", "id BIGINT, amount BIGINT")
-    shop.sql("CREATE TABLE {log} (id BIGINT, amount BIGINT) USING delta")
-    shop.sql("CREATE TABLE {prices} (price BIGINT) USING delta")
-    shop.sql("INSERT INTO {prices} VALUES (50)")
+    shop.create("log", "id BIGINT, amount BIGINT")
+    shop.create("prices", "price BIGINT")
+    shop.append("prices", (50,))
     shop.book.write_text(BOOK)
-    shop.run_once()
-    for statement in (
-        "INSERT INTO {orders} VALUES (1, 5), (2, 20)",
-        "INSERT INTO {orders} VALUES (3, 30)",
-        "UPDATE {prices} SET price = 10",
-        "UPDATE {orders} SET amount = 31 WHERE id = 3",
-        "INSERT INTO {orders} VALUES (4, 40)",
-        "UPDATE {orders} SET amount = 41 WHERE id = 4",
-    ):
-        shop.sql(statement)
-        shop.run_once()
+    with shop.engine() as engine:
+        engine.run_once()
+        shop.order((1, 5), (2, 20))
+        shop.order((3, 30))
+        shop.append("prices", (10,))
+        engine.run_once()
+        shop.sql("UPDATE {orders} SET amount = 31 WHERE id = 3")
+        shop.order((4, 40))
+        engine.run_once()
+    shop.sql("UPDATE {orders} SET amount = 41 WHERE id = 4")
     shop.run_once()
     return folder
 
@@ -149,7 +148,6 @@ def test_another_rulebook_is_judged_over_the_past_of_the_first_one(
     )
     other.write_text(renamed.replace("{orders: {", "{buys: {"))
     words = (shop.book, "--from", 1, "--against", other, "--store", shop.store)
-    assert backtested(tidegate, *words) == []
     result = tidegate("backtest", *words)
     assert "no firing differs, 12 are the same" in result.stdout
 

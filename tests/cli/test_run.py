@@ -47,21 +47,19 @@ def made(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("shop")
     shop = Shop(spark, folder)
     shop.create("orders", "id INT, amount INT")
-    shop.sql("CREATE TABLE {log} (id INT, amount INT) USING delta")
+    shop.create("log", "id INT, amount INT")
     shop.book.write_text(RULEBOOK)
     return folder
 
 
 @pytest.fixture
 def shop(spark: SparkSession, made: Path, tmp_path: Path) -> Shop:
-    folder = tmp_path / "shop"
-    shutil.copytree(made, folder)
-    return Shop(spark, folder)
+    return Shop(spark, Path(shutil.copytree(made, tmp_path / "shop")))
 
 
 def test_run_once_reacts_and_reports(tidegate: Tidegate, shop: Shop) -> None:
     assert tidegate("run", shop.book, "--once").exit_code == 0
-    shop.sql("INSERT INTO {orders} VALUES (1, 5), (2, -5), (3, 7)")
+    shop.append("orders", (1, 5), (2, -5), (3, 7))
     result = tidegate("run", shop.book, "--once", "--json")
     assert result.exit_code == 0
     (bucket,) = (json.loads(line) for line in result.stdout.splitlines())
@@ -130,8 +128,8 @@ def test_g10_a_replaced_table_stops_and_reset_goes_on(tidegate: Tidegate, shop: 
     assert tidegate("run", shop.book, "--once").exit_code == 0
     shutil.rmtree(shop.folder / "orders")
     shop.create("orders", "id INT, amount INT")
-    shop.sql("INSERT INTO {orders} VALUES (7, 7)")
-    shop.sql("INSERT INTO {orders} VALUES (8, 8)")
+    shop.append("orders", (7, 7))
+    shop.append("orders", (8, 8))
     before = cursor(shop)
     stopped = tidegate("run", shop.book, "--once")
     assert stopped.exit_code == 3
@@ -150,12 +148,12 @@ def test_g10_a_source_put_back_from_a_copy_stops_and_reset_goes_on(
 ) -> None:
     assert tidegate("run", shop.book, "--once").exit_code == 0
     backup = shutil.copytree(shop.folder / "orders", shop.folder / "backup")
-    shop.sql("INSERT INTO {orders} VALUES (1, 1), (2, 2)")
+    shop.append("orders", (1, 1), (2, 2))
     assert tidegate("run", shop.book, "--once").exit_code == 0
     shutil.rmtree(shop.folder / "orders")
     shutil.copytree(backup, shop.folder / "orders")
-    shop.sql("INSERT INTO {orders} VALUES (11, 1)")
-    shop.sql("INSERT INTO {orders} VALUES (12, 1)")
+    shop.append("orders", (11, 1))
+    shop.append("orders", (12, 1))
     stopped = tidegate("run", shop.book, "--once")
     assert (stopped.exit_code, "`tidegate reset orders --from now`" in stopped.stderr) == (3, True)
     status = json.loads(tidegate("status", "--store", shop.store, "--json").stdout)
@@ -226,7 +224,7 @@ def test_a_signal_ends_the_engine_cleanly(shop: Shop, number: signal.Signals) ->
     )
     assert child.stdout is not None
     assert json.loads(child.stdout.readline())["bucket"] == 1
-    shop.sql("INSERT INTO {orders} VALUES (1, 1)")
+    shop.append("orders", (1, 1))
     assert json.loads(child.stdout.readline())["firings"] == 1
     time.sleep(0.2)
     child.send_signal(number)

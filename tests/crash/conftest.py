@@ -29,14 +29,14 @@ Crash = Callable[[Lake, str], int]
 def prepared(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     """Two accounts were paid in and taken; what pays them out, and more, waits to be taken."""
     lake = Lake(tmp_path_factory.mktemp("crash"))
-    lake.build(spark)
+    lake.build()
     with Engine(lake.rulebook, spark=spark, store=lake.store) as engine:
         engine.run(until_idle=True)
-        lake.move(spark, (1, 1, 50), (2, 2, 30))
+        lake.move((1, 1, 50), (2, 2, 30))
         engine.run(until_idle=True)
-    lake.move(spark, (3, 1, -20), (4, 3, 200))
-    lake.move(spark, (5, 2, -30), (6, 4, 150))
-    lake.move(spark, (7, 4, -50))
+    lake.move((3, 1, -20), (4, 3, 200))
+    lake.move((5, 2, -30), (6, 4, 150))
+    lake.move((7, 4, -50))
     return lake
 
 

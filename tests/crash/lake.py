@@ -8,13 +8,12 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
+from tests.support import written
+from tests.support.lake import WATCHED
 from tests.support.table import rows_of
 from tidegate.engine.store import open_store
-
-if TYPE_CHECKING:
-    from pyspark.sql import SparkSession
 
 HERE = Path(__file__).parent
 BOOK = "crash"
@@ -45,23 +44,20 @@ class Lake:
     def table(self, name: str) -> str:
         return f"delta.`{self.folder / 'lake' / name}`"
 
-    def build(self, spark: SparkSession) -> None:
+    def build(self) -> None:
         shutil.copy(HERE / "crash.yaml", self.rulebook)
         for name, columns in _TABLES.items():
             only = "true" if name == "effects" else "false"
-            spark.sql(
-                f"CREATE TABLE {self.table(name)} ({columns}) USING delta TBLPROPERTIES ("
-                "'delta.enableChangeDataFeed' = 'true', 'delta.enableInCommitTimestamps' = 'true', "
-                f"'delta.appendOnly' = '{only}')"
-            )
+            made = {**WATCHED, "delta.appendOnly": only}
+            assert written.create(self.folder / "lake" / name, columns, made)
 
     def copy(self, folder: Path) -> Lake:
         """Delta tables may be moved; in-commit timestamps keep every instant as it was."""
         return Lake(Path(shutil.copytree(self.folder, folder)))
 
-    def move(self, spark: SparkSession, *rows: tuple[int, int, int]) -> None:
+    def move(self, *rows: tuple[int, int, int]) -> None:
         """One commit of (id, account, amount)."""
-        spark.sql(f"INSERT INTO {self.table('moves')} VALUES {', '.join(map(str, rows))}")
+        written.append(self.folder / "lake" / "moves", rows)
 
     def rows(self, name: str) -> Rows:
         """A table as a multiset."""

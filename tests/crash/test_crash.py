@@ -12,9 +12,14 @@ import pytest
 
 from tests.crash.conftest import Crash, run_process
 from tests.crash.lake import BOOK, Lake
+from tests.crash.traced import untraced
 from tests.crash.verdict import Verdict, judge
+from tests.support import written
 from tidegate import Engine
+from tidegate.engine.control.firings import list_firings
 from tidegate.engine.core.failpoints import EXIT_CODE
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -30,31 +35,40 @@ AFTER_COMMIT = [
     ("settle.before=exit:2", 3),  # with the signals inserted, not committed
     ("plan.after=exit", 0),  # of the bucket that takes the signals
 ]
+FEW = (["commit.before=exit"], [("action.between=exit", 6), ("settle.before=exit:4", 3)])
 
 
-def test_the_judge_sees_what_goes_wrong(
-    spark: SparkSession, prepared: Lake, uncrashed: Lake, tmp_path: Path
-) -> None:
+def test_the_judge_sees_what_goes_wrong(prepared: Lake, uncrashed: Lake, tmp_path: Path) -> None:
     """The verdict on other tests is worth as much as this one."""
     assert judge(prepared) == Verdict(lost=15, corrupt=2)  # two sums are old
     assert judge(uncrashed) == Verdict()
     lake = uncrashed.copy(tmp_path / "lake")
-    effects, totals = lake.table("effects"), lake.table("totals")
-    spark.sql(f"INSERT INTO {effects} SELECT * FROM {effects} WHERE rule = 'copied' AND id = 3")
-    spark.sql(f"INSERT INTO {effects} VALUES ('copied', 9, 99, 1)")
-    spark.sql(f"UPDATE {totals} SET total = total + 1 WHERE account = 1")
+    (again,) = (row for row in lake.rows("effects") if (row[0], row[2]) == ("copied", 3))
+    written.append(lake.folder / "lake" / "effects", [again, ("copied", 9, 99, 1)])
+    written.append(lake.folder / "lake" / "totals", [(1, 31, 2)])
     assert judge(lake) == Verdict(duplicated=1, corrupt=2)
 
 
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [FEW, pytest.param(BEFORE_COMMIT, AFTER_COMMIT, marks=pytest.mark.long)],
+    ids=["few", "all"],
+)
 def test_crashes_at_one_point_after_the_other(
-    spark: SparkSession, lake: Lake, prepared: Lake, uncrashed: Lake, crash: Crash
+    spark: SparkSession,
+    lake: Lake,
+    prepared: Lake,
+    uncrashed: Lake,
+    crash: Crash,
+    before: list[str],
+    after: list[tuple[str, int]],
 ) -> None:
     """Before the transaction the plan is repeated, after it the outbox goes on; in one lake."""
-    for point in BEFORE_COMMIT:
+    for point in before:
         assert crash(lake, point) == EXIT_CODE
         assert (lake.kept(), lake.firings()) == (prepared.kept(), prepared.firings()), point
     assert lake.rows("effects") == prepared.rows("effects")
-    for point, left in AFTER_COMMIT:
+    for point, left in after:
         assert crash(lake, point) == EXIT_CODE
         kept = lake.kept()
         assert kept["bucket"] == prepared.kept()["bucket"] + 1, point
@@ -98,6 +112,30 @@ def test_effect_commits_name_store_rule_entry_and_firings(uncrashed: Lake) -> No
     assert {c["depth"] for c in noted if c["rule"] == "noted"} == {2}
     assert {c["depth"] for c in noted if c["rule"] != "noted"} == {1}
     assert len({commit["entry"] for commit in noted}) == len(noted)
+
+
+def test_g16_rows_of_actions_lead_to_firings_and_back(uncrashed: Lake, tmp_path: Path) -> None:
+    """Every row that actions wrote leads to a firing, and the firing to the row's commit."""
+    lake = uncrashed.copy(tmp_path / "lake")
+    assert lake.rows("effects").total() == 15
+    assert untraced(lake) == []
+    with open_store(lake.store, create=False) as store:
+        found = [f for f in list_firings(lake.store, BOOK) if f["rule"] == "returned"]
+        (returned,) = (one for one in found if one["key"] == {"account": 1})
+        story = why(store, None, returned["firing_id"][:10])
+        (noted,) = story.effects
+        assert noted.rule == "noted"
+        causes = why(store, None, noted.firing_id).causes
+        assert story.firing_id in [one.firing_id for one in causes]
+        first, second = story.constituents
+        assert (first.table, second.table) == ("moves", "moves")
+        assert (first.bucket or 0) < (second.bucket or 0)
+        with store.database.write() as connection:
+            connection.exec_driver_sql(
+                "UPDATE outbox SET effect_version = 99 WHERE effect_version = "
+                "(SELECT min(effect_version) FROM outbox WHERE target = 'effects')"
+            )
+    assert untraced(lake)
 
 
 def check_restart(spark: SparkSession, lake: Lake, uncrashed: Lake) -> None:

@@ -1,9 +1,8 @@
-"""Failpoints on real tables: of those that the small lake reaches, each one, in each way; in the
-normal suite one that is drawn."""
+"""Failpoints on real tables: of those that the small lake reaches, each one, in each way. The
+normal suite has a few of them in `test_crash.py`, and all over memory (`tests/simulate`)."""
 
 from __future__ import annotations
 
-import random
 import re
 from itertools import product
 from pathlib import Path
@@ -33,11 +32,10 @@ POINTS = {
 }
 KINDS = ("exit", "exit:2", "raise", "raise:2", "late")
 CELLS = sorted(f"{p}={kind}" for p, kind in product(POINTS - {*UNREACHED.split()}, KINDS))
-DRAWN = random.Random("a few").sample([cell for cell in CELLS if cell.endswith("=exit")], 1)
-LONG = [pytest.param(cell, marks=pytest.mark.long) for cell in CELLS if cell not in DRAWN]
 
 
-@pytest.mark.parametrize("cell", [*DRAWN, *LONG])
+@pytest.mark.long
+@pytest.mark.parametrize("cell", CELLS)
 def test_g16b_a_failure_at_a_point_loses_doubles_and_disorders_nothing(
     spark: SparkSession, lake: Lake, uncrashed: Lake, crash: Crash, cell: str
 ) -> None:

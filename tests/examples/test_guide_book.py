@@ -25,12 +25,12 @@ def test_the_rulebook_of_the_guide_runs(spark: SparkSession, tmp_path: Path) -> 
         "transactions", "transaction_id BIGINT, account_id BIGINT, kind STRING, amount DOUBLE"
     )
     lake.create("alerts", "account_id BIGINT, at TIMESTAMP")
-    lake.sql("INSERT INTO {accounts} VALUES (7, 900, false), (8, 900, false)")
+    lake.append("accounts", (7, 900.0, False), (8, 900.0, False))
     with Engine(book, spark=spark) as engine:
         engine.run_once()
         engine.signal("reported", account_id=7, by="ada")
         engine.run_once()
-        lake.sql("INSERT INTO {transactions} SELECT id, 7, 'withdraw', 400 FROM range(3)")
+        lake.append("transactions", *((n, 7, "withdraw", 400.0) for n in range(3)))
         lake.sql("UPDATE {accounts} SET balance = 1 WHERE account_id = 7")
         engine.run(until_idle=True)
     assert [row.account_id for row in lake.sql("SELECT account_id FROM {alerts}")] == [7]

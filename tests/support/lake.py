@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from tests.support import written
 from tests.support.table import rows_of
 from tidegate import Engine
 from tidegate.engine.core.state import BucketReport
@@ -43,9 +44,22 @@ class Lake:
     def create(self, name: str, columns: str, more: str = "", **properties: str) -> str:
         """An empty table with the feed and in-commit timestamps on; its path."""
         given = {"delta." + key.replace("__", "."): value for key, value in properties.items()}
+        if not more and written.create(self.folder / name, columns, WATCHED | given):
+            self._forget(name)
+            return self.path(name)
         listed = ", ".join(f"'{key}' = '{value}'" for key, value in (WATCHED | given).items())
         self.sql(f"CREATE TABLE {{{name}}} ({columns}) USING delta {more} TBLPROPERTIES ({listed})")
         return self.path(name)
+
+    def _forget(self, name: str) -> None:
+        """What Java knows of another table that was there before."""
+        jvm: Any = self.spark._jvm
+        path = jvm.org.apache.hadoop.fs.Path(self.path(name))
+        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self.spark._jsparkSession, path)
+
+    def append(self, name: str, *rows: tuple[Any, ...]) -> None:
+        """One commit of rows, which needs no Spark."""
+        written.append(self.folder / name, rows)
 
     def sql(self, statement: str) -> list[Any]:
         """Run it; its rows."""
@@ -83,10 +97,9 @@ class Shop(Lake):
         with self.engine() as engine:
             return engine.run_once()
 
-    def order(self, *rows: tuple[int, ...]) -> None:
+    def order(self, *rows: tuple[Any, ...]) -> None:
         """One commit to `orders`."""
-        values = ", ".join(f"({', '.join(map(str, row))})" for row in rows)
-        self.sql(f"INSERT INTO {{orders}} VALUES {values}")
+        self.append("orders", *rows)
 
     def logged(self) -> Counter[tuple[Any, ...]]:
         return self.rows("log")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 import pytest
+from pyspark.sql import SparkSession
 
 from tests.quarantine.poison import Engine
 from tests.support.lake import Lake
@@ -40,19 +41,26 @@ TEXTS = (
 )
 
 
-@pytest.mark.parametrize("snapshot", [False, True])
-def test_g13_suspects_that_harm_nobody_say_of_each_row_what_they_always_say(
-    lake: Lake, snapshot: bool
-) -> None:
-    path = lake.create("odd", ODD)
+@pytest.fixture(scope="module")
+def odd(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
+    """Table `odd` of three commits after its creation."""
+    lake = Lake(spark, tmp_path_factory.mktemp("odd"))
+    lake.create("odd", ODD)
     lake.sql(f"INSERT INTO {{odd}} {ROWS}")
     lake.sql("INSERT INTO {odd} SELECT * FROM {odd}")
     lake.sql("DELETE FROM {odd} WHERE id = 3")
+    return lake
+
+
+@pytest.mark.parametrize("snapshot", [False, True])
+def test_g13_suspects_that_harm_nobody_say_of_each_row_what_they_always_say(
+    odd: Lake, snapshot: bool
+) -> None:
     book = rulebook(
-        tables=[table("odd", path, start=Start("version", 1))],
+        tables=[table("odd", odd.path("odd"), start=Start("version", 1))],
         events=[event(f"e{n}", "odd", where=text) for n, text in enumerate(TEXTS)],
     )
-    feed = DeltaFeed(lake.spark)
+    feed = DeltaFeed(odd.spark)
     cursor = feed.head(book.tables["odd"], None).cursor
     span = TableRange("odd", 1, 3, {v: v for v in (1, 2, 3)}, replace(cursor, version=3))
     if snapshot:

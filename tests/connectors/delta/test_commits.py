@@ -68,13 +68,15 @@ class Watched:
         for name, text in BOOKS.items():
             (lake.folder / f"{name}.yaml").write_text(f"rulebook: {name}\n{text}")
 
-    def run(self, name: str = "watch", word: str | None = None) -> None:
+    def run(self, name: str, *words: str) -> None:
+        """One run after each word that is told; without any, two."""
         with Engine(
             self.lake.folder / f"{name}.yaml", spark=self.lake.spark, store=self.store(name)
         ) as engine:
-            if word is not None:
-                engine.signal("told", word=word)
-            engine.run_once()
+            for word in words or (None, None):
+                if word is not None:
+                    engine.signal("told", word=word)
+                engine.run_once()
 
     def store(self, name: str) -> str:
         return f"sqlite:///{self.lake.folder}/{name}.db"
@@ -102,16 +104,15 @@ def test_g10_commits_are_seen_whether_they_change_rows_or_not(lake: Lake) -> Non
     """What an action wrote and what a RESTORE brought among them; no engine's seals."""
     table = Watched(lake)
     for n in (1, 2):
-        lake.sql(f"INSERT INTO {{t}} VALUES ({n})")
+        lake.append("t", (n,))
     for statement in WITHOUT_ROWS[:3]:
         lake.sql(statement)
-    for name, word in (("watch", "7"), ("watch", "3"), ("watch", "none"), ("other", "none")):
-        table.run(name, word)
+    table.run("watch", "7", "3", "none")
+    table.run("other", "none")
     lake.sql("RESTORE {t} TO VERSION AS OF 1")
     for statement in WITHOUT_ROWS[3:]:
         lake.sql(statement)
-    table.run()
-    table.run()
+    table.run("watch")
     history = table.history()
     (restored,) = (v for v, operation in history.items() if operation == "RESTORE")
     merged, empty = sorted(v for v, operation in history.items() if operation == "MERGE")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 import pytest
 
 from tests.support.lake import Lake
@@ -35,24 +37,21 @@ rules:
 """
 
 
-def rows(lake: Lake, *values: str) -> None:
-    lake.sql(f"INSERT INTO {{orders}} VALUES {', '.join(values)}")
-
-
 def test_g05_rows_stand_at_their_times_and_late_ones_are_rejected(lake: Lake) -> None:
     """The snapshot's rows are never late, however old. A later row of order 1 comes first."""
     lake.create("orders", "id BIGINT, n BIGINT, at TIMESTAMP")
     lake.create("requests", "id BIGINT, why STRING, more INT")
     lake.create("out", "what STRING, id BIGINT, most BIGINT, last BIGINT")
     (lake.folder / "late.yaml").write_text(BOOK)
-    now = "current_timestamp()"
-    rows(lake, "(7, 2, TIMESTAMP'2026-01-02 00:00:00Z')", "(7, 1, TIMESTAMP'2026-01-01 00:00:00Z')")
+    lake.append("orders", *((7, n, datetime(2026, 1, n, tzinfo=UTC)) for n in (2, 1)))
     with Engine(lake.folder / "late.yaml", spark=lake.spark) as engine:
         engine.run_once()
-        rows(lake, f"(1, 2, {now} - INTERVAL 11 MINUTES)", f"(2, 0, {now} - INTERVAL 9 MINUTES)")
-        rows(lake, f"(1, 9, {now} + INTERVAL 5 MINUTES)", "(3, 9, NULL)")
-        rows(lake, f"(1, 8, {now} - INTERVAL 1 HOUR)")
-        lake.sql("INSERT INTO {requests} VALUES (5, 'table', 0), (-5, 'none', 0)")
+        now = datetime.now(UTC)
+        late, early, soon, old = (now + timedelta(minutes=n) for n in (-11, -9, 5, -60))
+        lake.append("orders", (1, 2, late), (2, 0, early))
+        lake.append("orders", (1, 9, soon), (3, 9, None))
+        lake.append("orders", (1, 8, old))
+        lake.append("requests", (5, "table", 0), (-5, "none", 0))
         engine.signal("asked", {"id": 6, "why": "signal"})
         engine.signal("asked", {"id": -6, "why": "none"})
         engine.run_once()

@@ -26,7 +26,7 @@ Batches = dict[str, Batch]
 def test_buckets_stepped_by_executors_detect_what_the_driver_does(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Three buckets; what is carried goes from one to the next. Every second key has a b."""
+    """Two buckets; what is carried goes from one to the next. Every second key has a b."""
     monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
     book = loaded(
         "abc",
@@ -78,7 +78,7 @@ def on_executors(
 
 def history() -> Iterator[Batches]:
     """In each bucket an a of every key, a c of every third and a b of every second one."""
-    for number in range(3):
+    for number in range(2):
         begin = number * 10 * SECOND
         yield {
             name: rows(name, begin + at * SECOND, np.arange(0, KEYS, step))

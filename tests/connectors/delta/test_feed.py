@@ -133,7 +133,7 @@ def test_g01_instants_are_in_commit_timestamps_else_file_times(lake: Lake) -> No
 def test_g14_a_commit_at_the_very_instant_is_part_of_what_stood_then(lake: Lake) -> None:
     path = lake.create("t", "id INT")
     for number in range(9):
-        lake.sql(f"INSERT INTO {{t}} VALUES ({number})")
+        lake.append("t", (number,))
     source, feed = table("t", path), DeltaFeed(lake.spark)
     instants = [commit.instant for commit in feed.head(source, None).commits]
     assert len(instants) == 10
@@ -287,7 +287,7 @@ def test_g02_a_listing_asks_the_file_system_for_what_is_new_only(
     assert len(tracker.getJobIdsForGroup(None)) == before
 
     for n in (1, 2):
-        lake.sql(f"INSERT INTO {{t}} VALUES ({n})")
+        lake.append("t", (n,))
     calls.clear()
     assert [commit.version for commit in loop.listing(0).heads["t"].commits] == [1, 2]
     assert calls.count(("modified_ms", 0)) == 1  # the cursor's file tells which table it is

@@ -21,7 +21,7 @@ VERSION = "spark.databricks.delta.write.txnVersion"
 def lake(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     lake = Lake(spark, tmp_path_factory.mktemp("markers"))
     lake.create("t", "id BIGINT, n BIGINT")
-    lake.sql("INSERT INTO {t} VALUES (1, 0), (2, 0)")
+    lake.append("t", (1, 0), (2, 0))
     return lake
 
 

@@ -73,9 +73,7 @@ def bank(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     lake = Lake(spark, tmp_path_factory.mktemp("it's a lake"))
     lake.create("accounts", "account BIGINT, balance DOUBLE")
     lake.create("alerts", "account BIGINT, text STRING")
-    spark.createDataFrame([(7, 100.0), (8, 50.0)], "account BIGINT, balance DOUBLE").write.format(
-        "delta"
-    ).mode("append").save(lake.path("accounts"))
+    lake.append("accounts", (7, 100.0), (8, 50.0))
     bank = Bank(lake)
     yield bank
     bank.catalog.close()
@@ -222,6 +220,7 @@ def test_g16_no_marker_leaks_into_other_sessions(bank: Bank, spark: SparkSession
 
 
 def test_the_users_session_stays_the_active_one(bank: Bank, spark: SparkSession) -> None:
+    spark.createDataFrame([(1,)], "id INT")  # which makes it the active one
     bank.sink.run(bank.entry("INSERT INTO alerts SELECT 1, 'active'"), FIRED)
     assert type(spark).getActiveSession() is spark
     jvm: Any = spark._jvm
@@ -476,7 +475,7 @@ def test_g25_a_version_past_retention_is_not_asked_for_again(
     path = lake.create("accounts", "account BIGINT, balance DOUBLE")
     lake.create("alerts", "account BIGINT, text STRING")
     for balance in (1, 2):
-        lake.sql(f"INSERT INTO {{accounts}} VALUES (7, {balance})")
+        lake.append("accounts", (7, float(balance)))
     for file in Path(path).glob("*.parquet"):
         file.unlink()
     bank = Bank(lake, "S8")

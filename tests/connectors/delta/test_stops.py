@@ -173,14 +173,14 @@ def test_g10_a_table_created_anew_is_another_table(
         later.setattr("tidegate.connectors.delta.feed._LOOK_SECONDS", -1)
         assert stop(engine).code == "table-replaced"
     for version in range(4 if again else 0):
-        copy.sql(f"INSERT INTO {{t}} VALUES ({version}, 0)")
+        copy.append("t", (version, 0))
     for run in (engine, restarted(engine)):
         assert stop(run).code == "table-replaced"
 
 
 def written_since(lake: Lake, *ids: int) -> None:
     for number in ids:
-        lake.sql(f"INSERT INTO {{t}} VALUES ({number}, 0)")
+        lake.append("t", (number, 0))
 
 
 def put_back(lake: Lake, backup: Path) -> None:

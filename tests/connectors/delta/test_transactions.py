@@ -48,8 +48,8 @@ def test_s10_a_commit_is_judged_by_its_rows(lake: Lake) -> None:
     lake.create("seen", "what STRING, version BIGINT, who STRING, mode STRING")
     book = lake.folder / "gate.yaml"
     book.write_text(BOOK)
-    for rows in ("(1, 1.0), (2, NULL)", "(3, NULL), (4, NULL), (5, 2.0)"):
-        lake.sql(f"INSERT INTO {{readings}} VALUES {rows}")
+    lake.append("readings", (1, 1.0), (2, None))
+    lake.append("readings", (3, None), (4, None), (5, 2.0))
     lake.sql("DELETE FROM {readings} WHERE id = 1")
     frame = lake.spark.sql("SELECT * FROM VALUES (6L, 1D), (7L, 1D), (8L, 1D)")
     written = frame.toDF("id", "value").write.format("delta").mode("append")
