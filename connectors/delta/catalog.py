@@ -16,7 +16,7 @@ from pyspark.sql.types import StructType
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.jobs import Jobs
-from tidegate.connectors.delta.session import new_session
+from tidegate.connectors.delta.session import ensure_active, new_session
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rulebook, Table
 
@@ -171,6 +171,7 @@ class Catalog:
 
 def latest_snapshot(spark: SparkSession, location: str) -> Any:
     """Delta's snapshot of a table's latest version. Delta keeps it: only new commits are read."""
+    ensure_active(spark)
     jvm: Any = spark._jvm
     log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
     none = jvm.scala.Option.empty()

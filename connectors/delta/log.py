@@ -19,6 +19,7 @@ from tidegate.connectors.delta.commit import (
     parse_features,
     parse_metadata,
 )
+from tidegate.connectors.delta.session import ensure_active
 
 _FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
 CATALOG_FEATURES = frozenset(
@@ -104,6 +105,7 @@ class TableLog:
         Delta's cache is used only if `trusting`: after a table was replaced, the cache may still
         hold the former one.
         """
+        ensure_active(self._session)
         java = self._session._jsparkSession
         if version is None:
             if not trusting:

@@ -84,6 +84,18 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
     return spark
 
 
+def ensure_active(spark: SparkSession) -> None:
+    """Make a session this thread's active one in Java, unless there is one.
+
+    A thread begins without. Delta asks for the active session when it reads a checkpoint itself,
+    which it does where reading ahead failed: `DELTA_SPARK_SESSION_NOT_SET`.
+    """
+    jvm: Any = spark._jvm
+    sessions = jvm.org.apache.spark.sql.SparkSession
+    if sessions.getActiveSession().isEmpty():
+        sessions.setActiveSession(spark._jsparkSession)
+
+
 def stop_session(spark: SparkSession) -> None:
     """End a session that was started here, without the log lines of jobs that are cut off."""
     try:

@@ -5,13 +5,19 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+from collections.abc import Callable
+from multiprocessing.pool import ThreadPool
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyspark.errors import PySparkRuntimeError
 from pyspark.sql import SparkSession
 
 from tests.conftest import SPARK_CONF
+from tests.support.lake import Lake
+from tidegate.connectors.delta.catalog import latest_snapshot
+from tidegate.connectors.delta.log import TableLog
 from tidegate.connectors.delta.session import check_session, new_session, start_session
 from tidegate.rules.errors import EngineError
 
@@ -78,3 +84,24 @@ def test_a_spark_that_does_not_start_is_no_surprise(monkeypatch: pytest.MonkeyPa
     with pytest.raises(EngineError, match="Java gateway process exited") as caught:
         start_session("other", {"spark.driver.memory": "1x"})
     assert (caught.value.code, "--spark-conf" in caught.value.hint) == ("session-failed", True)
+
+
+def test_a_thread_that_asks_delta_has_an_active_session(spark: SparkSession, lake: Lake) -> None:
+    """Delta asks for it where reading a checkpoint ahead has failed."""
+    lake.create("t", "id INT")
+
+    def asked(look: Callable[[], object]) -> bool:
+        look()
+        jvm: Any = spark._jvm
+        return bool(jvm.org.apache.spark.sql.SparkSession.getActiveSession().isDefined())
+
+    looks: list[Callable[[], object]] = [
+        lambda: None,
+        lambda: latest_snapshot(spark, lake.path("t")),
+        lambda: TableLog(spark, lake.path("t")).snapshot(0),
+    ]
+    found = []
+    for look in looks:
+        with ThreadPool(1) as threads:
+            found += threads.map(asked, [look])
+    assert found == [False, True, True]
