@@ -5,7 +5,6 @@ from __future__ import annotations
 import sqlite3
 from dataclasses import replace
 
-import pytest
 import sqlalchemy as sa
 
 from tests.support import make
