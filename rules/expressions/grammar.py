@@ -29,7 +29,7 @@ def expression_grammar() -> Lark:
     said = resources.files(PACKAGE).joinpath(_TABLE).read_text(encoding="utf-8")
     made = json.loads(said, object_hook=_numbered)
     if made["of"] == made_of():
-        found: Lark = Lark._load_from_dict(made["data"], made["memo"])
+        found: Lark = Lark._load_from_dict(made["data"], made["memo"])  # type: ignore[no-untyped-call]
         return found
     return grammar(PACKAGE, **OPTIONS)
 
