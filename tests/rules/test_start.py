@@ -63,7 +63,7 @@ def test_a_part_of_a_rulebook_needs_neither_checks_nor_sql_nor_the_language_of_s
 
 
 def test_the_table_of_the_grammar_is_made_of_it() -> None:
-    """Else each process makes one. After an edit: `python -m tidegate.rules.expressions.grammar`."""
+    """Else each process makes one. `python -m tidegate.rules.expressions.grammar` writes it."""
     made = json.loads(resources.files(grammar.PACKAGE).joinpath("grammar.json").read_text())
     assert made["of"] == grammar.made_of()
 
