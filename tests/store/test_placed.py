@@ -60,8 +60,8 @@ def ends(buckets: int) -> list[int]:
 def test_a_span_has_what_ended_and_stood_in_it(store: SqlStore) -> None:
     filled(store, 5)
     placed, seen = store.of("bank").placed, 0
-    for number, begin in enumerate(ends(5)):
-        for end in ends(5)[number + 1 :: 7]:
+    for begin in ends(5)[::4]:
+        for end in (at for at in ends(5)[::5] if at > begin):
             inside = [n for n in range(1, 6) if begin < BEGIN + (n - 1) * HOUR + 60 * SECOND <= end]
             switched = placed.switched_by(begin, end)
             assert {(rare(n), "disable", "late") for n in inside} <= switched
@@ -75,7 +75,7 @@ def test_a_span_has_what_ended_and_stood_in_it(store: SqlStore) -> None:
                 (id_, at) for id_, at in stood if begin < at <= end
             }
             assert [at for _, at in found] == sorted(at for _, at in found)
-    assert seen > 60
+    assert seen > 20
 
 
 def test_signals_after_a_span_are_those_that_its_firings_raised(store: SqlStore) -> None:
@@ -95,7 +95,7 @@ def test_signals_after_a_span_are_those_that_its_firings_raised(store: SqlStore)
 
 def test_a_span_is_read_as_quickly_of_a_store_of_many_buckets(sqlite_url: str) -> None:
     """By the instructions that SQLite runs."""
-    few, many = (steps(f"{sqlite_url}{count}", count) for count in (15, 60))
+    few, many = (steps(f"{sqlite_url}{count}", count) for count in (8, 32))
     assert all(new < 1.5 * old for old, new in zip(few, many, strict=True)), (few, many)
 
 
