@@ -13,12 +13,13 @@ from tidegate.rules.model import Rulebook
 
 ROOT = Path(__file__).parents[2]
 BOOKS = sorted((ROOT / "rules" / "examples").rglob("*.yaml"))
+SCRIPT = "in {long k;} ${first} out {} noticed (${first}() {!> noticed();})*"
 CHAINS = """\
 rulebook: chains
 vars: {first: one}
 events: {a: {signal: {k: bigint}}, b: {signal: {k: bigint}}}
 scripts:
-  echo: {text: "in {long k;} ${first} out {} noticed (${first}() {!> noticed();})*"}
+  echo: {text: "%s"}
 rules:
   alone: {on: b}
   one: {on: a ; b, per: k}
@@ -29,6 +30,8 @@ rules:
   five: {on: alone or resolved held}
   held: {on: {holds: a, until: b, for: 5 min}}
 """
+IN_TEXT = CHAINS % SCRIPT
+IN_FILE = CHAINS.replace('text: "%s"', "file: echo.es")
 
 
 def whole(file: Path) -> Rulebook | None:
@@ -68,11 +71,17 @@ def test_each_rule_of_the_examples_is_read_alone_as_with_all_others() -> None:
 
 @pytest.mark.parametrize("rule", ["alone", "one", "two", "three", "four", "acts", "five", "held"])
 def test_what_a_rule_uses_and_what_uses_it_is_read_with_it(rule: str) -> None:
-    book = load_rulebook(CHAINS, {}, None, frozenset())
-    found = part(composed(CHAINS, {}, None, {}, {}), rule)
+    book = load_rulebook(IN_TEXT, {}, None, frozenset())
+    found = part(composed(IN_TEXT, {}, None, {}, {}), rule)
     same(book, rule, found)
     assert "one" in found.rules, "a script uses it"
     assert ("two" in found.rules) is (rule not in ("alone", "five", "held"))
+
+
+def test_a_variable_in_the_file_of_a_script_names_a_rule() -> None:
+    read = composed(IN_FILE, {}, "/lake/chains.yaml", {}, {"echo.es": SCRIPT})
+    for _ in range(2):
+        assert {*part(read, "alone").rules} == {"alone", "one", "five", "held"}
 
 
 def test_no_rule_is_read_where_none_is_asked_for() -> None:
