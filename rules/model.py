@@ -9,12 +9,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from tidegate.rules.errors import Place, Problem
-from tidegate.rules.eventscript.tree import Program
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
 from tidegate.rules.expressions.predicates import Predicate
+
+if TYPE_CHECKING:  # a rulebook without scripts does without their language
+    from tidegate.rules.eventscript.tree import Program
 
 TRANSITION_TABLES = ("inserted", "deleted", "old_updated", "new_updated")
 LATEST = "latest"  # the plain name of the context `restricted`
@@ -281,6 +283,10 @@ class Hysteresis:
 
     fire: Condition
     rearm: Condition
+
+
+DAMPINGS = ("hysteresis", "dedupe", "cooldown", "throttle")
+"""The keys that damp a rule, in the order in which they are evaluated."""
 
 
 @dataclass(frozen=True, slots=True)

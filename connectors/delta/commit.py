@@ -71,7 +71,7 @@ class LoggedCommit:
     commits. depth: cascade depth that the note gives (G16), else 0. writer: rulebook and rule that
     the note gives. Depth and writer are believed only where one of our own stores is named.
     seal: the commit is an engine's seal of an entry and holds nothing else (G18).
-    shown: its columns for `on: commit` (`engine.core.parameters.COMMITS`).
+    shown: its columns for `on: commit` (`engine.core.parameters.commit_schema`).
     written: how many rows it inserted, changed or deleted, where it says so. digest: of its file's
     text; it changes where somebody writes the same version anew. appended: its files, where it is a
     plain append (`appends.py`).

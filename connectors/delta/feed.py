@@ -24,7 +24,7 @@ from tidegate.connectors.delta.jobs import Jobs, OverrunError
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
-from tidegate.engine.core.parameters import COMMITS, INSTANT
+from tidegate.engine.core.parameters import INSTANT, commit_schema
 from tidegate.engine.core.ports import ReadRequest, TableHead
 from tidegate.engine.core.types.schemas import same_schema
 from tidegate.engine.core.values import Commit, Cursor, TableRange
@@ -213,7 +213,7 @@ class DeltaFeed:
                 raise stops.version_gone(table.name, version, "its log file was cleaned up")
             if not logged.seal:
                 found.append(logged.shown)
-        return pa.Table.from_pylist(found, COMMITS[Change.COMMIT])
+        return pa.Table.from_pylist(found, commit_schema(Change.COMMIT))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         """See `engine.core.ports.Feed.decide`. Raises EngineError `table-unreadable`,

@@ -12,8 +12,7 @@ from tidegate.engine.core.ports import LOST, OutageError
 from tidegate.engine.store import KeptRulebook, Ledger
 from tidegate.engine.store.versions import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
-from tidegate.rules.form.assembly import files_named
-from tidegate.rules.form.shape_scripts import is_script
+from tidegate.rules.form.assembly import files_named, is_script
 from tidegate.rules.model import Rulebook
 from tidegate.rules.yaml.files import read_file
 

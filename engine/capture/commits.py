@@ -15,7 +15,7 @@ import pyarrow.compute as pc
 from tidegate.engine.capture.row_filters import Bools, Undecided, held, rejected
 from tidegate.engine.core.columns.ids import occurrence_ids
 from tidegate.engine.core.event_names import Edge, EventKey
-from tidegate.engine.core.parameters import COMMITS, VERSION_OF
+from tidegate.engine.core.parameters import VERSION_OF, commit_schema
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.core.values import Batch, ChangeKind, Needs, Rejected, TableRange
 from tidegate.rules.model import Change, Table, TableEvent
@@ -39,7 +39,7 @@ def commits(
     changing = every.filter(pc.invert(skipped))
     seen = {
         Change.COMMIT: every,
-        Change.TRANSACTION: changing.select(COMMITS[Change.TRANSACTION].names),
+        Change.TRANSACTION: changing.select(commit_schema(Change.TRANSACTION).names),
     }
     asked: dict[tuple[Change, str | None], tuple[Bools, Undecided]] = {}
     for event in events:

@@ -11,7 +11,6 @@ from tidegate.engine.cli.group import main
 from tidegate.engine.cli.options import (
     FILE,
     At,
-    instant_of,
     of_store,
     own_rulebook,
     pairs,
@@ -85,7 +84,7 @@ def reset(table: str, start: str, at: At) -> None:
 @main.command()
 @click.option("--rule", help="Only this rule's.")
 @click.option("--key", multiple=True, metavar="COLUMN=VALUE", help="Only those of this key.")
-@click.option("--since", metavar="TIME", help="Only those that ended then or later; or `1 h`: ago.")
+@click.option("--since", metavar="TIME", help="Only those that ended then or later; `1 h`: ago.")
 @click.option("--until", metavar="TIME", help="Only those that ended then or before.")
 @click.option(
     "--state",
@@ -132,8 +131,8 @@ def firings(
         rule,
         pairs(key, "--key"),
         state,
-        instant_of(since, "--since"),
-        instant_of(until, "--until"),
+        since,
+        until,
         before,
         None if all_ else limit,
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
@@ -97,21 +96,3 @@ def seconds_of(text: str, option: str) -> float:
     except ValueError as error:
         said = f"{option} takes a duration such as 500ms, 2s or 5m: {error}"
         raise click.UsageError(said) from error
-
-
-def instant_of(text: str | None, option: str) -> int | None:
-    """The microseconds of a time on the command line: ISO 8601, seconds, or how long ago."""
-    from tidegate.engine.replay.times import INSTANTS, of_argument
-    from tidegate.rules.expressions.durations import duration_micros
-
-    if text is None:
-        return None
-    try:
-        return of_argument(text)
-    except ValueError:
-        pass
-    try:
-        return int(time.time() * 1e6) - duration_micros(text)
-    except ValueError as error:
-        said = f"{option} takes an instant, or how long ago it was; {text!r} is neither"
-        raise click.UsageError(f"{said}\n{INSTANTS}; or 1 h, for an hour ago") from error

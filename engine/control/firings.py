@@ -9,6 +9,7 @@ from typing import Any
 
 from tidegate.engine.control.rulebooks import opened, unknown
 from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import of_option
 from tidegate.engine.store.totals import Total
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
@@ -22,14 +23,15 @@ class FiringFilter:
 
     rule: of one rule. key: with these values of key columns, as texts. state: with an entry in this
     state; `failed`: whose condition does not hold; `damped`. since, until: that ended between two
-    instants (microseconds). before: older than the firing whose id begins so. limit: the newest.
+    instants, as `of_question` reads them in the rulebook's zone. before: older than the firing
+    whose id begins so. limit: the newest.
     """
 
     rule: str | None = None
     key: Mapping[str, str] = field(default_factory=dict)
     state: str | None = None
-    since: int | None = None
-    until: int | None = None
+    since: str | None = None
+    until: str | None = None
     before: str | None = None
     limit: int | None = None
 
@@ -70,10 +72,11 @@ def list_firings(
     """`tidegate firings`: a mapping for each, with the fields of `language.md` 3."""
     with opened(url, name) as (store, book):
         chosen.check(book)
+        now = store.wall()
         yield from store.of(book.name).firings.listed(
             rule=chosen.rule,
-            since=chosen.since,
-            until=chosen.until,
+            since=of_option(chosen.since, "--since", book.timezone, now),
+            until=of_option(chosen.until, "--until", book.timezone, now),
             before=chosen.before,
             limit=chosen.limit,
             match=chosen.matches if chosen.key or chosen.state else None,

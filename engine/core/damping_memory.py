@@ -10,12 +10,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.values import Int64
-from tidegate.rules.checks.damping import KEYS
+from tidegate.rules.model import DAMPINGS
 
 MEMORY = pa.schema(
     {"kind": pa.int8(), "id": pa.string(), "until": pa.int64(), "instants": pa.binary()}
 )
-"""`kind`: 1 + the index in `KEYS`. `id`: of a key, for dedupe of the repeated values (hex).
+"""`kind`: 1 + the index in `DAMPINGS`. `id`: of a key, for dedupe of the repeated values (hex).
 `until`: the instant at which the row expires. `instants`: when firings passed, int64 each.
 Hysteresis: a disarmed key has a row until FOREVER, a rearmed one an expired row.
 
@@ -30,7 +30,7 @@ Recall = Callable[[pa.Table], pa.Table]
 
 def kind_names(kinds: npt.NDArray[np.uint8]) -> pa.StringArray:
     """What dropped each firing; null where nothing did."""
-    names = pa.array([None, *KEYS], pa.string())
+    names = pa.array([None, *DAMPINGS], pa.string())
     return names.take(pa.array(kinds))
 
 

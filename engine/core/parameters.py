@@ -4,6 +4,8 @@ the inputs of event scripts read."""
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
@@ -13,7 +15,6 @@ from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
 from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, fits
 from tidegate.rules.errors import Problem, did_you_mean
-from tidegate.rules.eventscript.tree import Input
 from tidegate.rules.eventscript.types import Structure, Type
 from tidegate.rules.model import (
     Change,
@@ -27,6 +28,9 @@ from tidegate.rules.model import (
     Table,
     TableEvent,
 )
+
+if TYPE_CHECKING:
+    from tidegate.rules.eventscript.tree import Input
 
 TYPED = " "
 """How the name of a column begins that has the values of an event type's column with their types,
@@ -52,20 +56,21 @@ signal, as `client/ID` or `engine/ID`. Their names come after all others in orde
 decide between simultaneous occurrences only where all parameters are equal."""
 
 
-COMMITS: Mapping[Change, pa.Schema] = {
-    change: pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in columns.items()])
-    for change, columns in COMMIT_COLUMNS.items()
-}
-"""The columns of `on: transaction` and `on: commit` events."""
+@cache
+def commit_schema(change: Change) -> pa.Schema:
+    """The columns of `on: transaction` or `on: commit` events."""
+    columns = COMMIT_COLUMNS[change]
+    return pa.schema([pa.field(name, arrow_type(ddl)) for name, ddl in columns.items()])
 
 
 def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Schema]) -> pa.Schema:
     """The parameters of an event type. `tables`: the schemas of the rulebook's tables by name.
 
-    Event types `on: transaction` and `on: commit` have the columns `COMMITS`. Other event types of
-    a table have its columns, or those that `columns:` picks, under the names given there. Updates
-    of a table with a `key` also have `old`. The beginning of an update has the values of the
-    pre-image as its columns, and no `old`. Signals and event types of scripts have their fields.
+    Event types `on: transaction` and `on: commit` have those of `commit_schema`. Other event types
+    of a table have its columns, or those that `columns:` picks, under the names given there.
+    Updates of a table with a `key` also have `old`. The beginning of an update has the values of
+    the pre-image as its columns, and no `old`. Signals and event types of scripts have their
+    fields.
     Clocks have no parameters. Raises KeyError naming a column in `columns:` that the table has not.
     """
     kind = rulebook.events[event]
@@ -74,7 +79,7 @@ def parameter_schema(rulebook: Rulebook, event: str, tables: Mapping[str, pa.Sch
     if not isinstance(kind, TableEvent):
         return pa.schema([])
     if kind.change.is_commit:
-        return COMMITS[kind.change]
+        return commit_schema(kind.change)
     columns = tables[kind.table]
     taken = kind.parameters(columns.names)
     fields = [pa.field(name, columns.field(at).type) for name, at in taken.items()]

@@ -123,7 +123,7 @@ class Feed(Protocol):
 
     def history(self, table: Table, span: TableRange) -> pa.Table:
         """The commits of `span` without the seals of engines (G18): a row each, in order, with the
-        columns of `on: commit` (`engine.core.parameters.COMMITS`). No Spark job."""
+        columns of `on: commit` (`engine.core.parameters.commit_schema`). No Spark job."""
         ...
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:

@@ -13,6 +13,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.evaluator.filters import Filter, compile_filter
 from tidegate.engine.core.parameters import INSTANT, OLD
+from tidegate.engine.core.text.times import INSTANTS
 from tidegate.engine.core.types.fields import check_fields, fields_table
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.replay import inferred, times
@@ -121,7 +122,7 @@ class ColumnTypes:
             else:
                 micros = times.of_numbers(known, [orjson.dumps({"time": one}) for one in known])
         except (ValueError, TypeError, OverflowError, pa.ArrowException):
-            raise LineError("time", f"{name} is no instant", times.INSTANTS) from None
+            raise LineError("time", f"{name} is no instant", INSTANTS) from None
         each = iter(micros.tolist())
         return pa.array([None if v is None else next(each) for v in values], pa.int64()).cast(
             INSTANT

@@ -15,6 +15,7 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros
+from tidegate.engine.core.text.times import INSTANTS
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import json_reader, times
 from tidegate.engine.replay.changes import ChangeLines, is_change
@@ -324,7 +325,7 @@ class Lines:
             return times.of_numbers(values, lines)
         except (ValueError, OverflowError) as error:
             if self.iso:
-                raise LineError("time", f"{values[0]!r} is no instant", times.INSTANTS) from error
+                raise LineError("time", f"{values[0]!r} is no instant", INSTANTS) from error
             unit = looks_like(values[0])
             hint = f"these look like {unit}: a number is seconds since the epoch" if unit else ""
             raise LineError("time", f"{values[0]!r} is no instant: {error}", hint) from error

@@ -11,6 +11,7 @@ import orjson
 import pyarrow as pa
 
 from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import of_argument
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, ERROR_TYPE, Emissions
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.engine.detect.scripts.value_types import (
@@ -101,7 +102,7 @@ def _of_json(value: Any, kind: Type, zone: str) -> Any:
         return {name: _of_json(value.get(name), each, zone) for name, each in kind.fields}
     number = isinstance(value, int | float) and not isinstance(value, bool)
     if kind == Basic.TIME:
-        return times.of_argument(str(value), zone)
+        return of_argument(str(value), zone)
     if kind == Basic.DOUBLE:
         return float(value) if number else _NO_NUMBERS[value]
     if kind == Basic.LONG and number and value == int(value) and SMALLEST <= value <= LARGEST:

@@ -19,6 +19,7 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
+from tidegate.engine.core.text.times import INSTANTS, of_argument
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.pipeline import Flow
@@ -34,7 +35,6 @@ from tidegate.engine.replay.diagnosis import (
 )
 from tidegate.engine.replay.json_values import EVENT, TIME
 from tidegate.engine.replay.scripts import Scripts, texts
-from tidegate.engine.replay.times import INSTANTS, of_argument
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.algebra.asked_columns import asked_columns
 from tidegate.rules.checks.gaps import SIMULATED

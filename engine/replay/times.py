@@ -4,25 +4,17 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
 from decimal import Decimal
-from fractions import Fraction
-from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.text.times import micros_text
+from tidegate.engine.core.text.times import micros_of_seconds, micros_text, of_text
 from tidegate.engine.core.values import Int64
-from tidegate.rules.expressions.durations import duration_micros
 
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-INSTANTS = "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000"
-_MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _EXACT = 2.0**51
-_LAST = 2**62 // _SECOND
 _BEGIN, _END = -62_135_596_800 * _SECOND, 253_402_300_800 * _SECOND - 1  # of what dates can hold
 
 
@@ -34,7 +26,7 @@ def of_numbers(values: Sequence[float], lines: Sequence[bytes]) -> Int64:
     plain = (np.abs(scaled) < _EXACT) & (np.abs(scaled - near) < 0.25)
     found: Int64 = np.where(plain, near, 0.0).astype(np.int64)
     for i in np.flatnonzero(~plain).tolist():
-        found[i] = _exact(json.loads(lines[i], parse_float=Decimal)["time"])
+        found[i] = micros_of_seconds(json.loads(lines[i], parse_float=Decimal)["time"])
     return found
 
 
@@ -56,38 +48,6 @@ def _local(texts: pa.Array, zone: str) -> pa.Array:
     if zone == "UTC":
         return found
     return pc.assume_timezone(found, zone, ambiguous="earliest", nonexistent="raise")
-
-
-def of_text(text: str, zone: str = "UTC") -> int:
-    """As `of_texts`, one instant."""
-    instant = datetime.fromisoformat(text)
-    if instant.tzinfo is None:
-        instant = instant.replace(tzinfo=ZoneInfo(zone), fold=0)
-    return (instant - _EPOCH) // _MICROSECOND
-
-
-def of_argument(text: str, zone: str = "UTC") -> int:
-    """The instant of `--until`: seconds, or ISO 8601. Raises `ValueError`."""
-    try:
-        return _exact(Decimal(text))
-    except ArithmeticError:
-        return of_text(text, zone)
-
-
-def of_question(said: str | datetime, zone: str, now: int) -> int:
-    """The instant that a question about the past means: as `of_argument`, without an offset in
-    `zone`, or how long before `now` it was: `1 h`. Raises `ValueError`."""
-    text = said.isoformat() if isinstance(said, datetime) else said.strip()
-    try:
-        return of_argument(text, zone)
-    except ValueError:
-        return now - duration_micros(text)
-
-
-def _exact(seconds: Decimal | int) -> int:
-    if not -_LAST < seconds < _LAST:
-        raise ValueError("out of range")
-    return round(Fraction(seconds) * _SECOND)
 
 
 def printed(micros: Int64, *, iso: bool) -> pa.Array:

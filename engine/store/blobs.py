@@ -11,9 +11,8 @@ import pyarrow.compute as pc
 from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.values import DAMPED, Firings
-from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import About
+from tidegate.rules.model import DAMPINGS, About
 
 VERSION = b"1"
 OUTCOMES = ("none", "held", "failed", "dead")
@@ -73,12 +72,12 @@ def firings_to_columns(fired: Firings) -> dict[str, bytes]:
 
 def outcomes_to_bytes(fired: Firings) -> bytes:
     """A byte for each firing, compressed: the index of its condition in OUTCOMES, plus _DAMPED
-    times (1 + the index in KEYS of the damping that dropped it).
+    times (1 + the index in DAMPINGS of the damping that dropped it).
 
-    Example: `held` is 1. `held`, but dropped by the first of KEYS, is 1 + 4."""
+    Example: `held` is 1. `held`, but dropped by the first of DAMPINGS, is 1 + 4."""
     codes = pc.index_in(fired.firings[_CONDITION], pa.array(OUTCOMES)).to_numpy().astype(np.uint8)
     if DAMPED in fired.firings.column_names:
-        dropped = pc.index_in(fired.firings[DAMPED], pa.array([None, *KEYS], pa.string()))
+        dropped = pc.index_in(fired.firings[DAMPED], pa.array([None, *DAMPINGS], pa.string()))
         codes = codes + np.uint8(_DAMPED) * dropped.to_numpy().astype(np.uint8)
     found: bytes = pa.compress(codes.tobytes(), codec="zstd", asbytes=True)
     return found

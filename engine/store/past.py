@@ -126,20 +126,9 @@ class Past(Bound):
         )
 
     def reaching(self, instant: int) -> int | None:
-        """The first bucket whose watermark is at `instant` or later; None if there is none. A
-        watermark is never later than the `now` of its bucket."""
-        c = t.buckets.c
-        own = sa.select(c.bucket, c.watermark).where(c.rulebook == self.rulebook)
-        query = own.where(c.now >= instant).order_by(c.now, c.bucket)
+        """See the function."""
         with self.database.read() as connection:
-            rows = connection.execute(query.limit(1)).all()
-            while rows:
-                for row in rows:
-                    if row.watermark >= instant:
-                        return int(row.bucket)
-                later = own.where(c.bucket > rows[-1].bucket).order_by(c.bucket)
-                rows = connection.execute(later.limit(PAGE_BUCKETS)).all()
-        return None
+            return reaching(connection, self.rulebook, instant)
 
     def back_from(self, last: int | None) -> Iterator[PastBucket]:
         """The buckets from `last` back, by default from the newest one."""
@@ -307,6 +296,22 @@ class Past(Bound):
         )
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
+
+
+def reaching(connection: sa.Connection, rulebook: str, instant: int) -> int | None:
+    """The first bucket whose watermark is at `instant` or later; None if there is none. A watermark
+    is never later than the `now` of its bucket."""
+    c = t.buckets.c
+    own = sa.select(c.bucket, c.watermark).where(c.rulebook == rulebook)
+    query = own.where(c.now >= instant).order_by(c.now, c.bucket)
+    rows = connection.execute(query.limit(1)).all()
+    while rows:
+        for row in rows:
+            if row.watermark >= instant:
+                return int(row.bucket)
+        later = own.where(c.bucket > rows[-1].bucket).order_by(c.bucket)
+        rows = connection.execute(later.limit(PAGE_BUCKETS)).all()
+    return None
 
 
 def _by_size(rows: Sequence[Any]) -> Iterator[list[int]]:

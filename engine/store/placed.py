@@ -15,10 +15,11 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.statement import SwitchStatement
-from tidegate.engine.core.values import Namespace, Signal
+from tidegate.engine.core.values import ENGINE, FOREVER, Namespace, Signal
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import DONE, stored_firings, to_entry
+from tidegate.engine.store.past import reaching
 
 
 class PlacedSwitch(NamedTuple):
@@ -85,14 +86,17 @@ class Placed(Bound):
             found = [_switch(row) for row in rows]
         return sorted(old + found, key=lambda one: one.watermark)
 
-    def switched_by(self) -> frozenset[tuple[str, str, str]]:
-        """The firings whose actions have switched rules: their ids, with what was asked for, of
-        which rule."""
-        c = t.outbox.c
-        query = sa.select(t.outbox).where(c.rulebook == self.rulebook, c.kind == "switch")
-        found = set()
+    def switched_by(self, begin: int, end: int) -> frozenset[tuple[str, str, str]]:
+        """The firings in the buckets of (begin, end] whose actions have switched rules: their ids,
+        with what was asked for, of which rule."""
+        c, found = t.outbox.c, set()
+        query = sa.select(t.outbox).where(
+            c.rulebook == self.rulebook, c.kind == "switch", c.state == DONE
+        )
         with self.database.read() as connection:
-            for entry in map(to_entry, connection.execute(query.where(c.state == DONE)).all()):
+            buckets = self._buckets(connection, begin, end)
+            rows = connection.execute(query.where(c.bucket.between(*buckets))).all()
+            for entry in map(to_entry, rows):
                 one = entry.stating(SwitchStatement)
                 ids = entry.firing_ids
                 if ids is None:
@@ -105,24 +109,43 @@ class Placed(Bound):
     def signals(self, begin: int, end: int) -> list[Signal]:
         """The signals in (begin, end], received at the instants at which buckets placed them."""
         c = t.signals.c
-        at = sa.func.coalesce(c.instant, c.received_at)
-        query = sa.select(c.id, c.event, c.fields, at.label("at"), c.depth, c.namespace)
-        query = query.where(c.rulebook == self.rulebook, at > begin, at <= end).order_by(at, c.id)
+        columns = (c.id, c.event, c.fields, c.depth, c.namespace)
+        own = c.rulebook == self.rulebook
+        waiting = sa.select(*columns, c.received_at.label("at")).where(
+            own, c.bucket.is_(None), c.received_at > begin, c.received_at <= end
+        )
+        placed = sa.select(*columns, c.instant.label("at")).where(
+            own, c.bucket.is_not(None), c.instant > begin, c.instant <= end
+        )
         with self.database.read() as connection:
-            rows = connection.execute(query).all()
+            buckets = self._buckets(connection, begin, end)
+            rows = [*connection.execute(waiting)]
+            rows += connection.execute(placed.where(c.bucket.between(*buckets)))
+        rows.sort(key=lambda row: (row.at, row.id))
         return [
             Signal(r.id, r.event, json.loads(r.fields), r.at, r.depth, namespace=r.namespace)
             for r in rows
         ]
 
-    def signal_keys(self, after: int) -> frozenset[tuple[str, Namespace]]:
-        """The ids of the signals after an instant."""
-        c = t.signals.c
-        query = sa.select(c.id, c.namespace).where(c.rulebook == self.rulebook)
-        at = sa.func.coalesce(c.instant, c.received_at)
+    def raised_later(self, end: int) -> frozenset[tuple[str, Namespace]]:
+        """The ids of the signals after an instant that actions have raised, without those of which
+        it is known that their firing is in a later bucket, too."""
+        c, o = t.signals.c, t.outbox.c
+        own = sa.select(c.id, c.namespace).where(c.rulebook == self.rulebook, c.namespace == ENGINE)
+        waiting = own.where(c.bucket.is_(None), c.received_at > end)
+        placed = own.outerjoin_from(t.signals, t.outbox, o.number == c.entry)
+        placed = placed.where(c.bucket.is_not(None), c.instant > end)
         with self.database.read() as connection:
-            rows = connection.execute(query.where(at > after)).all()
+            _, last = self._buckets(connection, end, end)
+            early = o.number.is_(None) | (o.bucket <= last)
+            rows = [*connection.execute(waiting)]
+            rows += connection.execute(placed.where(c.bucket >= last, early))
         return frozenset((row.id, row.namespace) for row in rows)
+
+    def _buckets(self, connection: sa.Connection, begin: int, end: int) -> tuple[int, int]:
+        """The first and the last bucket of (begin, end]; the first is later where there is none."""
+        first, last = (reaching(connection, self.rulebook, at) for at in (begin + 1, end))
+        return first or FOREVER, last or FOREVER
 
 
 def _switch(row: sa.Row[*tuple[Any, ...]]) -> PlacedSwitch:

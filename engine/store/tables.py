@@ -31,6 +31,9 @@ from sqlalchemy import (
 from sqlalchemy.schema import SchemaItem
 
 metadata = MetaData()
+WHERE = "where"
+"""The condition of a partial index, in its `info`: as an option of a dialect, SQLAlchemy would load
+the dialects of both databases to take it. The migrations have it, too."""
 
 
 class Message(TypeDecorator[str]):
@@ -64,8 +67,7 @@ def _of_rulebook(name: str, *parts: SchemaItem) -> Table:
 
 def _partial(name: str, *columns: str, where: str | TextClause) -> Index:
     """An index of the rows of which something is true."""
-    rows = text(where) if isinstance(where, str) else where
-    return Index(name, *columns, sqlite_where=rows, postgresql_where=rows)
+    return Index(name, *columns, info={WHERE: str(where)})
 
 
 # One row: the random id of the store (G20), the last number of the outbox's sequence (G16).

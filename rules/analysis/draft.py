@@ -84,3 +84,10 @@ def refuse(
     """Record a problem of one node of an expression, underlined."""
     place = scalar.locate(node.span.start)
     report.add(code, message, place, hint, excerpt(scalar.text, node.span))
+
+
+def refuse_relative(path: str, place: Place, instead: str, report: Report) -> None:
+    """Add the problem that a path is relative, and to nothing."""
+    message = f"the relative path {path!r} in a text without a file"
+    hint = f"write {instead}, or load the rulebook from its file"
+    report.add("relative-path", message, place, hint)

@@ -4,16 +4,13 @@ from __future__ import annotations
 
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.checks.columns import columns_seen
-from tidegate.rules.model import Rule
+from tidegate.rules.model import DAMPINGS, Rule
 from tidegate.rules.yaml.kinds import Record, Report
-
-KEYS = ("hysteresis", "dedupe", "cooldown", "throttle")
-"""The keys that damp a rule, in the order in which they are evaluated."""
 
 
 def check_damping(book: Draft, rule: Rule, record: Record, report: Report) -> None:
     """Add what is wrong with the damping of a rule, and warn where there is nothing to damp."""
-    written = [key for key in KEYS if record.has(key)]
+    written = [key for key in DAMPINGS if record.has(key)]
     if not written:
         return
     if not record.has("do"):

@@ -13,13 +13,12 @@ from dataclasses import dataclass
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.algebra.repetition import fires_again, initiators, looked_at, shared, timers
 from tidegate.rules.analysis.draft import Draft
-from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.checks.doubts import Doubt
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.parser import replaced, unlabelled
-from tidegate.rules.model import Context, Rule
+from tidegate.rules.model import DAMPINGS, Context, Rule
 from tidegate.rules.yaml.hints import in_quotes
 
 _NAMES_MAX = 4
@@ -32,7 +31,7 @@ def repetitions(book: Draft, rule: Rule, node: x.Expression) -> Iterator[Doubt]:
     if isinstance(node, w.Window):
         return
     record = book.records("rules")[rule.name]
-    if any(map(record.has, KEYS)) or (
+    if any(map(record.has, DAMPINGS)) or (
         record.has("context") and rule.pattern.context is Context.UNRESTRICTED
     ):
         return

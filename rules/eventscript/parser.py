@@ -11,8 +11,9 @@ from lark.exceptions import UnexpectedInput
 from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript.syntax import explain
 from tidegate.rules.expressions.faults import excerpt
+from tidegate.rules.expressions.grammar import grammar
 from tidegate.rules.expressions.nodes import Span
-from tidegate.rules.expressions.parser import Locate, grammar
+from tidegate.rules.expressions.parser import Locate
 
 NESTING_MAX = 100  # what stands inside each other; every later stage walks trees recursively
 Parsed = Any  # a part of the parse tree: a `lark.Tree` or a `lark.Token`

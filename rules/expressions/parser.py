@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
-from functools import cache, lru_cache
-from importlib import resources
+from functools import lru_cache
 from typing import Any, TypeVar
 
-from lark import Lark, Token, Tree
+from lark import Token, Tree
 from lark.exceptions import UnexpectedInput
 
 from tidegate.rules.errors import InputError, Place, Problem, places
 from tidegate.rules.expressions import clock_texts, durations, ode
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import Fault, excerpt, explain
+from tidegate.rules.expressions.grammar import expression_grammar
 
 NESTING_MAX = 200  # operators inside each other; every later stage walks trees recursively
 COUNT_MAX = 1_000_000
@@ -46,7 +46,7 @@ def _read(text: str) -> x.Expression | list[Fault]:
     """The nodes of a text, or its faults. They are kept: when a rulebook is read again with one
     rule changed, the other expressions are known."""
     try:
-        tree = grammar("tidegate.rules.expressions", keep_all_tokens=True).parse(text)
+        tree = expression_grammar().parse(text)
     except UnexpectedInput as error:
         return [explain(text, error)]
     if _depth(tree) > NESTING_MAX:
@@ -82,13 +82,6 @@ def _unlabelled(node: x.Expression) -> x.Expression:
     if isinstance(node, x.Labelled):
         return _unlabelled(node.part)
     return x.with_operands(node, [_unlabelled(operand) for operand in node.operands()])
-
-
-@cache
-def grammar(package: str, **options: bool) -> Lark:
-    """The parser of a package's `grammar.lark`."""
-    text = resources.files(package).joinpath("grammar.lark").read_text(encoding="utf-8")
-    return Lark(text, parser="lalr", maybe_placeholders=False, **options)
 
 
 def _refused(text: str, faults: list[Fault], where: Locate) -> InputError:

@@ -4,15 +4,19 @@ variables, the rules that were put beside it, the defaults of its rules."""
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+import re
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from tidegate.rules.errors import InputError, Problem
+from tidegate.rules.errors import InputError, Place, Problem
+from tidegate.rules.form import texts
 from tidegate.rules.form.data_rules import with_added
 from tidegate.rules.form.includes import Includes, merged
 from tidegate.rules.form.variables import Variables, declared
-from tidegate.rules.yaml.reader import Fields, Node, Scalar, read_yaml
+from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar, check_size, read_yaml
 
+SUFFIX = ".es"
+_WORD = re.compile(r"\w+")
 WITHOUT_DEFAULT = frozenset(
     {"on", "if", "do", "where", "description", "precedes", "follows", "disabled_for"}
 )
@@ -39,6 +43,44 @@ def assembled(
     whole = with_added(merged(filled, problems), added, bytes_max, variables.node)
     kept = {**includes.texts, **variables.used}
     return _with_defaults(whole), kept, tuple(includes.read), variables
+
+
+def with_rule(top: Fields, rule: str, texts: Mapping[str, str]) -> Fields:
+    """The nodes of a rulebook with a part of its rules: one, those that use it, and those that any
+    of these or a script uses, as far as their texts name them. `texts`: of files of scripts."""
+    rules = top.entries.get("rules")
+    if not isinstance(rules, Fields):
+        return top
+    named = {
+        name: {*_words(one.entries.get("on"))} & rules.entries.keys()
+        for name, one in rules.entries.items()
+        if isinstance(one, Fields)
+    }
+    ahead = [name for name, names in named.items() if name == rule or rule in names]
+    scripts = top.entries.get("scripts")
+    if scripts is not None:
+        in_files = (word for text in texts.values() for word in _WORD.findall(text))
+        words = {*_words(scripts), *_words(top.entries.get("vars")), *in_files}
+        ahead += words & rules.entries.keys()
+    kept = set[str]()
+    while ahead:
+        if (name := ahead.pop()) not in kept:
+            kept.add(name)
+            ahead += named.get(name, ())
+    entries = {name: one for name, one in rules.entries.items() if name in kept}
+    return replace(top, entries={**top.entries, "rules": replace(rules, entries=entries)})
+
+
+def _words(node: Node | None) -> Iterator[str]:
+    """The words in the texts of a node; keys are among them."""
+    match node:
+        case Scalar(text=text):
+            yield from _WORD.findall(text)
+        case Items(items=items):
+            yield from (word for item in items for word in _words(item))
+        case Fields(entries=entries):
+            yield from entries
+            yield from (word for entry in entries.values() for word in _words(entry))
 
 
 def files_named(text: str, file: str, bytes_max: int) -> list[str]:
@@ -76,3 +118,24 @@ def _filled(rule: Node, usual: Mapping[str, Node], given: Fields) -> Node:
         entries["labels"] = Fields(own.place, both, {**labels.keys, **own.keys})
     keys = {name: given.keys[name] for name in usual}
     return Fields(rule.place, entries, {**keys, **rule.keys})
+
+
+def is_script(file: str | None) -> bool:
+    """Whether a file holds a script alone, which is a rulebook of one script."""
+    return file is not None and file.endswith(SUFFIX)
+
+
+def as_rulebook(text: str, file: str, bytes_max: int) -> Fields:
+    """The nodes of a rulebook with one script, from a file that holds the script alone. Rulebook
+    and script get the file's name. Raises InputError if the text is too long."""
+    check_size(text, file, bytes_max, "script")
+    stem = re.sub(r"\W", "_", os.path.basename(file)[: -len(SUFFIX)], flags=re.ASCII)
+    name = stem if re.fullmatch(texts.NAME, stem) else f"script_{stem}"
+    place = Place(file)
+    script = _fields(place, {"text": Scalar(place, text, '"', text)})
+    scripts = _fields(place, {name: script})
+    return _fields(place, {"rulebook": Scalar(place, name, ""), "scripts": scripts})
+
+
+def _fields(place: Place, entries: dict[str, Node]) -> Fields:
+    return Fields(place, entries, dict.fromkeys(entries, place))

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from tidegate.rules.algebra.plain_expressions import plain
-from tidegate.rules.analysis.draft import Draft
+from tidegate.rules.analysis.draft import Draft, refuse_relative
 from tidegate.rules.analysis.keyed_events import resolve_keys
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
@@ -18,7 +18,6 @@ from tidegate.rules.expressions import windows as w
 from tidegate.rules.form import texts
 from tidegate.rules.form.calendars import count_business_days
 from tidegate.rules.form.form import read_setting
-from tidegate.rules.form.shape_scripts import refuse_relative, shape_scripts
 from tidegate.rules.form.texts import REST
 from tidegate.rules.form.variables import Variables
 from tidegate.rules.model import (
@@ -78,7 +77,10 @@ def shape(
         event = _event(book, name, record, report)
         if event is not None:
             book.events[name] = event
-    shape_scripts(book, file, markers_max, variables, report)
+    if book.top.has("scripts"):
+        from tidegate.rules.form.shape_scripts import shape_scripts  # a language of its own
+
+        shape_scripts(book, file, markers_max, variables, report)
     samples = top.readable("samples")
     book.samples = {name: text for name, (text, _) in samples.items()}
     book.sample_places = {name: node.locate(0) for name, (_, node) in samples.items()}

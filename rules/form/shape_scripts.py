@@ -4,10 +4,9 @@ their inputs."""
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Iterator, Mapping
 
-from tidegate.rules.analysis.draft import Draft
+from tidegate.rules.analysis.draft import Draft, refuse_relative
 from tidegate.rules.analysis.key_types import (
     ERROR_FIELDS,
     Columns,
@@ -21,36 +20,13 @@ from tidegate.rules.errors import InputError, Place, Problem
 from tidegate.rules.eventscript import reader
 from tidegate.rules.eventscript.tree import Expression, Field, Input, Program, Raw
 from tidegate.rules.eventscript.types import Basic, Structure
-from tidegate.rules.form import texts
+from tidegate.rules.form.assembly import is_script
 from tidegate.rules.form.scripts import ERROR
 from tidegate.rules.form.variables import Variables
 from tidegate.rules.model import Script, ScriptEvent, ScriptInput, SignalEvent, TableEvent
 from tidegate.rules.yaml.files import read_file
 from tidegate.rules.yaml.kinds import Record, Report
-from tidegate.rules.yaml.reader import Fields, Node, Scalar, check_size
-
-SUFFIX = ".es"
-
-
-def is_script(file: str | None) -> bool:
-    """Whether a file holds a script alone, which is a rulebook of one script."""
-    return file is not None and file.endswith(SUFFIX)
-
-
-def as_rulebook(text: str, file: str, bytes_max: int) -> Fields:
-    """The nodes of a rulebook with one script, from a file that holds the script alone. Rulebook
-    and script get the file's name. Raises InputError if the text is too long."""
-    check_size(text, file, bytes_max, "script")
-    stem = re.sub(r"\W", "_", os.path.basename(file)[: -len(SUFFIX)], flags=re.ASCII)
-    name = stem if re.fullmatch(texts.NAME, stem) else f"script_{stem}"
-    place = Place(file)
-    script = _fields(place, {"text": Scalar(place, text, '"', text)})
-    scripts = _fields(place, {name: script})
-    return _fields(place, {"rulebook": Scalar(place, name, ""), "scripts": scripts})
-
-
-def _fields(place: Place, entries: dict[str, Node]) -> Fields:
-    return Fields(place, entries, dict.fromkeys(entries, place))
+from tidegate.rules.yaml.reader import Scalar
 
 
 def shape_scripts(
@@ -119,13 +95,6 @@ def _program(
     program, warnings = read
     report.warnings.extend(warnings)
     return program
-
-
-def refuse_relative(path: str, place: Place, instead: str, report: Report) -> None:
-    """Add the problem that a path is relative, and to nothing."""
-    message = f"the relative path {path!r} in a text without a file"
-    hint = f"write {instead}, or load the rulebook from its file"
-    report.add("relative-path", message, place, hint)
 
 
 def _text(path: str, record: Record) -> str:

@@ -221,15 +221,16 @@ class _Reader:
         entries: dict[str, Node] = {}
         keys: dict[str, Place] = {}
         while not isinstance(event := next(self.events), MappingEndEvent):
-            key = self._node(event, path, depth + 1)
-            name = key.text if isinstance(key, Scalar) else ""
+            plain = isinstance(event, ScalarEvent) and not (event.anchor or event.tag)
+            key = None if plain else self._node(event, path, depth + 1)
+            name = event.value if plain else key.text if isinstance(key, Scalar) else ""
             below = f"{path}.{name}" if path else name
             place_of_key = self._place(event, below)
             value = self._node(next(self.events), below, depth + 1)
             if isinstance(value, Scalar) and not value.raw:
                 # An omitted value stands nowhere: the parser says where the next token is.
                 value = replace(value, place=place_of_key)
-            if not isinstance(key, Scalar):
+            if not (plain or isinstance(key, Scalar)):
                 self._refuse(event, path, "a key must be text", "write it as name: value")
             elif name in entries:
                 first = keys[name]

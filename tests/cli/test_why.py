@@ -163,6 +163,31 @@ def a_query(*_: Any) -> Condition:
     return Condition("SELECT firing_id FROM event", "held", query=True, coupling="deferred")
 
 
+def test_a_story_is_told_without_what_it_does_not_need(shop: tuple[str, dict[str, Any]]) -> None:
+    """Its time is that of a process that begins: what it imports is most of it."""
+    url, first = shop
+    program = (
+        "import atexit, gc, sys\n"
+        "atexit.register(lambda: print(gc.get_freeze_count(), file=sys.stderr))\n"
+        "from tidegate.engine.cli.main import main\n"
+        "main(sys.argv[1:], standalone_mode=False)\n"
+        "print(*sys.modules, file=sys.stderr)"
+    )
+    words = ["why", first["settled"]["firing_id"], "--store", url]
+    ran = subprocess.run(
+        [sys.executable, "-c", program, *words], capture_output=True, text=True, check=True
+    )
+    *_, modules, frozen = ran.stderr.splitlines()
+    assert int(frozen) > 10_000, "objects that are not looked through at the end"
+    found = modules.split()
+    heavy = (
+        "sqlalchemy.dialects.postgresql", "psycopg", "alembic", "tidegate.rules.checks",
+        "tidegate.rules.eventscript.tree", "tidegate.engine.detect", "tidegate.engine.app",
+    )  # fmt: skip
+    assert "tidegate.engine.replay.why.tell" in found
+    assert not [name for name in found if name.startswith(heavy)]
+
+
 def test_a_story_needs_neither_spark_nor_the_detector(shop: tuple[str, dict[str, Any]]) -> None:
     url, first = shop
     program = (

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from tests.examples.cases import EXAMPLES, FILES, MISSING, driver, every_case, read, told
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.replay.cases.accept import accept, accepted
 from tidegate.engine.replay.cases.model import Case
-from tidegate.engine.replay.times import of_text
 from tidegate.rules.loader import validated
 
 

@@ -18,8 +18,8 @@ from tidegate import Engine, rules
 from tidegate.connectors.clock import SystemClock
 from tidegate.engine.cli.demo.writer import copy_rulebook
 from tidegate.engine.core.clocks import RunningClock
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.replay.simulate import simulate
-from tidegate.engine.replay.times import of_text
 from tidegate.engine.store import open_store
 from tidegate.rules.model import ClockEvent, Rulebook, SignalEvent
 

@@ -24,16 +24,15 @@ from tidegate.engine.core.failpoints import FailpointError, arm
 from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import damping as remembered
-from tidegate.rules.checks.damping import KEYS
-from tidegate.rules.model import Damping, Dedupe, Rulebook, Settings, Throttle
+from tidegate.rules.model import DAMPINGS, Damping, Dedupe, Rulebook, Settings, Throttle
 
 BOOK = """\
 rulebook: hot
 tables: {out: {path: /out}}
 events: {temp: {signal: {id: bigint, device: string, level: bigint, note: string}}}
 rules:
-  now: {on: temp, per: device, KEYS, do: [{sql: INSERT INTO out SELECT id FROM event}]}
-  later: {on: temp, per: device, KEYS, coupling: detached, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  now: {on: temp, per: device, DAMPINGS, do: [{sql: INSERT INTO out SELECT id FROM event}]}
+  later: {on: temp, per: device, DAMPINGS, coupling: detached, do: [{sql: INSERT INTO out SELECT id FROM event}]}
   uses: {on: now, per: device}
 """  # noqa: E501
 LEVELS = "hysteresis: {fire: level >= 7, rearm: level <= 3}"
@@ -72,7 +71,7 @@ def _told(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 
 
 def book(keys: str) -> Rulebook:
-    return rules.load(BOOK.replace("KEYS", keys))
+    return rules.load(BOOK.replace("DAMPINGS", keys))
 
 
 def temp(number: int, at: int, device: str = "a", level: int = 9, note: str = "x") -> Any:
@@ -186,7 +185,7 @@ def test_firings_are_damped_as_the_reference_says_whatever_crashes(
         )  # detects
         if damping.hysteresis is None and in_simulation < 50:
             in_simulation += compare_with_simulation(live, whole, history, tmp_path)
-    assert kinds.keys() == {None, *KEYS}
+    assert kinds.keys() == {None, *DAMPINGS}
     assert min(kinds.values()) > 20, kinds
     assert in_simulation > 50
 
@@ -214,7 +213,7 @@ def test_an_edited_rule_keeps_what_it_remembers_while_its_key_is_the_same(store:
     live.drain(BEGIN + 60 * SECOND)
     assert fates(live, "now") == [None, "cooldown", None]
     live.edit(
-        rules.load(BOOK.replace("KEYS", "cooldown: 50 s").replace("per: device", "per: note"))
+        rules.load(BOOK.replace("DAMPINGS", "cooldown: 50 s").replace("per: device", "per: note"))
     )
     live.signal([temp(4, 70)])
     live.drain(BEGIN + 80 * SECOND)

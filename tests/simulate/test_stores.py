@@ -25,7 +25,7 @@ from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import DAMPED, FOREVER, Carried, Firings, Signal
 from tidegate.engine.replay.memory.executors import Unprepared
 from tidegate.engine.store import open_store
-from tidegate.rules.checks.damping import KEYS
+from tidegate.rules.model import DAMPINGS
 
 SQL = "{sql: INSERT INTO out SELECT id FROM event}"
 QUICK = "retry: {attempts: 2, backoff: 1s..4s}"
@@ -139,7 +139,7 @@ class Life(Bench):
             "damping": {
                 (rule, kind): ledger.damping.count(rule, kind, 0)
                 for rule in self.book.rules
-                for kind in range(1, len(KEYS) + 1)
+                for kind in range(1, len(DAMPINGS) + 1)
             },
             "versions": [ledger.buckets.version_at("t", at) for at in state_instants(state)],
             "landed": self.sink.commits,

@@ -15,9 +15,9 @@ from tidegate.engine.core.damping_memory import rows, wanted
 from tidegate.engine.core.values import FOREVER
 from tidegate.engine.evaluate.damping.kernel import COOLDOWN, DEDUPE, HYSTERESIS
 from tidegate.engine.store import SqlStore
-from tidegate.rules.checks.damping import KEYS
+from tidegate.rules.model import DAMPINGS
 
-DAMPED = pa.array([None, *KEYS], pa.string())
+DAMPED = pa.array([None, *DAMPINGS], pa.string())
 ONES = np.ones(2, np.int64)
 
 
@@ -131,7 +131,7 @@ def test_what_dropped_a_firing_is_kept_beside_its_condition(store: SqlStore, epo
     plan = make.plan(watermark_before=make.BEGIN + make.HOUR)  # within the last minute
     make.commit(store, epoch, plan, fired=[fired], entries=[make.entry("hot")])
     found = [*store.of("bank").firings.listed()]
-    assert [f.get("damped") for f in found] == [None, *KEYS]
+    assert [f.get("damped") for f in found] == [None, *DAMPINGS]
     assert [f["condition"] for f in found] == outcomes
     assert [len(f["entries"]) for f in found] == [1, 0, 0, 0, 0]
     assert "damped" not in found[0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from concurrent.futures import ThreadPoolExecutor
 from multiprocessing import get_context
 from pathlib import Path
@@ -20,7 +21,7 @@ from tidegate.engine.store import migrate, open_store
 from tidegate.engine.store.address import parse_url, store_option, without_secrets
 from tidegate.engine.store.database import Database
 from tidegate.engine.store.schema import SCHEMA, version
-from tidegate.engine.store.tables import metadata
+from tidegate.engine.store.tables import WHERE, metadata
 from tidegate.rules.errors import EngineError
 
 
@@ -48,6 +49,26 @@ def test_migrations_make_the_tables_that_the_code_uses(url: str) -> None:
         options = {"compare_type": True, "version_table": "tidegate_version"}
         context = MigrationContext.configure(connection, opts=options)
         assert compare_metadata(context, metadata) == []
+
+
+def test_an_index_has_the_condition_that_the_code_names(url: str) -> None:
+    """What Alembic does not compare."""
+    migrate(url)
+    with Database(url).read() as connection:
+        for table in metadata.sorted_tables:
+            found = {one["name"]: one for one in sa.inspect(connection).get_indexes(table.name)}
+            for index in table.indexes:
+                options = found[str(index.name)].get("dialect_options", {})
+                where = options.get(f"{connection.dialect.name}_where")
+                said = index.info.get(WHERE)
+                assert (where is None) is (said is None), index.name
+                assert said is None or words(str(where)) == words(said), index.name
+
+
+def words(condition: str) -> list[str]:
+    """The words of a condition; PostgreSQL writes `NOT IN` in its own way."""
+    plain = condition.replace("::text", "").replace("<> ALL", "NOT IN").replace("ARRAY", "")
+    return re.findall(r"\w+", plain)
 
 
 @pytest.mark.parametrize("how", ["raise", "raise:1x2", "late"])

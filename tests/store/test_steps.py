@@ -86,6 +86,11 @@ def every_step(store: SqlStore) -> None:
             )
         )
         list(store.of("bank").firings.listed(rule))
+    placed, since = store.of("bank").placed, make.BEGIN + make.HOUR
+    for end in (since + 1, 2 * since):
+        placed.signals(since, end)
+        placed.switched_by(since, end)
+        placed.raised_later(end)
     for _ in range(3):
         store.of("bank", epoch).retention.purge(2**60, 2**60, 9)
 

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import os
 import stat
+from collections.abc import Iterable
+from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 
@@ -35,6 +37,36 @@ def write_whole(file: Path, text: str) -> None:
     except BaseException:
         part.unlink(missing_ok=True)
         raise
+
+
+def write_new(files: Iterable[Path], text: str) -> Path:
+    """Write a text to the first of these names, all in one folder, that nobody has. Who sees the
+    file sees all of the text. Returns its name. Raises OSError."""
+    names = iter(files)
+    file = next(names)
+    part = draft_of(file)
+    try:
+        part.write_text(text, encoding="utf-8")
+        while not _named(part, file):
+            file = next(names)
+    finally:
+        part.unlink(missing_ok=True)
+    return file
+
+
+def _named(part: Path, file: Path) -> bool:
+    """Give a file a name, unless it is taken; whether it was free."""
+    try:
+        os.link(part, file)
+    except FileExistsError:
+        return False
+    except OSError:  # a file system without hard links: the name is taken first, empty
+        with suppress(FileExistsError):
+            file.open("x").close()
+            part.replace(file)
+            return True
+        return False
+    return True
 
 
 def is_special(file: Path) -> bool:

@@ -1,4 +1,5 @@
-"""Times as text, also outside of Python's years: those of Spark go from -290308 to 294247.
+"""Times as text, also outside of Python's years: those of Spark go from -290308 to 294247; and
+texts as times.
 
 The calendar is Spark's, the proleptic Gregorian one. Year 0000 comes before 0001, and -0001 before
 that. Years above 9999 have a sign.
@@ -7,14 +8,25 @@ that. Years above 9999 have a sign.
 from __future__ import annotations
 
 from collections.abc import Callable
-from datetime import date, timedelta
+from datetime import UTC, date, datetime, timedelta
+from decimal import Decimal
+from fractions import Fraction
 from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.expressions.durations import duration_micros
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
+INSTANTS = "write 2026-01-01T09:00:00Z, or the seconds since 1970: 1767258000"
 _CYCLE_DAYS = 146_097  # of the calendar: 400 years
 _DAY_MICROS = 86_400_000_000
+_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
+_MICROSECOND = timedelta(microseconds=1)
+_SECOND = 1_000_000
+_LAST = 2**62 // _SECOND
 
 
 def day_text(days: int) -> str:
@@ -34,6 +46,55 @@ def micros_text(micros: int) -> str:
     minutes, second = divmod(seconds, 60)
     text = f"{day_text(days)}T{minutes // 60:02}:{minutes % 60:02}:{second:02}"
     return f"{text}.{fraction:06}" if fraction else text
+
+
+def of_text(text: str, zone: str = "UTC") -> int:
+    """The instant of ISO 8601, microseconds; without offset the local time of a zone (S11: a
+    repeated one taken first, a skipped one moved forward). Raises ValueError."""
+    instant = datetime.fromisoformat(text)
+    if instant.tzinfo is None:
+        instant = instant.replace(tzinfo=ZoneInfo(zone), fold=0)
+    return (instant - _EPOCH) // _MICROSECOND
+
+
+def of_argument(text: str, zone: str = "UTC") -> int:
+    """The instant of an argument: seconds, or ISO 8601. Raises ValueError."""
+    try:
+        return micros_of_seconds(Decimal(text))
+    except ArithmeticError:
+        return of_text(text, zone)
+
+
+def of_question(said: str | datetime, zone: str, now: int) -> int:
+    """The instant that a question about the past means: as `of_argument`, without an offset in
+    `zone`, or how long before `now` it was: `1 h`. Raises ValueError."""
+    text = said.isoformat() if isinstance(said, datetime) else said.strip()
+    try:
+        return of_argument(text, zone)
+    except ValueError:
+        return now - duration_micros(text)
+
+
+def of_option(said: int | str | datetime | None, option: str, zone: str, now: int) -> int | None:
+    """The instant that an option of a question means, as `of_question`, or microseconds. Raises
+    InputError."""
+    if said is None:
+        return None
+    try:
+        found = said if isinstance(said, int) else of_question(said, zone, now)
+        _EPOCH + timedelta(microseconds=found)
+    except (ValueError, OverflowError):
+        message = f"{said!r} is neither a time nor how long ago it was"
+        hint = f"{INSTANTS}, or `1 h` for an hour ago; without an offset it is in {zone}"
+        raise InputError([Problem("time", message, word_place(option), hint)]) from None
+    return found
+
+
+def micros_of_seconds(seconds: Decimal | int) -> int:
+    """Microseconds, rounded half-even. Raises ValueError."""
+    if not -_LAST < seconds < _LAST:
+        raise ValueError("out of range")
+    return round(Fraction(seconds) * _SECOND)
 
 
 def python_values(column: pa.Array | pa.ChunkedArray) -> list[Any]:

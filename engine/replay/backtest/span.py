@@ -14,8 +14,8 @@ from typing import NamedTuple
 
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text.times import of_question
 from tidegate.engine.replay.backtest.past import Stored, cursor_before, listed
-from tidegate.engine.replay.times import of_question
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
 

@@ -101,9 +101,9 @@ class Tables:
             last,
             tables,
             self.store.signals(before, last),
-            self.store.signal_keys(last),
+            self.store.raised_later(last),
             switchings(self.store.switches(), before, last),
-            self.store.switched_by(),
+            self.store.switched_by(before, last),
             frozenset(name for name in tables if self.names.get(name) in reset),
         )
 

@@ -11,11 +11,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.replay.cases.assignment import assigned, nearest
 from tidegate.engine.replay.cases.equality import as_written, micros_of, same
 from tidegate.engine.replay.cases.model import Expectation, ExpectedCount, ExpectedRows, Row
 from tidegate.engine.replay.cases.world import Observation, Shown
-from tidegate.engine.replay.times import of_text
 from tidegate.rules.errors import Place
 
 WhyNot = Callable[[str, Mapping[str, Any], int | None], str | None]

@@ -16,7 +16,7 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tidegate.engine.core.text import json_text
-from tidegate.engine.replay.times import of_text
+from tidegate.engine.core.text.times import of_text
 
 APART_MAX = 1e-9
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

@@ -12,10 +12,10 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.core.types.fields import MisfitError, part_of
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.replay.cases.model import Row, Written
-from tidegate.engine.replay.times import of_text
 from tidegate.rules.errors import InputError, Place, Problem, did_you_mean
 from tidegate.rules.model import SignalEvent
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pyarrow as pa
 
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.replay.cases.form import PARTS
 from tidegate.engine.replay.cases.model import (
     Case,
@@ -19,7 +20,6 @@ from tidegate.engine.replay.cases.model import (
     TableChange,
     Update,
 )
-from tidegate.engine.replay.times import of_text
 from tidegate.rules.errors import Place
 from tidegate.rules.model import Rulebook, ScriptEvent, SignalEvent, Webhook
 from tidegate.rules.yaml.kinds import Record, Report

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.columns.hashing import row_hash
-from tidegate.engine.core.parameters import COMMITS
+from tidegate.engine.core.parameters import commit_schema
 from tidegate.engine.core.ports import (
     FEED_KINDS,
     KIND,
@@ -110,7 +110,7 @@ class MemoryFeed:
             }
             for version, commit in span_of
         ]
-        return pa.Table.from_pylist(commits, COMMITS[Change.COMMIT])
+        return pa.Table.from_pylist(commits, commit_schema(Change.COMMIT))
 
     def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
         """See `engine.core.ports.Feed.decide`. Raises EngineError `needs-spark`."""

@@ -72,7 +72,7 @@ def case_text(store: SqlStore, story: Story) -> str:
     """A test file with one case. Raises InputError where the rulebook's text of then cannot be
     read."""
     texts = Texts(store, story.rulebook)
-    book = texts.book(story.rulebook_version)
+    book = texts.book(story.rulebook_version, story.rule)
     if book is None or story.rule not in book.rules:
         message = "the rulebook's text of then cannot be read any more"
         raise InputError([Problem("text-gone", message, word_place("--as-test"))])

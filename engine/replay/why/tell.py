@@ -19,7 +19,6 @@ from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edit
 from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.rule_words import act_words, sentence
 from tidegate.engine.replay.why.texts import Texts
-from tidegate.engine.replay.why_not.fate import condition_values
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
@@ -28,7 +27,6 @@ from tidegate.engine.store.traces import Place, Trace, Traces, source_of
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
-from tidegate.rules.sql.tokens import sql_words
 
 AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
 """Asks a query again of the versions that it saw, by table. Returns a sentence on what it says."""
@@ -40,13 +38,13 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
     with store.snapshot():
         traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
         trace = traces.trace(place)
-        book = texts.book(trace.version)
-        now = texts.book(texts.running.version)
+        book = texts.book(trace.version, place.rule)
+        now = texts.book(texts.running.version, place.rule)
         rule = book.rules.get(trace.place.rule) if book is not None else None
         gone: list[str] = [] if rule is not None else ["sentence"]
         notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
         constituents = _constituents(traces, trace, book, gone)
-        entries = tuple(_entries(trace, None if now is None else now.rules))
+        entries = tuple(_entries(trace, texts.rules()))
         books = {id(one): one for one in (book, now) if one is not None}.values()
         others = Neighbours(store, rulebook)
         causes = linked.causes(traces, trace, book, others, constituents)
@@ -234,6 +232,8 @@ def _seen(
     condition = rule.condition if rule is not None else None
     if rule is None or book is None or condition is None or not condition.query:
         return {}
+    from tidegate.rules.sql.tokens import sql_words
+
     words = {word.name.lower() for word in sql_words(condition.text)}
     tables = [table for table in book.tables if table.lower() in words]
     if rule.condition_coupling is Coupling.DEFERRED:
@@ -251,6 +251,8 @@ def _condition(trace: Trace, rule: Rule | None, outcome: str, seen: Mapping[str,
         return Condition(None, outcome)
     values: dict[str, Any] = {}
     if not condition.query:
+        from tidegate.engine.replay.why_not.fate import condition_values  # it reads SQL
+
         found = condition_values(condition.text, trace.one.relation, trace.one.key_names)
         values = {
             name: json_text.value(value)

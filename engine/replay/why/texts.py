@@ -1,18 +1,20 @@
-"""The rulebook's texts that a firing and today's rules were read from: each is read once a process,
-for a large rulebook takes longer to read than a story to tell."""
+"""The rulebook's texts that a firing and today's rules were read from. Of each only the rules that
+a story names are read: all of a large rulebook take longer than a story."""
 
 from __future__ import annotations
 
 import json
+from collections.abc import Collection
 from functools import lru_cache
 
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError
-from tidegate.rules.loader import load_rulebook
+from tidegate.rules.loader import Composed, composed, part
 from tidegate.rules.model import Rulebook
 
 _KEPT_MAX = 8
+_PARTS_MAX = 64
 
 
 class Texts:
@@ -27,27 +29,42 @@ class Texts:
         """The version that runs, or ran last."""
         return self._known
 
-    def book(self, version: int) -> Rulebook | None:
-        """A version of the rulebook; None if it is not there, or cannot be read any more."""
+    def book(self, version: int, rule: str) -> Rulebook | None:
+        """A version of the rulebook, with a part of its rules: one, those that use it, and what
+        they use. None if it is not there, or cannot be read any more."""
         running = version == self._known.version
         kept = self._known if running else self._versions.version(version)
-        return None if kept is None else read(kept)
+        return None if kept is None else read(kept, rule)
+
+    def rules(self) -> Collection[str] | None:
+        """The names of the rules of the version that runs; None if it cannot be read any more."""
+        try:
+            return _nodes(*_key(self._known)).rules
+        except InputError:
+            return None
 
 
-def read(kept: KeptRulebook) -> Rulebook | None:
-    """A stored rulebook; None if this tidegate cannot read it."""
+def read(kept: KeptRulebook, rule: str = "") -> Rulebook | None:
+    """A stored rulebook, with a part of its rules (`loader.part`), by default without any; None if
+    this tidegate cannot read it."""
     try:
-        return _read(
-            kept.text, kept.file, json.dumps(dict(kept.added)), json.dumps(dict(kept.files))
-        )
+        return _part(*_key(kept), rule)
     except InputError:
         return None
 
 
+def _key(kept: KeptRulebook) -> tuple[str, str | None, str, str]:
+    return kept.text, kept.file, json.dumps(dict(kept.added)), json.dumps(dict(kept.files))
+
+
 @lru_cache(_KEPT_MAX)
-def _read(text: str, file: str | None, added: str, files: str) -> Rulebook:
-    kept = {"added": json.loads(added), "files": json.loads(files)}
-    return load_rulebook(text, {}, file, frozenset(), **kept, doubts=False)
+def _nodes(text: str, file: str | None, added: str, files: str) -> Composed:
+    return composed(text, {}, file, json.loads(added), json.loads(files))
+
+
+@lru_cache(_PARTS_MAX)
+def _part(text: str, file: str | None, added: str, files: str, rule: str) -> Rulebook:
+    return part(_nodes(text, file, added, files), rule)
 
 
 def events_of(book: Rulebook, table: str) -> set[str]:

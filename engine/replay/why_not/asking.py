@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
-from datetime import UTC, datetime, timedelta
+from datetime import datetime
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -27,10 +27,10 @@ from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.ports import LOST, Feed, OutageError
 from tidegate.engine.core.text.printable import in_line
+from tidegate.engine.core.text.times import of_option
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Batch, Firings, Writer
 from tidegate.engine.evaluate.action_events import with_action_events
-from tidegate.engine.replay.times import INSTANTS, of_question
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import Evidence, Key
 from tidegate.engine.replay.why_not.keys import rows_of, typed_key
@@ -96,8 +96,8 @@ class _Asking:
         self._standing = standing = self._past.standing()
         self._rule, self._gone = question.rule, list[str]()
         now = self._texts.now
-        at = _instant(question.at, "--at", now.timezone, clock)
-        since = _instant(question.since, "--since", now.timezone, clock)
+        at = of_option(question.at, "--at", now.timezone, clock)
+        since = of_option(question.since, "--since", now.timezone, clock)
         if at is not None and since is not None and since > at:
             message = "--since is later than --at"
             raise InputError([Problem("time", message, word_place("--since"))])
@@ -340,20 +340,6 @@ class _Asking:
             yield f"rule {rule} is not in the rulebook any more"
         elif says(now) != says(then):
             yield f"rule {rule} was edited since: its `on` is `{now.pattern.text}` now"
-
-
-def _instant(said: int | str | datetime | None, option: str, zone: str, now: int) -> int | None:
-    """The instant that an end of the span means. Raises InputError."""
-    if said is None:
-        return None
-    try:
-        found = said if isinstance(said, int) else of_question(said, zone, now)
-        datetime(1970, 1, 1, tzinfo=UTC) + timedelta(microseconds=found)
-    except (ValueError, OverflowError):
-        message = f"{said!r} is neither a time nor how long ago it was"
-        hint = f"{INSTANTS}, or `1 h` for an hour ago; without an offset it is in {zone}"
-        raise InputError([Problem("time", message, word_place(option), hint)]) from None
-    return found
 
 
 def _last_end(fired: Firings) -> int:

@@ -19,10 +19,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.text.json_text import key_text, value
-from tidegate.engine.core.text.times import python_values
+from tidegate.engine.core.text.times import of_argument, python_values
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Batch
-from tidegate.engine.replay.times import of_argument
 from tidegate.rules.errors import InputError, Problem, word_place
 
 _COMPARED_MAX = 10_000

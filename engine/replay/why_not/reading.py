@@ -21,6 +21,7 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.instants import after_watermark
 from tidegate.engine.core.parameters import input_columns
 from tidegate.engine.core.ports import LOST, Feed, OutageError
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.core.values import (
     FOREVER,
     Batch,
@@ -34,7 +35,6 @@ from tidegate.engine.core.values import (
 )
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.stage import BucketDetector
-from tidegate.engine.replay.times import of_text
 from tidegate.engine.replay.why_not.evidence import RefusedRow
 from tidegate.engine.replay.why_not.sources import Looked, every_parameter
 from tidegate.engine.store.past import PastBucket, PastRange, PastRejected

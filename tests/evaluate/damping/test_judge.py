@@ -13,9 +13,8 @@ import pyarrow as pa
 from tests.evaluate.damping.reference import Firing, Memory, damped
 from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.evaluate.damping.judge import Candidates, judge
-from tidegate.rules.checks.damping import KEYS
 from tidegate.rules.errors import Place
-from tidegate.rules.model import Condition, Damping, Dedupe, Hysteresis, Throttle
+from tidegate.rules.model import DAMPINGS, Condition, Damping, Dedupe, Hysteresis, Throttle
 
 WHEN = Condition("", False, Place())
 LEVELS = Hysteresis(WHEN, WHEN)
@@ -94,7 +93,7 @@ def test_what_is_dropped_is_what_the_reference_drops_however_the_history_is_cut(
                 known.forget(firings[end].at)  # as the watermark lets
         assert found == right, (seed, damping)
         kinds.update(found)
-    assert kinds.keys() == {None, *KEYS}
+    assert kinds.keys() == {None, *DAMPINGS}
     assert min(kinds.values()) > 300, kinds
     assert over_a_cut > 100
 

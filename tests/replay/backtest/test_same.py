@@ -115,7 +115,9 @@ def test_what_was_switched_live_is_switched_again(store: SqlStore, seed: int, da
     carried_out = store.of("past").placed.switches()
     assert len(carried_out) >= 12 * days, "so many switches were repeated"
     assert {one.control.subject for one in carried_out} == {*switched}
-    assert len(store.of("past").placed.switched_by()) >= 2 * days, "so many of them were of actions"
+    assert len(store.of("past").placed.switched_by(0, 2**62)) >= 2 * days, (
+        "so many of them were of actions"
+    )
     assert all(fired[rule] for rule in (*switched, "uses"))
     assert outcomes(tried_again(live, BEGIN, end)) == fired
     half, forget = BEGIN + days * DAY // 2, ("none", "sums")

@@ -14,7 +14,7 @@ import pytest
 
 from tests.replay.why_not.stored import Stored
 from tests.support.make import BEGIN, SECOND
-from tidegate.engine.replay.times import of_text
+from tidegate.engine.core.text.times import of_text
 from tidegate.engine.replay.why_not.ladder import RUNGS
 from tidegate.engine.store import SqlStore, open_store
 

@@ -9,7 +9,7 @@ import pytest
 from tests.replay.why_not.stored import Stored
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.text import json_text
-from tidegate.engine.replay.times import of_question
+from tidegate.engine.core.text.times import of_question
 from tidegate.engine.replay.why_not.asking import Question, asked
 from tidegate.engine.replay.why_not.words import Words, key_options
 from tidegate.engine.store import SqlStore

@@ -16,12 +16,11 @@ from __future__ import annotations
 import os
 import re
 from collections.abc import Iterator, Sequence
-from contextlib import suppress
 from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from tidegate.engine.core.text.files import write_whole
+from tidegate.engine.core.text.files import write_new, write_whole
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.page import data, document, inert
 from tidegate.engine.replay.backtest.against import Difference
@@ -55,7 +54,7 @@ def filed(
     with unwritable(_WHAT, _OPTION):
         folder.mkdir(parents=True, exist_ok=True)
         _check_index(folder)
-        file = _write_new(folder, _stem(card_of(found, difference, made_at)), text)
+        file = write_new(_named(folder, _stem(card_of(found, difference, made_at))), text)
         _write_index(folder)
     return file
 
@@ -85,19 +84,10 @@ def _stem(card: Card) -> str:
     return f"{name}-{begin}-to-{end}-made-{made}"
 
 
-def _write_new(folder: Path, stem: str, text: str) -> Path:
-    """Write a file under a name that none has."""
-    for number in count(1):
-        file = folder / (f"{stem}-{number}.html" if number > 1 else f"{stem}.html")
-        with suppress(FileExistsError):
-            file.open("x").close()
-            break
-    try:
-        write_whole(file, text)
-    except BaseException:
-        file.unlink()
-        raise
-    return file
+def _named(folder: Path, stem: str) -> Iterator[Path]:
+    """The names that a page may have: the first that is free is taken."""
+    yield folder / f"{stem}.html"
+    yield from (folder / f"{stem}-{number}.html" for number in count(2))
 
 
 def _write_index(folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
 import re
@@ -62,6 +63,18 @@ def test_each_run_has_a_page_and_the_newest_stands_first(tmp_path: Path) -> None
     ]  # fmt: skip
 
 
+@pytest.fixture(params=["links", "no links"])
+def file_system(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file system with hard links, and one without."""
+
+    def refused(*_: Any) -> None:
+        raise OSError(errno.EOPNOTSUPP, "Operation not supported")
+
+    if request.param == "no links":
+        monkeypatch.setattr(os, "link", refused)
+
+
+@pytest.mark.usefixtures("file_system")
 def test_no_run_overwrites_another(tmp_path: Path) -> None:
     for number in range(5):
         filed(tmp_path, backtest([], f"r{number}"), made_at=MADE_AT)
@@ -69,6 +82,7 @@ def test_no_run_overwrites_another(tmp_path: Path) -> None:
     assert sorted(page.texts("td")[0] for page in pages) == [f"r{n}" for n in range(5)]
 
 
+@pytest.mark.usefixtures("file_system")
 def test_runs_that_end_at_the_same_time_are_all_listed(tmp_path: Path) -> None:
     with ThreadPoolExecutor(8) as threads:
         made = list(threads.map(lambda _: filed(tmp_path, OTHER, made_at=MADE_AT), range(24)))
@@ -127,6 +141,25 @@ def test_a_page_that_cannot_be_written_whole_leaves_nothing(
         filed(tmp_path, FOUND, made_at=MADE_AT + SECOND)
     assert {f.name for f in tmp_path.iterdir()} == {kept.name, "index.html"}
     assert (tmp_path / "index.html").read_bytes() == before
+
+
+def test_a_page_has_its_name_only_when_it_is_whole(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kept = filed(tmp_path, FOUND, made_at=MADE_AT)
+    seen: list[set[str]] = []
+    write = Path.write_text
+
+    def written(self: Path, text: str, **options: Any) -> int:
+        before = {file.name for file in tmp_path.glob("*.html")}
+        count = write(self, text, **options)
+        seen.append(before | {file.name for file in tmp_path.glob("*.html")})
+        return count
+
+    monkeypatch.setattr(Path, "write_text", written)
+    made = filed(tmp_path, OTHER, made_at=MADE_AT)
+    assert seen[0] == {kept.name, "index.html"}
+    assert seen[1] == {kept.name, "index.html", made.name}
 
 
 def test_a_name_of_a_rulebook_never_leads_out_of_the_folder(tmp_path: Path) -> None:
