@@ -1,6 +1,6 @@
 """Windows, `holds`, `resolved`, business days and `where`, by an engine on a real Delta table: rows
-of several commits, a restart while windows are open, ends at which nothing arrives, and effects in a
-table. The clock is set on."""
+of several commits, restarts while windows are open, ends at which nothing arrives, and effects in
+another table. The clock is set on."""
 
 from __future__ import annotations
 
@@ -20,7 +20,10 @@ if TYPE_CHECKING:
 
 MINUTE = 60_000_000
 DAY = 24 * 60 * MINUTE
-INTO = "INSERT INTO log SELECT '{}', k, count(*), max(v), unix_micros(detected_at) FROM event GROUP BY ALL"
+INTO = (
+    "INSERT INTO log SELECT '{}', k, count(*), max(v), unix_micros(detected_at)"
+    " FROM event GROUP BY ALL"
+)
 RULES = {
     "tumbling": "on: {window: 5 min, of: reading}, per: k",
     "sliding": "on: {window: 10 min, every: 5 min, of: hot}, per: k",

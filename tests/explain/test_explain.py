@@ -165,6 +165,18 @@ def test_g13_a_keyed_rule_that_never_forgets_is_warned_of(shop: Path) -> None:
     assert warning["line"] == 20
 
 
+def test_g13_a_session_is_said_to_forget_a_key_that_pauses(tmp_path: Path) -> None:
+    file = tmp_path / "visits.yaml"
+    file.write_text(
+        "rulebook: visits\nevents: {click: {signal: {k: bigint}}}\n"
+        "rules: {visit: {on: {session: 30 min, of: click}, per: k}}\n"
+    )
+    assert "no bound; forgets a key after 30 min without a row\n" in explain(file, None, "text")
+    (stores,) = rule(as_json(file), "visit")["stores"].values()
+    assert (stores["forgets_micros"], stores["pause_micros"]) == (None, 1_800_000_000)
+    assert [one["code"] for one in as_json(file)["warnings"]] == ["unbounded"]
+
+
 def test_timers_are_listed(shop: Path) -> None:
     found = as_json(shop)
     assert rule(found, "quick")["timers"] == []

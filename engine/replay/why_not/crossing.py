@@ -129,19 +129,18 @@ class Crossed:
     def _untrue(self, said: _Said, mine: Int64) -> Answer:
         """`fire` was true at no instant."""
         at = said.nearest(self._on.fire, mine)
-        sentence, figures = self._none(said, "fire", self._on.fire, mine, at)
-        return Answer(sentence, figures)
+        return Answer(*self._none(said, "fire", self._on.fire, mine, at))
 
     def _not_armed(self, said: _Said, at: int) -> Answer:
         """`fire` is true of window `at`, which does not fire."""
         words, key = self._words, np.zeros(len(said.at), np.int32)
         before = crossings(key, said.fire, said.rearm, said.rows > 0, np.zeros(1, np.bool_))
         fired = int(before[before < at][-1])
-        sentence = (
-            f"`fire: {self._on.fire.text}` was true{words.of_key} at {words.at(int(said.at[at]))}, but"
-            f" it had fired at {words.at(int(said.at[fired]))}"
-        )
         figures = {"instant": int(said.at[at]), "fired": int(said.at[fired])}
+        true = (
+            f"`fire: {self._on.fire.text}` was true{words.of_key} at {words.at(figures['instant'])}"
+        )
+        sentence = f"{true}, but it had fired at {words.at(figures['fired'])}"
         if said.rearm[at]:
             return Answer(f"{sentence}, and was armed again only at this instant.", figures)
         since = np.arange(fired + 1, at + 1)
@@ -154,7 +153,7 @@ class Crossed:
     def _none(
         self, said: _Said, name: str, asked: w.Asked, some: Int64, near: int
     ) -> tuple[str, dict[str, Any]]:
-        """A condition is true of none of some windows; `near`: of the nearest its values are told."""
+        """A condition is true of none of some windows; `near`: the one whose values are told."""
         words, values, at = self._words, said.values(asked, near), int(said.at[near])
         shown = ", ".join(f"{n} is {quoted(each)}" for n, each in values.items())
         rows = counted(int(said.rows[near]), "row")

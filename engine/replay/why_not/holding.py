@@ -1,8 +1,8 @@
 """What became of a `holds` for one key: what cut it short, since when it is pending, what keeps it
 from being over.
 
-Example: `over` at 10:00:00 and `under` at 10:03:00, for 5 min. It held for 3 min of the 5 min, until
-`under` came. The states are those that the detector walks through (`kernels.holding`).
+Example: `over` at 10:00:00 and `under` at 10:03:00, for 5 min. It held for 3 min of the 5 min,
+until `under` came. The states are those that the detector walks through (`kernels.holding`).
 """
 
 from __future__ import annotations
@@ -78,10 +78,10 @@ class Held:
         if stands.fired is not None:
             said, figures = self.not_over(stands.fired)
             return Answer(f"{said} It fires once until then.", figures)
-        return self._cut_short(stands.over) or Answer(
-            f"No {self._begun} came{words.of_key} since it was over at {words.at(stands.over or 0)}.",
-            {"over": stands.over},
-        )
+        if (found := self._cut_short(stands.over)) is not None:
+            return found
+        since = "" if stands.over is None else f" since it was over at {words.at(stands.over)}"
+        return Answer(f"No {self._begun} came{words.of_key}{since}.", {"over": stands.over})
 
     def not_over(self, fired: int, rule: str = "") -> Answer:
         """Why what fired at an instant is not over. `rule`: that fired, if not the one asked of."""
@@ -91,8 +91,8 @@ class Held:
         figures: dict[str, Any] = {"fired": fired}
         if stands.clearing is not None:
             came, due = stands.clearing
-            said = f"{self._by(came)} came at {words.at(came)}, and it is over at {words.at(due)} if no"
-            said += f" {self._begun} comes by then"
+            said = f"{self._by(came)} came at {words.at(came)}, and it is over at {words.at(due)}"
+            said += f" if no {self._begun} comes by then"
             return Answer(f"{fires}: {said}.", {**figures, "came": came, "due": due})
         later = self._ends[self._ends > fired]
         if not len(later):
@@ -105,16 +105,16 @@ class Held:
 
     def _pending(self, start: int, due: int) -> Answer:
         words, until = self._words, self._asked.until
+        held = f"{lasting(until - start)} of the {self._needed} at {words.at(until)}"
         sentence = (
-            f"{self._begun} has held{words.of_key} since {words.at(start)}: {lasting(until - start)}"
-            f" of the {self._needed} at {words.at(until)}. It is due at {words.at(due)}, if no"
-            f" {expression_text(self._on.ended)} comes."
+            f"{self._begun} has held{words.of_key} since {words.at(start)}: {held}. It is due at"
+            f" {words.at(due)}, if no {expression_text(self._on.ended)} comes."
         )
         return Answer(sentence, {"from": start, "due": due, "held_micros": until - start})
 
     def _cut_short(self, over: int | None) -> Answer | None:
-        """The times since it was over at which an end came too early. Told is the longest of those that
-        might have fired in the time that is asked for; without any of these the last."""
+        """The times since it was over at which an end came too early. Told is the longest of those
+        that might have fired in the time that is asked for; without any of these the last."""
         ends = np.unique(self._ends if over is None else self._ends[self._ends > over])
         begin = -(2**62) if over is None else over
         first = np.searchsorted(self._begins, np.concatenate([[begin], ends[:-1]]))

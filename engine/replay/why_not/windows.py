@@ -61,8 +61,8 @@ class WindowWords:
         return Answer(f"Rule {rule.name} had not fired{self._words.of_key}. {why}", figures)
 
     def _instants_of(self, rule: Rule) -> Callable[[str], Int64] | None:
-        """The instants of what a used rule is made of, for the key; None where rules are among that,
-        or its key is another one."""
+        """The instants of what a used rule is made of, for the key; None where rules are among
+        that, or its key is another one."""
         of_rule, names = self._asked.per(rule.name) or (), rule.pattern.key_names
         made_of = x.names_in(rule.pattern.on)
         if made_of & self._asked.book.rules.keys() or {*of_rule} != {*names}:
@@ -84,15 +84,8 @@ class WindowWords:
         start, end = int(due.start[0]), int(due.end[0])
         last = max((row.instant for row in rows), default=start)
         what = "session" if isinstance(on, w.Session) else "window"
-        since = (
-            f"since {words.at(start)}"
-            if last == start
-            else f"from {words.at(start)} to {words.at(last)}"
-        )
-        sentence = (
-            f"Its {what}{words.of_key} is open, with {counted(len(rows), 'row')} {since}: it ends at"
-            f" {words.at(end)}"
-        )
+        held = f"{counted(len(rows), 'row')} {words.between(start, last)}"
+        sentence = f"Its {what}{words.of_key} is open, with {held}: it ends at {words.at(end)}"
         if isinstance(on, w.Session):
             sentence += f", if none comes within {format_duration(on.gap)} of the last"
         figures = {"start": start, "last": last, "due": end, "rows": len(rows)}
@@ -105,8 +98,8 @@ class WindowWords:
         names = x.names_in(on.part)
         seen = [t for t in (self._last(name) for name in names) if t is not None]
         found = self._probe.one(on)
-        row = max(seen)
-        if ((found.start <= row) & (row < found.end)).any():
+        row = max(seen, default=0)
+        if not seen or ((found.start <= row) & (row < found.end)).any():
             return None
         words = self._words
         sentence = (

@@ -121,7 +121,7 @@ def test_a_session_is_what_nothing_follows_with_what_went_before_in_cumulative(
     assert told(found) == told(detected(w.Session(part, gap), world, None))
 
 
-@noting(several_fire=3, one_is_passed_over=6)
+@noting(several_fire=8, one_is_passed_over=8)
 @given(world=worlds(), length=LENGTHS)
 @example_count(200)
 def test_what_holds_is_the_first_of_what_nothing_ends(world: World, length: x.Duration) -> None:

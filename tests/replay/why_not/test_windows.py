@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from random import Random
 from typing import Any
 
@@ -12,6 +13,8 @@ from hypothesis import strategies as st
 from tests.reference.evaluate import Line as Timed
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for
+from tests.reference.values import Occurrence
+from tests.reference.windows.holding import Alert, Fate, alerts
 from tests.replay.why_not.runs import Line, at, run
 from tests.replay.why_not.test_random import agree
 from tests.support.windows import Windows, books, histories, lengths
@@ -62,13 +65,15 @@ def said(
     [
         pytest.param(
             "over@0 over@60 ok@180", 900,
-            "`over` held for k 7 from 09:00:00 on for only 3 min of the 5 min: `ok` at 09:03:00 ended"
+            "`over` held for k 7 from 09:00:00 on for only 3 min of the 5 min: `ok` at 09:03:00"
+            " ended"
             " it.", id="cut short",
         ),
         pytest.param(
             "over@0 ok@60 over@120 off@360 ok@360 over@400 ok@410", 900,
             "`over` held for k 7 from 09:02:00 on for only 4 min of the 5 min: `off` and `ok` at"
-            " 09:06:00 ended it. Of 3 such times this was the longest.", id="the longest of several",
+            " 09:06:00 ended it. Of 3 such times this was the longest.",
+            id="the longest of several",
         ),
         pytest.param(
             "over@10 ok@310 over@310 ok@320", 900,
@@ -98,13 +103,16 @@ def test_what_did_not_hold_long_enough(history: str, until: float, says: str) ->
         ),
         pytest.param(
             "over@0 ok@400 over@500", 350, 900,
-            "It fired for k 7 at 09:05:00 and is not over: `ok` came at 09:06:40, but `over` again at"
+            "It fired for k 7 at 09:05:00 and is not over: `ok` came at 09:06:40, but `over`"
+            " again at"
             " 09:08:20, within `keep: 2 min`. It fires once until then.", id="kept",
         ),
         pytest.param(
             "over@0 ok@400 over@500 off@850", 350, 900,
-            "It fired for k 7 at 09:05:00 and is not over: `off` came at 09:14:10, and it is over at"
-            " 09:16:10 if no `over` comes by then. It fires once until then.", id="about to be over",
+            "It fired for k 7 at 09:05:00 and is not over: `off` came at 09:14:10, and it is"
+            " over at"
+            " 09:16:10 if no `over` comes by then. It fires once until"
+            " then.", id="about to be over",
         ),
         pytest.param(
             "over@0 ok@400", 350, 900,
@@ -112,7 +120,8 @@ def test_what_did_not_hold_long_enough(history: str, until: float, says: str) ->
         ),
         pytest.param(
             "over@0 ok@400 over@521 ok@600", 350, 900,
-            "`over` held for k 7 from 09:08:41 on for only 1 min 19 s of the 5 min: `ok` at 09:10:00"
+            "`over` held for k 7 from 09:08:41 on for only 1 min 19 s of the 5 min: `ok` at"
+            " 09:10:00"
             " ended it.", id="over, and cut short",
         ),
     ],
@@ -141,6 +150,7 @@ RESOLVED = "  end: {per: k, on: resolved r}\n"
     ("history", "says"),
     [
         ("over@0 ok@100", "Rule r had not fired for k 7. `over` held for k 7 from 09:00:00 on for"),
+        ("ok@100", "Rule r had not fired for k 7. No `over` came for k 7."),
         ("over@0", "Rule r fired for k 7 at 09:05:00 and is not over: no `ok or off` came since."),
         ("over@0 ok@400 over@500", "`over` again at 09:08:20, within `keep: 2 min`."),
         ("over@0 ok@850", "it is over at 09:16:10 if no `over` comes by then."),
@@ -166,24 +176,28 @@ OVER = "{over: {window: 1 min, of: over, fire: avg(v) > 10, rearm: avg(v) < 5}}"
     [
         pytest.param(
             OVER, "over@10(8.2)", 60,
-            "`fire: avg(v) > 10` was not true for k 7 at 09:00:10: avg(v) is 8.2, of 1 row in 1 min.",
+            "`fire: avg(v) > 10` was not true for k 7 at 09:00:10: avg(v) is 8.2, of 1 row in 1"
+            " min.",
             id="one instant",
         ),
         pytest.param(
             OVER, "over@0(9) over@10(8) over@20(3) over@200(7)", 900,
-            "`fire: avg(v) > 10` was true for k 7 at none of 6 instants. Nearest was 09:00:00: avg(v)"
+            "`fire: avg(v) > 10` was true for k 7 at none of 6 instants. Nearest was 09:00:00:"
+            " avg(v)"
             " is 9.0, of 1 row in 1 min.", id="the nearest of several",
         ),
         pytest.param(
             "{over: {window: 1 min, of: over, fire: min(v) > 5}}", "over@10(2) over@40(7)", 65,
-            "`fire: min(v) > 5` was true for k 7 at none of 2 instants. Nearest was 09:00:40: min(v)"
+            "`fire: min(v) > 5` was true for k 7 at none of 2 instants. Nearest was 09:00:40:"
+            " min(v)"
             " is 2.0, of 2 rows in 1 min. It is due at 09:01:10, when rows leave the window.",
             id="due when a row leaves",
         ),
         pytest.param(
             "{over: {window: 1 min, of: [over, ok], fire: count(*) > 2 and max(v) > 5}}",
             "over@10(9) over@200(1) ok@210(1) ok@220(2)", 230,
-            "`fire: count(*) > 2 and max(v) > 5` was true for k 7 at none of 4 instants. Nearest was"
+            "`fire: count(*) > 2 and max(v) > 5` was true for k 7 at none of 4 instants. Nearest"
+            " was"
             " 09:03:40: count(*) is 3, max(v) is 2.0, of 3 rows in 1 min.", id="several terms",
         ),
     ],
@@ -197,18 +211,22 @@ def test_a_window_of_which_it_was_not_true(on: str, history: str, until: float, 
     [
         pytest.param(
             OVER, "over@0(20) over@50(9) over@100(12)", 60,
-            "`fire: avg(v) > 10` was true for k 7 at 09:01:50, but it had fired at 09:00:00, and was"
-            " not armed again. `rearm: avg(v) < 5` was true for k 7 at none of 4 instants. Nearest was"
+            "`fire: avg(v) > 10` was true for k 7 at 09:01:50, but it had fired at 09:00:00, and"
+            " was"
+            " not armed again. `rearm: avg(v) < 5` was true for k 7 at none of 4 instants."
+            " Nearest was"
             " 09:01:00: avg(v) is 9.0, of 1 row in 1 min.", id="not armed again",
         ),
         pytest.param(
             OVER.replace(", rearm: avg(v) < 5", ""), "over@0(20) over@50(30) over@100(12)", 70,
-            "`fire: avg(v) > 10` was true for k 7 at 09:01:50, but it had fired at 09:00:00, and has"
+            "`fire: avg(v) > 10` was true for k 7 at 09:01:50, but it had fired at 09:00:00, and"
+            " has"
             " been true ever since.", id="true without a break",
         ),
         pytest.param(
             OVER.replace("avg(v) < 5", "count(*) > 1"), "over@0(20) over@50(30)", 30,
-            "`fire: avg(v) > 10` was true for k 7 at 09:00:50, but it had fired at 09:00:00, and was"
+            "`fire: avg(v) > 10` was true for k 7 at 09:00:50, but it had fired at 09:00:00, and"
+            " was"
             " armed again only at this instant. It is due at 09:01:00, when rows leave the window.",
             id="armed at that instant",
         ),
@@ -233,17 +251,19 @@ def test_a_window_without_rows_in_the_time_that_is_asked_for() -> None:
     [
         pytest.param(
             "{window: 5 min, of: over}", "over@60 over@61", 200,
-            "Its window for k 7 is open, with 2 rows from 09:01:00 to 09:01:01: it ends at 09:05:00.",
+            "Its window for k 7 is open, with 2 rows between 09:01:00 and 09:01:01: it ends at"
+            " 09:05:00.",
             id="tumbling",
         ),
         pytest.param(
             "{window: 10 min, every: 5 min, of: [over, ok]}", "ok@60", 200,
-            "Its window for k 7 is open, with 1 row since 09:01:00: it ends at 09:05:00.",
+            "Its window for k 7 is open, with 1 row at 09:01:00: it ends at 09:05:00.",
             id="sliding",
         ),
         pytest.param(
             "{session: 30 min, of: over}", "over@60 over@1000", 2_700,
-            "Its session for k 7 is open, with 2 rows from 09:01:00 to 09:16:40: it ends at 09:46:40,"
+            "Its session for k 7 is open, with 2 rows between 09:01:00 and 09:16:40: it ends at"
+            " 09:46:40,"
             " if none comes within 30 min of the last.", id="session",
         ),
         pytest.param(
@@ -260,7 +280,8 @@ def test_a_window_that_has_not_ended(on: str, history: str, until: float, says: 
 def test_a_window_that_ended_before() -> None:
     found = said("{window: 5 min, of: over}", "over@60", 900, 600)
     assert found == (
-        "No `{window: 5 min, of: over}` ended for k 7 with a row in it between 09:10:00 and 09:15:00;"
+        "No `{window: 5 min, of: over}` ended for k 7 with a row in it between 09:10:00 and"
+        " 09:15:00;"
         " the last did at 09:05:00."
     )
 
@@ -290,6 +311,52 @@ def test_planted_misses_are_told_by_their_figures() -> None:
         evidence = run(book(on), lines(history), 9_000)
         last: Rung = ladder(evidence, "r", {"k": 7}, at(until))[-1]
         assert {name: last.evidence.get(name) for name in figures} == figures, last
+
+
+def test_what_is_said_of_a_holds_is_what_the_reference_finds() -> None:
+    """Of random histories, asked for at an instant at which it does not fire."""
+    told = Counter[str]()
+    for number in range(60):
+        draw = Random(number)
+        keep, until = draw.choice([0, 2]), draw.randint(8, 24)
+        history = [(draw.choice(["over", "over", "ok"]), draw.randint(0, until)) for _ in range(7)]
+        on = f"{{holds: over, until: ok, for: 5 s, keep: {keep} s}}"
+        evidence = run(book(on), [(e, t, {"k": 7, "v": 0.0}) for e, t in history], until)
+        last = ladder(evidence, "r", {"k": 7}, at(until), at(until))[-1]
+        if last.name != "parts":
+            continue
+        seen = {
+            name: [Occurrence(name, name, at(t), at(t)) for e, t in history if e == name]
+            for name in ("over", "ok")
+        }
+        lasts, keeps = lambda t: t + at(5) - at(0), lambda u, keep=keep: u + at(keep) - at(0)
+        *before, alert = alerts(seen["over"], seen["ok"], lasts, keeps)
+        state, figures = expected(alert, at(until))
+        told[state] += 1
+        if state == "cut short":
+            ends = [o.end for o in seen["ok"]]
+            each = [a.start for a in (*before, alert) if a.fate is Fate.CUT_SHORT]
+            start = last.evidence["from"]
+            assert start in each
+            figures = {"from": start, "to": min(end for end in ends if end > start)}
+            figures["held_micros"] = figures["to"] - start
+        found = {name: last.evidence.get(name) for name in figures}
+        assert found == figures, (history, until, last)
+    assert min(told[name] for name in ("cut short", "pending", "fired", "clearing", "over")) > 1
+
+
+def expected(alert: Alert, until: int) -> tuple[str, dict[str, int | None]]:
+    """The state in which the last alert leaves a key, and what is to be told of it."""
+    if alert.fate is Fate.CUT_SHORT:
+        return "cut short", {}
+    assert alert.fired is not None
+    if alert.fired > until:
+        return "pending", {"from": alert.start, "due": alert.fired}
+    if alert.resolved is None:
+        return "fired", {"fired": alert.fired}
+    if alert.resolved > until:
+        return "clearing", {"fired": alert.fired, "due": alert.resolved}
+    return "over", {"over": alert.resolved}
 
 
 def tumbling(draw: st.DrawFn, of: Any) -> str:
