@@ -71,13 +71,13 @@ def warn_of_one_row(rule: Rule, report: Report) -> None:
         return
     parts, compared = named_parts(on), dict[tuple[str, ...], list[p.Predicate]]()
     for term in p.conjuncts(where.tree):
-        names = dict.fromkeys(column.part for column in p.columns(term))
-        compared.setdefault(tuple(sorted(names)), []).append(term)
+        named = {column.part for column in p.columns(term)}
+        compared.setdefault(tuple(sorted(named)), []).append(term)
     for names, terms in compared.items():
         found = [part for name in names for part in parts if name in part.labels]
         if len(names) != 2 or len(found) != 2 or not all(map(_true_of_one, terms)):
             continue
-        if in_one_row(*found, on):
+        if in_one_row(found[0], found[1], on):
             one, other = names
             message = f"one row may be both {one} and {other}, and the where is true of it"
             hint = f"add {one}.id <> {other}.id, of a column that tells rows apart; or make what is"

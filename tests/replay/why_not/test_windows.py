@@ -36,7 +36,7 @@ def book(on: str, more: str = "") -> str:
 
 def lines(text: str) -> list[Line]:
     """`over@10 over@20(8.2)`: events of key 7 with their seconds, and v."""
-    found = []
+    found = list[Line]()
     for word in text.split():
         event, _, rest = word.partition("@")
         seconds, _, value = rest.rstrip(")").partition("(")
@@ -294,7 +294,11 @@ def planted(draw: Random) -> tuple[str, str, float, dict[str, Any]]:
     first, held = draw.randint(0, 500), draw.randint(1, 300)
     match draw.randint(0, 2):
         case 0:
-            figures = {"from": at(first), "to": at(first + held), "held_micros": held * 1_000_000}
+            figures: dict[str, Any] = {
+                "from": at(first),
+                "to": at(first + held),
+                "held_micros": held * 1_000_000,
+            }
             return HOLDS, f"over@{first} ok@{first + held}", first + held + 900, figures
         case 1:
             value = draw.randint(-50, 10)
