@@ -21,11 +21,14 @@ from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
 from tidegate.engine.replay.why_not.sources import Dropped
 from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import ClockEvent
 from tidegate.rules.sql.tree import columns, tree_of
 
 Row = TypeVar("Row", DroppedRow, RefusedRow)
+LOST_MAX = 1_000
+"""So many rows of an event type that a window lost are looked at, the last ones."""
 
 
 class Arrivals:
@@ -49,6 +52,21 @@ class Arrivals:
             some = asked.evidence.kept.dropped(event, columns or (), key, asked.begin, asked.until)
             if len(some):
                 found[event] = some
+        return found
+
+    @cached_property
+    def lost(self) -> Mapping[str, Sequence[DroppedRow]]:
+        """The same without rows that are of another event type of a window: a reading that is not
+        `hot` is `cool`, and not lost."""
+        if not isinstance(self._on, w.Window):
+            return self.dropped
+        found = dict[str, Sequence[DroppedRow]]()
+        for event, rows in self.dropped.items():
+            others = [self._probe.instants(name) for name in x.names_in(self._on) - {event}]
+            taken = np.isin(self.instants(rows), np.concatenate([np.empty(0, np.int64), *others]))
+            kept = np.flatnonzero(~taken)[-LOST_MAX:]
+            if len(kept):
+                found[event] = [rows[int(n)] for n in kept]
         return found
 
     def _refused(self, begin: int) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
@@ -76,7 +94,7 @@ class Arrivals:
         """Whether anything of what the rule needs arrived for the key."""
         asked, count = self._asked, self._probe.count
         absent: tuple[str, ...] = ()
-        became_none = dict.fromkeys((*self.refused, *self.dropped))
+        became_none = dict.fromkeys((*self.refused, *self.lost))
         if not self._detected:
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
         counts = {asked.written(event): count(event) for event in self.events}
@@ -165,7 +183,7 @@ class Arrivals:
 
     def rejected(self) -> Rung:
         """Whether rows were rejected that would have made the difference."""
-        chosen = self._decisive(self.refused, self.dropped)
+        chosen = self._decisive(self.refused, self.lost)
         if chosen is None:
             number = sum(map(len, self.refused.values()))
             said = f"{counted(number, 'row')} rejected{self._asked.words.of_key}."
@@ -181,7 +199,7 @@ class Arrivals:
     def where(self) -> Rung:
         """Whether rows were dropped by `where` or `of` that would have made the difference; or the
         rule's own `where` is true of no match."""
-        asked, dropped = self._asked, self.dropped
+        asked, dropped = self._asked, self.lost
         chosen = self._decisive(dropped, {})
         if chosen is None:
             false = None if self._detected else untrue(asked, self._probe)

@@ -82,6 +82,13 @@ def said(
             id="an end at the last instant",
         ),
         pytest.param(
+            "ok@100 over@100 ok@150",
+            900,
+            "`over` held for k 7 from 09:01:40 on for only 50 s of the 5 min: `ok` at 09:02:30"
+            " ended it.",
+            id="an end comes before a beginning at its instant",
+        ),
+        pytest.param(
             "ok@100 over@100", 280,
             "`over` has held for k 7 since 09:01:40: 3 min of the 5 min at 09:04:40. It is due at"
             " 09:06:40, if no `ok or off` comes.", id="pending",
@@ -136,6 +143,12 @@ def test_what_lasted_long_ago_is_told_only_where_nothing_came_since() -> None:
     assert "for only 10 s of the 5 min" in said(HOLDS, history, 1100, 1000)
     assert "for only 4 min 50 s of the 5 min" in said(HOLDS, history, 1100)
     assert "for only 10 s of" in said(HOLDS, history, 8_000, 7_000)
+
+
+def test_what_came_later_is_not_told() -> None:
+    evidence = run(book(HOLDS), lines("over@100 ok@290"), 900)
+    found = ladder(evidence, "r", {"k": 7}, at(280))[-1].sentence
+    assert found.endswith("It is due at 09:06:40, if no `ok or off` comes.")
 
 
 def test_what_ends_every_key_is_told() -> None:
