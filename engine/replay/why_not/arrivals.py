@@ -21,14 +21,13 @@ from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
 from tidegate.engine.replay.why_not.sources import Dropped
 from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import ClockEvent
 from tidegate.rules.sql.tree import columns, tree_of
 
 Row = TypeVar("Row", DroppedRow, RefusedRow)
 LOST_MAX = 1_000
-"""So many rows of an event type that a window lost are looked at, the last ones."""
+"""Where others were taken, so many rows that an event type lost are looked at, the last ones."""
 
 
 class Arrivals:
@@ -56,18 +55,24 @@ class Arrivals:
 
     @cached_property
     def lost(self) -> Mapping[str, Sequence[DroppedRow]]:
-        """The same without rows that are of another event type of a window: a reading that is not
+        """The same without rows that another event type of the rule took: a reading that is not
         `hot` is `cool`, and not lost."""
-        if not isinstance(self._on, w.Window):
-            return self.dropped
         found = dict[str, Sequence[DroppedRow]]()
         for event, rows in self.dropped.items():
-            others = [self._probe.instants(name) for name in x.names_in(self._on) - {event}]
+            others = [self._probe.instants(name) for name in self._beside(event)]
             taken = np.isin(self.instants(rows), np.concatenate([np.empty(0, np.int64), *others]))
             kept = np.flatnonzero(~taken)[-LOST_MAX:]
             if len(kept):
-                found[event] = [rows[int(n)] for n in kept]
+                found[event] = [rows[int(n)] for n in kept] if taken.any() else rows
         return found
+
+    def _beside(self, event: str) -> Iterator[str]:
+        """The other event types of the rule over the same table."""
+        events = self._asked.book.events
+        table = getattr(events.get(event), "table", None)
+        for name in x.names_in(self._on) - {event}:
+            if table is not None and getattr(events.get(name), "table", None) == table:
+                yield name
 
     def _refused(self, begin: int) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
         """By event type, the rows of the key from `begin` on that were rejected."""

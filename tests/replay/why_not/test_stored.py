@@ -117,6 +117,7 @@ events:
 rules:
   lasting: {on: {holds: high, until: low, for: 1 min}, per: id}
   ended: {on: resolved lasting, per: id}
+  silent: {on: "not(low)[high, [1 min]]", per: id}
   mean: {on: {over: {window: 1 min, of: [high, low], fire: avg(amount) > 20}}, per: id}
 """
 
@@ -130,6 +131,7 @@ def test_what_came_of_a_window_is_told_from_the_sources(store: SqlStore) -> None
         "`high` held for id 7 from 09:00:10 on for only 30 s of the 1 min: `low` at 09:00:40 ended"
         " it.",
     )
+    assert told(run.why_not("silent", {"id": 7}))[1].startswith("`low` came for id 7 at 09:00:40")
     assert told(run.why_not("mean", {"id": 7}))[1].endswith(
         "Nearest was 09:00:10: avg(amount) is 9.0, of 1 row in 1 min."
     )
