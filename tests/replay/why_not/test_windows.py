@@ -290,6 +290,11 @@ def test_a_window_that_has_not_ended(on: str, history: str, until: float, says: 
     assert said(on, history, until) == says
 
 
+def test_a_row_in_no_window_after_one_that_was() -> None:
+    found = said("{window: 1 min, every: 5 min, of: over}", "over@270 over@360", 500, 400)
+    assert found.startswith("The row for k 7 at 09:06:00 is in no window")
+
+
 def test_a_window_that_ended_before() -> None:
     found = said("{window: 5 min, of: over}", "over@60", 900, 600)
     assert found == (
