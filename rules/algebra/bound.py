@@ -20,6 +20,7 @@ from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_written
@@ -134,10 +135,20 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
     advice = tuple(dict.fromkeys(_advice(node, expression) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
-    if isinstance(expression, w.Session):
-        restricted = replace(restricted, pause_micros=longest_micros(expression.gap))
+    match expression:
+        case w.Session(gap=gap):
+            restricted = replace(restricted, pause_micros=longest_micros(gap))
+        case w.Crossing(length=length) if _rests(expression):
+            restricted = replace(restricted, pause_micros=longest_micros(length), advice=())
     by_context = forms(expression, keyed, used)
     return _Form(expression, by_context, nodes, instances, occurrences, restricted)
+
+
+def _rests(node: w.Crossing) -> bool:
+    """Whether a window that has run empty is armed again."""
+    if node.rearm is None:
+        return not p.true_of_nothing(node.fire.tree)
+    return p.true_of_nothing(node.rearm.tree)
 
 
 def _bound(form: _Form, context: Context) -> Bound:
