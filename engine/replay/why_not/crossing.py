@@ -80,8 +80,10 @@ class Crossed:
         the window then."""
         said, asked = self._ask(), self._asked
         mine = np.flatnonzero((said.at >= asked.since) & (said.rows > 0))
-        if not len(mine):
-            return None
+        if not len(mine):  # then that is asked which was inside at the end
+            mine = np.flatnonzero(said.rows)[-1:]
+            if not len(mine) or mine[0] + 1 < len(said.at):
+                return None
         true = mine[said.fire[mine]]
         found = self._not_armed(said, int(true[-1])) if len(true) else self._untrue(said, mine)
         if due is None:
@@ -135,7 +137,12 @@ class Crossed:
         """`fire` is true of window `at`, which does not fire."""
         words, key = self._words, np.zeros(len(said.at), np.int32)
         before = crossings(key, said.fire, said.rearm, said.rows > 0, np.zeros(1, np.bool_))
-        fired = int(before[before < at][-1])
+        fired = int(before[before <= at][-1])
+        if fired == at:
+            when = int(said.at[at])
+            since = f"since it fired at {words.at(when)}"
+            sentence = f"No row entered or left its window{words.of_key} {since}."
+            return Answer(sentence, {"instant": when, "fired": when})
         figures = {"instant": int(said.at[at]), "fired": int(said.at[fired])}
         true = (
             f"`fire: {self._on.fire.text}` was true{words.of_key} at {words.at(figures['instant'])}"

@@ -2,46 +2,11 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from random import Random
-from typing import Any
-
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
 
-from tests.reference.evaluate import Line as Timed
-from tests.reference.examples import example_count
-from tests.reference.hits import detecting, drawn_for
-from tests.reference.values import Occurrence
-from tests.reference.windows.holding import Alert, Fate, alerts
-from tests.replay.why_not.runs import Line, at, run
-from tests.replay.why_not.test_random import agree
-from tests.support.windows import Windows, books, histories, lengths
-from tidegate.engine.replay.why_not.evidence import Rung
+from tests.replay.why_not.runs import at, run
+from tests.replay.why_not.window_rules import HOLDS, KEPT, OVER, book, lines
 from tidegate.engine.replay.why_not.ladder import ladder
-
-HOLDS = "{holds: over, until: [ok, off], for: 5 min}"
-KEPT = HOLDS.replace("}", ", keep: 2 min}")
-EVENTS = ("over", "ok", "off")
-
-
-def book(on: str, more: str = "") -> str:
-    signals = "\n".join(f"  {name}: {{signal: {{k: bigint, v: double}}}}" for name in EVENTS)
-    return (
-        f"rulebook: windows\nevents:\n{signals}\n  tick: {{signal: {{v: double}}}}\n"
-        f"rules:\n  r: {{per: k, on: {on}}}\n{more}"
-    )
-
-
-def lines(text: str) -> list[Line]:
-    """`over@10 over@20(8.2)`: events of key 7 with their seconds, and v."""
-    found = list[Line]()
-    for word in text.split():
-        event, _, rest = word.partition("@")
-        seconds, _, value = rest.rstrip(")").partition("(")
-        found.append((event, float(seconds), {"k": 7, "v": float(value or 0)}))
-    return found
 
 
 def said(
@@ -181,9 +146,6 @@ def test_what_was_resolved_before_the_time_that_is_asked_for() -> None:
 # -- over -------------------------------------------------------------------------------------
 
 
-OVER = "{over: {window: 1 min, of: over, fire: avg(v) > 10, rearm: avg(v) < 5}}"
-
-
 @pytest.mark.parametrize(
     ("on", "history", "until", "says"),
     [
@@ -250,6 +212,14 @@ def test_a_window_that_was_not_armed(on: str, history: str, since: float, says: 
     assert said(on, history, until, since) == says
 
 
+def test_at_an_instant_between_two_changes_the_rows_inside_are_asked() -> None:
+    found = said("{over: {window: 1 min, of: over, fire: min(v) > 5}}", "over@10(2)", 60, 60)
+    assert found.endswith("was not true for k 7 at 09:00:10: min(v) is 2.0, of 1 row in 1 min.")
+    assert said(OVER, "over@0(20)", 30, 30).startswith(
+        "No row entered or left its window for k 7 since it fired at 09:00:00."
+    )
+
+
 def test_a_window_without_rows_in_the_time_that_is_asked_for() -> None:
     found = said(OVER, "over@0(20)", 900, 300)
     assert found.startswith("No `{over: {window: 1 min, of: over, fire: avg(v) > 10")
@@ -302,115 +272,3 @@ def test_a_window_that_ended_before() -> None:
         " 09:15:00;"
         " the last did at 09:05:00."
     )
-
-
-# -- planted, random --------------------------------------------------------------------------
-
-
-def planted(draw: Random) -> tuple[str, str, float, dict[str, Any]]:
-    """A rule, its history, the instant that is asked for, and what is to be told."""
-    first, held = draw.randint(0, 500), draw.randint(1, 300)
-    match draw.randint(0, 2):
-        case 0:
-            figures: dict[str, Any] = {
-                "from": at(first),
-                "to": at(first + held),
-                "held_micros": held * 1_000_000,
-            }
-            return HOLDS, f"over@{first} ok@{first + held}", first + held + 900, figures
-        case 1:
-            value = draw.randint(-50, 10)
-            figures = {"instant": at(first), "values": {"avg(v)": float(value)}}
-            return OVER, f"over@{first}({value})", first + 900, figures
-        case _:
-            due = first - first % 300 + 300
-            return "{window: 5 min, of: over}", f"over@{first}", due - 0.001, {"due": at(due)}
-
-
-def test_planted_misses_are_told_by_their_figures() -> None:
-    for number in range(60):
-        on, history, until, figures = planted(Random(number))
-        evidence = run(book(on), lines(history), 9_000)
-        last: Rung = ladder(evidence, "r", {"k": 7}, at(until))[-1]
-        assert {name: last.evidence.get(name) for name in figures} == figures, last
-
-
-def test_what_is_said_of_a_holds_is_what_the_reference_finds() -> None:
-    """Of random histories, asked for at an instant at which it does not fire."""
-    told = Counter[str]()
-    for number in range(60):
-        draw = Random(number)
-        keep, until = draw.choice([0, 2]), draw.randint(8, 24)
-        history = [(draw.choice(["over", "over", "ok"]), draw.randint(0, until)) for _ in range(7)]
-        on = f"{{holds: over, until: ok, for: 5 s, keep: {keep} s}}"
-        evidence = run(book(on), [(e, t, {"k": 7, "v": 0.0}) for e, t in history], until)
-        last = ladder(evidence, "r", {"k": 7}, at(until), at(until))[-1]
-        if last.name != "parts":
-            continue
-        seen = {
-            name: [Occurrence(name, name, at(t), at(t)) for e, t in history if e == name]
-            for name in ("over", "ok")
-        }
-        lasts, keeps = lambda t: t + at(5) - at(0), lambda u, keep=keep: u + at(keep) - at(0)
-        *before, alert = alerts(seen["over"], seen["ok"], lasts, keeps)
-        state, figures = expected(alert, at(until))
-        told[state] += 1
-        if state == "cut short":
-            ends = [o.end for o in seen["ok"]]
-            each = [a.start for a in (*before, alert) if a.fate is Fate.CUT_SHORT]
-            start = last.evidence["from"]
-            assert start in each
-            figures = {"from": start, "to": min(end for end in ends if end > start)}
-            figures["held_micros"] = figures["to"] - start
-        found = {name: last.evidence.get(name) for name in figures}
-        assert found == figures, (history, until, last)
-    assert min(told[name] for name in ("cut short", "pending", "fired", "clearing", "over")) > 1
-
-
-def expected(alert: Alert, until: int) -> tuple[str, dict[str, int | None]]:
-    """The state in which the last alert leaves a key, and what is to be told of it."""
-    if alert.fate is Fate.CUT_SHORT:
-        return "cut short", {}
-    assert alert.fired is not None
-    if alert.fired > until:
-        return "pending", {"from": alert.start, "due": alert.fired}
-    if alert.resolved is None:
-        return "fired", {"fired": alert.fired}
-    if alert.resolved > until:
-        return "clearing", {"fired": alert.fired, "due": alert.resolved}
-    return "over", {"over": alert.resolved}
-
-
-def tumbling(draw: st.DrawFn, of: Any) -> str:
-    return f"{{window: {draw(lengths())}, of: {of()}}}"
-
-
-def sliding(draw: st.DrawFn, of: Any) -> str:
-    return f"{{window: {draw(lengths())}, every: {draw(lengths())}, of: {of()}}}"
-
-
-def session(draw: st.DrawFn, of: Any) -> str:
-    return f"{{session: {draw(lengths(1, 3))}, of: {of()}}}"
-
-
-def over(draw: st.DrawFn, of: Any) -> str:
-    fire = draw(st.sampled_from(["count(*) > 1", "count(*) > 0 and count(*) < 3"]))
-    rearm = draw(st.sampled_from(["", ", rearm: count(*) = 0"]))
-    return f"{{over: {{window: {draw(lengths())}, of: {of()}, fire: {fire}{rearm}}}}}"
-
-
-def holds(draw: st.DrawFn, of: Any) -> str:
-    keep = draw(st.sampled_from(["", ", keep: 1 s", ", keep: 2 s"]))
-    return f"{{holds: {of()}, until: {of()}, for: {draw(lengths(1, 3))}{keep}}}"
-
-
-@pytest.mark.parametrize("kind", [tumbling, sliding, session, over, holds])
-def test_fired_is_what_was_detected_of_windows(kind: Windows) -> None:
-    @drawn_for(kind.__name__)
-    @detecting
-    @given(case=st.tuples(books(kind), histories()), data=st.data())
-    @example_count(40)
-    def some(case: tuple[Any, list[Timed]], data: st.DataObject) -> None:
-        agree(*case, data)
-
-    some()
