@@ -138,16 +138,13 @@ class Crossed:
         words, key = self._words, np.zeros(len(said.at), np.int32)
         before = crossings(key, said.fire, said.rearm, said.rows > 0, np.zeros(1, np.bool_))
         fired = int(before[before <= at][-1])
+        figures: dict[str, Any] = {"instant": int(said.at[at]), "fired": int(said.at[fired])}
+        then, when = words.at(figures["fired"]), words.at(figures["instant"])
         if fired == at:
-            when = int(said.at[at])
-            since = f"since it fired at {words.at(when)}"
-            sentence = f"No row entered or left its window{words.of_key} {since}."
-            return Answer(sentence, {"instant": when, "fired": when})
-        figures = {"instant": int(said.at[at]), "fired": int(said.at[fired])}
-        true = (
-            f"`fire: {self._on.fire.text}` was true{words.of_key} at {words.at(figures['instant'])}"
-        )
-        sentence = f"{true}, but it had fired at {words.at(figures['fired'])}"
+            sentence = f"No row entered or left its window{words.of_key} since it fired at {then}."
+            return Answer(sentence, figures)
+        true = f"`fire: {self._on.fire.text}` was true{words.of_key} at {when}"
+        sentence = f"{true}, but it had fired at {then}"
         if said.rearm[at]:
             return Answer(f"{sentence}, and was armed again only at this instant.", figures)
         since = np.arange(fired + 1, at + 1)
