@@ -85,6 +85,8 @@ def _stores(stores: Bound) -> str:
     said = kept(stores)
     if stores.instances_max is None and stores.span_micros is None:
         return said
+    if stores.pause_micros is not None:
+        return f"{said}; forgets a key after {length(stores.pause_micros)} without a row"
     if stores.forgets_micros is None:
         return f"{said}; never forgets a key"
     after = f"; forgets after {length(stores.forgets_micros)}" if stores.forgets_micros else ""

@@ -18,7 +18,9 @@ from tidegate.rules.algebra.detector_form import KEPT_MAX, detected
 from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single, forms
 from tidegate.rules.algebra.named_parts import asked_parts
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
+from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
+from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.expressions.formatter import format_written
@@ -37,6 +39,8 @@ class Bound:
     forgets_micros   nothing stored gets older; None: something is kept for ever for every key
     why              the nodes or the context that make up the bound
     advice           what would give a bound, or let the rule forget
+    pause_micros     after so long without an occurrence a key is forgotten, however old what is
+                     stored of it may be
     """
 
     instances_max: int | None
@@ -45,6 +49,7 @@ class Bound:
     forgets_micros: int | None
     why: str
     advice: tuple[str, ...] = ()
+    pause_micros: int | None = None
 
     @property
     def exists(self) -> bool:
@@ -55,7 +60,7 @@ class Bound:
     @property
     def forgets(self) -> bool:
         """Whether a key that is not seen again is forgotten."""
-        return self.forgets_micros is not None
+        return self.forgets_micros is not None or self.pause_micros is not None
 
 
 def bound(
@@ -130,8 +135,20 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
     advice = tuple(dict.fromkeys(_advice(node, expression) for node in lasting))
     why = _why(nodes, instances + occurrences)
     restricted = _said_of(instances, occurrences, oldest, why, advice)
+    match expression:
+        case w.Session(gap=gap):
+            restricted = replace(restricted, pause_micros=longest_micros(gap))
+        case w.Crossing(length=length) if _rests(expression):
+            restricted = replace(restricted, pause_micros=longest_micros(length), advice=())
     by_context = forms(expression, keyed, used)
     return _Form(expression, by_context, nodes, instances, occurrences, restricted)
+
+
+def _rests(node: w.Crossing) -> bool:
+    """Whether a window that has run empty is armed again."""
+    if node.rearm is None:
+        return not p.true_of_nothing(node.fire.tree)
+    return p.true_of_nothing(node.rearm.tree)
 
 
 def _bound(form: _Form, context: Context) -> Bound:

@@ -73,6 +73,11 @@ def together(parts: Collection[Part], on: x.Expression) -> bool:
     )
 
 
+def in_one_row(one: Part, other: Part, on: x.Expression) -> bool:
+    """Whether one occurrence may fill both: they are of one event type, and in no sequence."""
+    return one.event == other.event and isinstance(_at(on, _common([one.path, other.path])), x.And)
+
+
 @lru_cache(maxsize=10_000)
 def asked_of(
     on: x.Expression, condition: p.Predicate, rules: frozenset[str] = frozenset()

@@ -11,7 +11,7 @@ from tidegate.rules.analysis.graph import used_in
 from tidegate.rules.analysis.keyed_events import event_names
 from tidegate.rules.checks.doubts import counts_rows_to_zero, doubts, may_be_empty, unitless
 from tidegate.rules.checks.repetition import repetitions
-from tidegate.rules.checks.where import warn_of_late_if
+from tidegate.rules.checks.where import warn_of_late_if, warn_of_one_row
 from tidegate.rules.errors import Problem, nearest
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.faults import excerpt
@@ -55,6 +55,7 @@ def warn(book: Draft, report: Report) -> None:
         _passed_over(book, rule.pattern, node, scalar, report)
         _by_position(rule.reaction, report)
         warn_of_late_if(rule, report)
+        warn_of_one_row(rule, report)
         if name not in sound:
             continue
         _empty(book, name, node, sound, report)

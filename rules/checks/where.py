@@ -6,7 +6,13 @@ import re
 from collections.abc import Collection, Iterator
 
 from tidegate.rules.algebra.detector_form import detected
-from tidegate.rules.algebra.named_parts import asked_of, named_parts, parts_of, together
+from tidegate.rules.algebra.named_parts import (
+    asked_of,
+    in_one_row,
+    named_parts,
+    parts_of,
+    together,
+)
 from tidegate.rules.analysis import predicate_types
 from tidegate.rules.analysis.draft import Draft
 from tidegate.rules.analysis.key_types import declared_columns
@@ -18,6 +24,7 @@ from tidegate.rules.yaml.kinds import Record, Report
 
 _ONE = "one occurrence must fill it: not under every, any(m, a*), A*, P, P* or + [d]"
 _COMPARED = re.compile(r"\b(?:label|event_type)\s*=\s*'(\w+)'", re.IGNORECASE)
+_QUALIFIED = re.compile(r"\b(\w+)\s*\.\s*\w+")
 _CALLED = re.compile(r"(\w+)\s*[(\[]")
 _SPREAD = re.compile(r"\b(max|min)\s*\(\s*((?:old\.)?\w+)\s*\)", re.IGNORECASE)
 _PICKING = {"max", "min", "if", "first", "last", "any_value", "abs", "and", "or", "not"}
@@ -56,12 +63,46 @@ def warn_of_late_if(rule: Rule, report: Report) -> None:
         report.warn("late-if", message, condition.place, hint)
 
 
+def warn_of_one_row(rule: Rule, report: Report) -> None:
+    """Warn of a `where` that is true of one row in the place of two: `x.c = y.c` over `x:(a) and
+    y:(a)`."""
+    where, on = rule.pattern.where, rule.pattern.on
+    if where is None:
+        return
+    parts, compared = named_parts(on), dict[tuple[str, ...], list[p.Predicate]]()
+    for term in p.conjuncts(where.tree):
+        named = {column.part for column in p.columns(term)}
+        compared.setdefault(tuple(sorted(named)), []).append(term)
+    for names, terms in compared.items():
+        found = [part for name in names for part in parts if name in part.labels]
+        if len(names) != 2 or len(found) != 2 or not all(map(_true_of_one, terms)):
+            continue
+        if in_one_row(found[0], found[1], on):
+            one, other = names
+            message = f"one row may be both {one} and {other}, and the where is true of it"
+            hint = f"add {one}.id <> {other}.id, of a column that tells rows apart; or make what is"
+            hint += f" compared part of the key, and count: any(2, {found[0].event}*)"
+            report.warn("one-row", message, where.place, hint)
+
+
+def _true_of_one(term: p.Predicate) -> bool:
+    """Whether a comparison of two parts is true where they are one row: `x.c <= y.c`."""
+    match term:
+        case p.Comparison(
+            operator="=" | "<=" | ">=", left=p.Column() as one, right=p.Column() as two
+        ):
+            return (one.column, one.old) == (two.column, two.old)
+    return False
+
+
 def _names_compared(condition: str, on: x.Expression) -> list[str]:
     """What a condition compares with each other: constituents by label or event type, or the least
     and the greatest value of a column of several constituents."""
     parts = named_parts(on)
     known = {name for part in parts for name in (part.event, *part.labels)}
+    labels = {label for part in parts for label in part.labels}
     compared = {*_COMPARED.findall(condition)} & known
+    compared |= {*_QUALIFIED.findall(condition)} & labels
     if len(compared) > 1:
         return sorted(compared)
     ends = {(name.lower(), column.lower()) for name, column in _SPREAD.findall(condition)}

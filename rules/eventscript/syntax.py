@@ -30,6 +30,7 @@ _FORBIDDEN_WORDS = {
     "groupby": "write group: in type NAME group(expression)",
     "return": "a script only assigns and emits",
 }
+_DECLARED = re.compile(r"\b(?:long|int|double|float|boolean|string|time|object|var)\s+$")
 _BRACKETS = re.compile(r"//[^\n]*|/\*.*?\*/|\"(?:[^\"\\\n]|\\.)*\"|[()\[\]{}]", re.DOTALL)
 
 
@@ -80,6 +81,9 @@ def _usual(before: str, rest: str, accepted: set[str]) -> tuple[str, str] | None
     word = re.match(r"[A-Za-z_]\w*", rest)
     if word and word[0] in _FORBIDDEN_WORDS:
         return f"{word[0]!r} is not a word of a script", _FORBIDDEN_WORDS[word[0]]
+    if word and _DECLARED.search(before) and re.match(r"\s*[=;]", rest[word.end() :]):
+        hint = f"write {word[0]} = ..; in a block: its type is that of what it is assigned first"
+        return "a variable is not declared", hint
     statement = re.split(r"[;{}]", before)[-1].strip()
     if habit := re.match(r"(?:if|else)\b", statement):
         return f"{habit[0]!r} is not a word of a script", _FORBIDDEN_WORDS[habit[0]]

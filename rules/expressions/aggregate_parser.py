@@ -15,6 +15,11 @@ _CLOSED = (
     "is null, and, or, not"
 )
 
+_OF_SOME_ROWS = (
+    "give these rows an event type with a column that others lack, columns: [k, status as bad], "
+    "and write count(bad)"
+)
+
 
 def parse_aggregates(text: str) -> p.Predicate:
     """The tree of a text. Raises `PredicateError`."""
@@ -27,7 +32,8 @@ class _Parser(PredicateParser):
     def called(self, token: Token) -> p.Predicate:
         function = token.word
         if function not in AGGREGATES:
-            self.refuse(f"{token.text}(..) is no aggregate of the list", _CLOSED, token.span)
+            hint = _OF_SOME_ROWS if function in ("count_if", "if", "case") else _CLOSED
+            self.refuse(f"{token.text}(..) is no aggregate of the list", hint, token.span)
         self.expect("(")
         old, column = self._argument(function)
         self.expect(")")
@@ -47,7 +53,7 @@ class _Parser(PredicateParser):
             self.refuse("an aggregate is of one column", hint)
         first = self.take()
         if self.next.kind == "name" and first.word == "distinct":
-            hint = "count distinct values in the rule's `if`"
+            hint = "write {window: .., every: ..}, and count distinct values in the rule's `if`"
             self.refuse("distinct is not in the list", hint, first.span)
         if first.word == "old" and self.took("."):
             if self.next.kind != "name":

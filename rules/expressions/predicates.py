@@ -8,10 +8,12 @@ a Literal and a Column. In `avg(celsius) > 80` one operand is an Aggregate. Node
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import date, datetime
 from decimal import Decimal
+from operator import add, eq, ge, gt, le, lt, mul, ne, neg, not_, sub
+from typing import Any
 
 from tidegate.rules.expressions.nodes import Span
 
@@ -153,3 +155,38 @@ def columns(tree: Predicate) -> tuple[Column, ...]:
 def aggregates(tree: Predicate) -> tuple[Aggregate, ...]:
     """The aggregates that a condition over rows names, each once, in their order."""
     return tuple(node for node in columns(tree) if isinstance(node, Aggregate))
+
+
+def true_of_nothing(tree: Predicate) -> bool:
+    """Whether a condition over rows is true of none: of these counts are 0, and others null."""
+    return _of_nothing(tree) is True
+
+
+def _of_nothing(tree: Predicate) -> Any:
+    match tree:
+        case Literal(value=value):
+            return value
+        case Aggregate(part=part):
+            return 0 if part == "count" else None
+        case Chain(operator=word, members=members):
+            found = [_of_nothing(member) for member in members]
+            ends = word == "or"  # what one member decides alone
+            return ends if ends in found else None if None in found else not ends
+        case Unary(operator="is null" | "is not null" as asked, part=operand):
+            return (_of_nothing(operand) is None) == (asked == "is null")
+    values = [_of_nothing(part) for part in tree.parts()]
+    if None in values:
+        return None
+    match tree:
+        case Unary(operator=word):
+            return _UNARY[word](*values)
+        case Binary(operator=sign):
+            one, other = (float(v) if isinstance(v, Decimal) else v for v in values)
+            return _BINARY[sign](one, other)
+    raise TypeError(tree)
+
+
+_UNARY: Mapping[str, Callable[[Any], Any]] = {"-": neg, "abs": abs, "not": not_}
+_BINARY: Mapping[str, Callable[[Any, Any], Any]] = {
+    "+": add, "-": sub, "*": mul, "=": eq, "<>": ne, "<": lt, "<=": le, ">": gt, ">=": ge,
+}  # fmt: skip

@@ -22,7 +22,7 @@ _PAUSED = "time that does not count is left out by a script: cookbook 04, the gu
 _NOT_OPERATORS = {
     **dict.fromkeys(("followed_by", "followedby", "followed", "before", "next", "seq"), JOINS),
     "after": "what comes first stands first: a ; b",
-    "for": "write a ; b within 5 min, or a then no b for 5 min",
+    "for": "write a then no b for 5 min, or on: {holds: a, until: b, for: 5 min}",
     "in": "write a ; b within 5 min",
     "during": "write a ; b within 5 min, or during(a, b, c): b between a and c",
     **dict.fromkeys(("if", "when", "where", "having", "with"), CONDITIONS),

@@ -12,14 +12,24 @@ _MINUTE = 60_000_000
 
 def _lasting(value: str) -> str:
     """The hint for `for: 10m`."""
-    length = f"[{value or '10 min'}]"
-    return f"what must last is said in `on`: not(cleared)[raised, {length}]"
+    length = value or "10 min"
+    return f"what must last is said in `on`: {{holds: raised, until: cleared, for: {length}}}"
 
 
 def _silenced(value: str) -> str:
     """The hint for `inhibited_by: down`."""
     by = value if re.fullmatch(r"[A-Za-z_]\w*", value, re.ASCII) else "down"
     return f"what silences it is said in `on`: slow without during({by}, slow, [10 min])"
+
+
+def _gathered(value: str) -> str:
+    """The hint for `group_wait: 15m`."""
+    return f"what is gathered is said in `on`: {{window: {value or '15 min'}, of: alert}}"
+
+
+def _beside(_: str) -> str:
+    """The hint for what is no part of a window: `{window: 5 min, of: req, per: host}`."""
+    return "it stands in the rule, beside on:"
 
 
 def _rhythm(value: str) -> str:
@@ -80,6 +90,7 @@ RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     **dict.fromkeys(("then", "action", "actions", "execute", "run", "sql"), "do"),
     **dict.fromkeys(("key", "keys", "by", "group_by", "partition_by"), "per"),
     "for": _lasting,
+    **dict.fromkeys(("group_wait", "group_interval", "batch", "window"), _gathered),
     **dict.fromkeys(("inhibited_by", "inhibit", "inhibits", "unless", "silenced_by"), _silenced),
     **dict.fromkeys(("event", "events", "pattern", "expression", "trigger", "match"), "on"),
     **dict.fromkeys(("policy", "mode", "consumption"), "context"),
@@ -93,17 +104,20 @@ RULE_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
     **dict.fromkeys(("level", "urgency", "importance"), "severity"),
     **dict.fromkeys(("deduplicate", "distinct", "unique"), "dedupe"),
 }
-WINDOW_WORDS = {
+WINDOW_WORDS: dict[str, str | tuple[str, ...] | Callable[[str], str]] = {
+    **dict.fromkeys(("per", "if", "do", "cooldown", "severity", "having"), _beside),
     **dict.fromkeys(("tumbling", "tumble", "length", "size", "within"), "window"),
     **dict.fromkeys(("slide", "sliding", "hop", "advance", "step"), "every"),
     **dict.fromkeys(("gap", "timeout", "idle"), "session"),
     **dict.fromkeys(("on", "events", "event", "from", "rows"), "of"),
-    **dict.fromkeys(("if", "when", "above"), "fire"),
-    **dict.fromkeys(("reset", "below", "clear"), "rearm"),
     **dict.fromkeys(("begin", "raised", "start"), "holds"),
     **dict.fromkeys(("end", "cleared", "stop"), "until"),
     **dict.fromkeys(("lasting", "pending"), "for"),
     **dict.fromkeys(("keep_firing_for", "keep_for"), "keep"),
+}
+CROSSING_WORDS = WINDOW_WORDS | {
+    **dict.fromkeys(("if", "when", "above", "having"), "fire"),
+    **dict.fromkeys(("reset", "below", "clear"), "rearm"),
 }
 ACTION_WORDS = {
     **dict.fromkeys(("insert", "merge", "update", "query", "statement", "spark_sql"), "sql"),

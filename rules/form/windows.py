@@ -55,7 +55,7 @@ _CROSSING = k.record(
     Key("fire", OVER_ROWS, "when it fires, of the rows in the window", required=True),
     Key("rearm", OVER_ROWS, "what must have held before the next; default: fire does not hold"),
     like="{window: 1 min, of: reading, fire: avg(celsius) > 80}",
-    words=synonyms.WINDOW_WORDS,
+    words=synonyms.CROSSING_WORDS,
 )
 _KEYS = {
     "window": k.record(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -13,6 +12,7 @@ import pytest
 
 from tests.loop.test_live import without_key
 from tests.support.lake import Lake
+from tests.support.later import Later, set_on
 from tests.support.live import Live
 from tidegate import Engine, rules
 from tidegate.connectors.clock import SystemClock
@@ -103,21 +103,9 @@ def as_signals(book: Rulebook, lines: list[dict[str, Any]]) -> Rulebook:
     return replace(book, events=events, tables={})
 
 
-class Later(SystemClock):
-    """The system's clock, set on by `ahead`."""
-
-    ahead = 0
-
-    def wall(self) -> int:
-        return super().wall() + self.ahead
-
-
 @pytest.fixture
 def clock(monkeypatch: pytest.MonkeyPatch) -> type[Later]:
-    monkeypatch.setattr("tidegate.engine.app.parts.SystemClock", Later)
-    monkeypatch.setattr("tidegate.engine.app.engine.check_clock", lambda *_: None)
-    monkeypatch.setattr(Later, "ahead", 0)
-    return Later
+    return set_on(monkeypatch)
 
 
 @pytest.mark.long
@@ -161,9 +149,9 @@ def test_s11_a_price_is_sampled_as_it_was_at_each_tick(lake: Lake, clock: type[L
         engine.run_once()
         for number, price in enumerate((100, 120), 1):
             inner.sql(f"INSERT OVERWRITE {{prices}} VALUES ('ACME', {price})")
-            at = (opens - HOUR if number == 1 else opens + HOUR * 5 // 2) // 1_000_000
-            os.utime(inner.log("prices", number), (at, at))
-        clock.ahead = opens + 8 * HOUR - now
+            at = opens - HOUR if number == 1 else opens + HOUR * 5 // 2
+            inner.place("prices", number, at)
+        clock.reach(opens + 8 * HOUR)
         engine.run_once()
     [(_, *candle)] = inner.rows("candles")
     assert candle == [78, 100.0, 100.0, 120.0, 120.0]

@@ -165,6 +165,45 @@ def test_g13_a_keyed_rule_that_never_forgets_is_warned_of(shop: Path) -> None:
     assert warning["line"] == 20
 
 
+def test_g13_a_session_is_said_to_forget_a_key_that_pauses(tmp_path: Path) -> None:
+    file = tmp_path / "visits.yaml"
+    file.write_text(
+        "rulebook: visits\nevents: {click: {signal: {k: bigint}}}\n"
+        "rules: {visit: {on: {session: 30 min, of: click}, per: k}}\n"
+    )
+    assert "no bound; forgets a key after 30 min without a row\n" in explain(file, None, "text")
+    (stores,) = rule(as_json(file), "visit")["stores"].values()
+    assert (stores["forgets_micros"], stores["pause_micros"]) == (None, 1_800_000_000)
+    assert [one["code"] for one in as_json(file)["warnings"]] == ["unbounded"]
+
+
+@pytest.mark.parametrize(
+    ("asked", "forgets"),
+    [
+        ("fire: avg(v) > 8", True),
+        ("fire: avg(v) > 8, rearm: avg(v) < 7", False),
+        ("fire: avg(v) > 8, rearm: avg(v) < 7 or count(*) = 0", True),
+        ("fire: avg(v) > 8, rearm: count(v) <= 0.1 * count(*)", True),
+        ("fire: avg(v) > 8, rearm: not (abs(max(v)) > 7)", False),
+        ("fire: avg(v) > 8, rearm: max(v) is null and -count(v) + 1 > 0", True),
+        ("fire: count(*) < 8", False),
+        ("fire: count(*) < 8 and avg(v) > 1", True),
+    ],
+)
+def test_g13_a_crossing_forgets_a_key_if_an_empty_window_is_armed(
+    tmp_path: Path, asked: str, forgets: bool
+) -> None:
+    file = tmp_path / "over.yaml"
+    file.write_text(
+        "rulebook: over\nevents: {x: {signal: {k: bigint, v: double}}}\n"
+        f"rules:\n  r:\n    on: {{over: {{window: 1 min, of: x, {asked}}}}}\n    per: k\n"
+    )
+    said = "forgets a key after 1 min without a row" if forgets else "never forgets a key"
+    assert f"what arrives in 1 min; {said}\n" in explain(file, None, "text")
+    codes = [one["code"] for one in as_json(file)["warnings"]]
+    assert codes == ([] if forgets else ["never-forgets"])
+
+
 def test_timers_are_listed(shop: Path) -> None:
     found = as_json(shop)
     assert rule(found, "quick")["timers"] == []

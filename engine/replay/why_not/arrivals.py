@@ -26,6 +26,8 @@ from tidegate.rules.model import ClockEvent
 from tidegate.rules.sql.tree import columns, tree_of
 
 Row = TypeVar("Row", DroppedRow, RefusedRow)
+LOST_MAX = 1_000
+"""Where others were taken, so many rows that an event type lost are looked at, the last ones."""
 
 
 class Arrivals:
@@ -50,6 +52,27 @@ class Arrivals:
             if len(some):
                 found[event] = some
         return found
+
+    @cached_property
+    def lost(self) -> Mapping[str, Sequence[DroppedRow]]:
+        """The same without rows that another event type of the rule took: a reading that is not
+        `hot` is `cool`, and not lost."""
+        found = dict[str, Sequence[DroppedRow]]()
+        for event, rows in self.dropped.items():
+            others = [self._probe.instants(name) for name in self._beside(event)]
+            taken = np.isin(self.instants(rows), np.concatenate([np.empty(0, np.int64), *others]))
+            kept = np.flatnonzero(~taken)[-LOST_MAX:]
+            if len(kept):
+                found[event] = [rows[int(n)] for n in kept] if taken.any() else rows
+        return found
+
+    def _beside(self, event: str) -> Iterator[str]:
+        """The other event types of the rule over the same table."""
+        events = self._asked.book.events
+        table = getattr(events.get(event), "table", None)
+        for name in x.names_in(self._on) - {event}:
+            if table is not None and getattr(events.get(name), "table", None) == table:
+                yield name
 
     def _refused(self, begin: int) -> Iterator[tuple[str, Sequence[RefusedRow]]]:
         """By event type, the rows of the key from `begin` on that were rejected."""
@@ -76,7 +99,7 @@ class Arrivals:
         """Whether anything of what the rule needs arrived for the key."""
         asked, count = self._asked, self._probe.count
         absent: tuple[str, ...] = ()
-        became_none = dict.fromkeys((*self.refused, *self.dropped))
+        became_none = dict.fromkeys((*self.refused, *self.lost))
         if not self._detected:
             absent = lacking(self._on, lambda name: name in became_none or count(name) > 0)
         counts = {asked.written(event): count(event) for event in self.events}
@@ -165,7 +188,7 @@ class Arrivals:
 
     def rejected(self) -> Rung:
         """Whether rows were rejected that would have made the difference."""
-        chosen = self._decisive(self.refused, self.dropped)
+        chosen = self._decisive(self.refused, self.lost)
         if chosen is None:
             number = sum(map(len, self.refused.values()))
             said = f"{counted(number, 'row')} rejected{self._asked.words.of_key}."
@@ -181,7 +204,7 @@ class Arrivals:
     def where(self) -> Rung:
         """Whether rows were dropped by `where` or `of` that would have made the difference; or the
         rule's own `where` is true of no match."""
-        asked, dropped = self._asked, self.dropped
+        asked, dropped = self._asked, self.lost
         chosen = self._decisive(dropped, {})
         if chosen is None:
             false = None if self._detected else untrue(asked, self._probe)

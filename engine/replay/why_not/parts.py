@@ -25,6 +25,7 @@ from tidegate.engine.replay.why_not.relaxations import (
     relaxations,
     subexpressions,
 )
+from tidegate.engine.replay.why_not.windows import WindowWords
 from tidegate.engine.replay.why_not.words import expression_text
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
@@ -32,6 +33,7 @@ from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.parser import unlabelled
 
 _DAYS = 2 * 86_400_000_000  # a window of local days may be so much longer
+_LATER = 2**62
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +52,7 @@ class Parts:
         self._asked, self._probe = asked, probe
         self._on = unlabelled(asked.rule.pattern.on)
         self._explain = Explanations(asked, probe)
+        self._windows = WindowWords(asked, probe)
 
     def rung(self, *, detected: bool) -> Rung:
         """`detected`: the rule itself was."""
@@ -65,13 +68,17 @@ class Parts:
         return found.span(self._asked.since, self._asked.until)
 
     def _answer(self) -> Answer:
+        if isinstance(self._on, w.Window):
+            return self._windows.answer(self._on, self._due())
         helped = self._first(self._on, self._asked.since)
         if helped is not None:
             return self._explain.relaxed(helped.by, helped.start, helped.end)
         due = self._due()
-        if due is not None:
-            return self._explain.due(self._on, due)
+        if len(due):
+            return self._explain.due(self._on, int(due.end[0]))
         failing = self._failing()
+        if isinstance(failing, x.Resolved) and (said := self._windows.unresolved(failing)):
+            return said
         if failing is None:
             return self._explain.elsewhen(self._on)
         helped = self._first(failing, self._asked.begin)
@@ -108,18 +115,14 @@ class Parts:
 
         return below(self._on)
 
-    def _due(self) -> int | None:
-        """When it would be detected if nothing came after the instant, and time went on."""
-        lengths = [*self._lengths()]
-        if not lengths:
-            return None
+    def _due(self) -> Instances:
+        """What would be detected after the instant if nothing came then, and time went on."""
         until = self._asked.until
         given: Mapping[str, Batch] = {
             event: batch.until(until) for event, batch in self._probe.batches.items()
         }
-        found = self._probe.each([self._on], given, until + sum(lengths))[0].end
-        later = found[found > until]
-        return int(later[0]) if len(later) else None
+        found = self._probe.each([self._on], given, until + sum(self._lengths()))[0]
+        return found.span(until + 1, _LATER)
 
     def _lengths(self) -> Iterator[int]:
         for node in self._on.walk():
@@ -128,7 +131,7 @@ class Parts:
             elif isinstance(node, x.Periodic | x.PeriodicStar):
                 yield longest_micros(node.period)
             elif isinstance(node, w.Window):
-                lengths = (getattr(node, name, None) for name in ("length", "gap", "keep"))
+                lengths = (getattr(node, name, None) for name in ("length", "every", "gap"))
                 yield sum(_DAYS + longest_micros(d) for d in lengths if d)
 
     def _figures(self) -> Iterator[dict[str, Any]]:

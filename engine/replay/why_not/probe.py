@@ -139,12 +139,15 @@ class Probe:
         """When an event type, or a rule that is used as one, occurred for the key."""
         if event in self.asked.book.rules:
             return self.one(x.Name(event)).end
+        batch = self.occurrences(event)
+        return np.empty(0, np.int64) if batch is None else batch.time
+
+    def occurrences(self, event: str) -> Batch | None:
+        """The occurrences of an event type for the key."""
         batch = self.batches.get(event)
-        if batch is None:
-            return np.empty(0, np.int64)
-        if not self.alone and (columns := self.asked.per(event)):
+        if batch is not None and not self.alone and (columns := self.asked.per(event)):
             batch = rows_of(batch, columns, self.asked.key)
-        return batch.time
+        return batch
 
     @cached_property
     def detected(self) -> Instances:

@@ -253,3 +253,24 @@ def test_s08_what_is_half_matched_in_a_rule_used_as_event_is_counted(on: str, us
     history = [(str(draw.choice(NAMES)), second, 1) for second in range(80)]
     for _, carried in steps(rulebook, history):
         assert stored(carried).total() <= sum(number or 0 for number in most)
+
+
+@pytest.mark.parametrize(
+    ("on", "pause"),
+    [
+        ("{session: 5 s, of: a}", 5),
+        ("{over: {window: 5 s, of: a, fire: max(v) >= 0}}", 5),
+        ("{over: {window: 5 s, of: a, fire: max(v) >= 0, rearm: count(v) < 1}}", 5),
+        ("{over: {window: 5 s, of: a, fire: max(v) >= 0, rearm: max(v) < 0}}", None),
+        ("{over: {window: 5 s, of: a, fire: count(*) < 9}}", None),
+        ("{holds: a, until: b, for: 5 s}", None),
+    ],
+)
+def test_a_window_forgets_a_key_that_pauses_as_is_said(on: str, pause: int | None) -> None:
+    rulebook = loaded("abct", r=f"on: {on}, per: k")
+    found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
+    assert found.pause_micros == (pause and pause * SECOND)
+    assert found.forgets == (pause is not None)
+    history = [*(("a", second, 1) for second in range(0, 40, 4)), ("a", 42, 2), ("a", 60, 2)]
+    left = [now for now, carried in steps(rulebook, history) if stored(carried)[1]]
+    assert (max(left) < 42 * SECOND) == found.forgets

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from tests.reference.contexts import detections
 from tests.reference.examples import example_count
-from tests.reference.hits import detecting, drawn_for, noting, resuming
+from tests.reference.hits import detecting, drawn_for, noted, noting, resuming
 from tests.reference.meaning import World
 from tests.reference.strategies import expected
 from tests.reference.values import Instance, Occurrence
@@ -119,3 +119,22 @@ def test_a_session_is_what_nothing_follows_with_what_went_before_in_cumulative(
     quiet = x.Not(row, row, x.Own(gap))
     found = detections(x.Or((x.Seq(row, quiet), quiet)), world, Context.CUMULATIVE)
     assert told(found) == told(detected(w.Session(part, gap), world, None))
+
+
+@noting(several_fire=8, one_is_passed_over=8)
+@given(world=worlds(), length=LENGTHS)
+@example_count(200)
+def test_what_holds_is_the_first_of_what_nothing_ends(world: World, length: x.Duration) -> None:
+    a, b = x.Name("a"), x.Name("b")
+    lasting = detections(x.Not(b, a, x.Own(length)), world, Context.UNRESTRICTED)
+    ends = [o.end for o in world.occurrences["b"]]
+    spans = sorted({(i.start, i.end) for i in lasting}, key=lambda span: span[1])
+    first, since = [], None
+    for start, end in spans:
+        if since is None or any(since < u <= end for u in ends):
+            first.append((start, end))
+            since = end
+    noted("several fire", len(first) > 1)
+    noted("one is passed over", len(first) < len(spans))
+    found = detected(w.Holding(a, b, length, x.Duration(0, 0)), world, None)
+    assert sorted((i.start, i.end) for i in found) == first

@@ -13,7 +13,7 @@ import pytest
 
 from tests.replay.why_not import misses, stored_misses
 from tests.replay.why_not.runs import NINE, Line
-from tests.replay.why_not.stored import Stored
+from tests.replay.why_not.stored import Stored, told
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.replay.why_not.ladder import RUNGS
 from tidegate.engine.store import SqlStore, open_store
@@ -105,3 +105,53 @@ rules: {r: {on: {window: 10 s, of: a}, per: k}}
     assert answer.fired is not None
     (context,) = [rung for rung in answer.rungs if rung.name == "context"]
     assert (context.ok, context.sentence) == (True, "A window takes all its rows.")
+
+
+WINDOWS = """\
+rulebook: shop
+timezone: UTC
+tables: {items: {path: /items, key: [id]}, out: {path: /out}}
+events:
+  high: {on: insert, table: items, where: amount > 5}
+  low: {on: insert, table: items, where: amount <= 5}
+rules:
+  lasting: {on: {holds: high, until: low, for: 1 min}, per: id}
+  ended: {on: resolved lasting, per: id}
+  silent: {on: "not(low)[high, [1 min]]", per: id}
+  mean: {on: {over: {window: 1 min, of: [high, low], fire: avg(amount) > 20}}, per: id}
+"""
+
+
+def test_what_came_of_a_window_is_told_from_the_sources(store: SqlStore) -> None:
+    run = Stored(store, WINDOWS)
+    run.insert(10, {"id": 7, "amount": 9}, {"id": 8, "amount": 9}).at(15)
+    run.insert(40, {"id": 7, "amount": 3}).at(200)
+    assert told(run.why_not("lasting", {"id": 7})) == (
+        "parts",
+        "`high` held for id 7 from 09:00:10 on for only 30 s of the 1 min: `low` at 09:00:40 ended"
+        " it.",
+    )
+    assert told(run.why_not("silent", {"id": 7}))[1].startswith("`low` came for id 7 at 09:00:40")
+    assert told(run.why_not("mean", {"id": 7}))[1].endswith(
+        "Nearest was 09:00:10: avg(amount) is 9.0, of 1 row in 1 min."
+    )
+    assert told(run.why_not("ended", {"id": 8}))[1] == (
+        "Rule lasting fired for id 8 at 09:01:10 and is not over: no `low` came since."
+    )
+    assert run.why_not("lasting", {"id": 8}).fired is not None
+
+
+def test_a_row_of_another_event_type_of_the_window_is_not_lost(store: SqlStore) -> None:
+    run = Stored(store, WINDOWS.replace("avg(amount) > 20", "count(*) > 2"))
+    run.insert(10, {"id": 7, "amount": 3}).at(15)
+    assert told(run.why_not("lasting", {"id": 7}))[0] == "occurrences"
+    run.insert(20, {"id": 7, "amount": 9}).at(200)
+    rung, said = told(run.why_not("mean", {"id": 7}))
+    assert (rung, "count(*) is 2, of 2 rows" in said) == ("parts", True), said
+
+
+def test_a_row_that_is_no_event_of_the_window_is_lost(store: SqlStore) -> None:
+    text = WINDOWS.replace("amount > 5}", "amount > 5 AND note = 'x'}")
+    run = Stored(store, text).insert(10, {"id": 7, "amount": 9, "note": "y"}).at(200)
+    rung, said = told(run.why_not("lasting", {"id": 7}))
+    assert (rung, "note is y" in said) == ("where", True), said

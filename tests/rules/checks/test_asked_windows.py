@@ -60,7 +60,18 @@ def test_what_may_be_asked(of: str, fire: str) -> None:
         ("req", "sum(*) > 80", "sum(*) has no column | write sum(column), or count(*)"),
         ("req", "count(1) > 80", "an aggregate is of one column | write count(*)"),
         ("req", "avg(c + 1) > 80", "an aggregate is of one column | write avg(column), and"),
-        ("req", "count(distinct k) > 1", "distinct is not in the list | count distinct values in"),
+        (
+            "req",
+            "count(distinct k) > 1",
+            "distinct is not in the list | write {window: .., every: ..}, and count distinct"
+            " values",
+        ),
+        (
+            "req",
+            "count_if(c > 1) > 0.1 * count(*)",
+            "count_if(..) is no aggregate of the list | give these rows an event type with a"
+            " column",
+        ),
         ("req", "count(k) / 2 > 1", "'/' is not exact, and so is left out | multiply the other"),
         ("req", "avg(s) > 1", "avg is of numbers, and s is string | name a column of numbers"),
         (

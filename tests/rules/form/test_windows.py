@@ -145,6 +145,14 @@ def test_a_key_is_asked_of_each_event_and_of_what_begins_it() -> None:
             "2 rules.r.on.tumbling | unknown key 'tumbling' in a window | did you mean 'window'?",
         ),
         (
+            "{window: 5 min, of: req, if: count(*) > 9}",
+            "26 rules.r.on.if | unknown key 'if' in a window | it stands in the rule, beside on:",
+        ),
+        (
+            "{over: {window: 1 min, of: req, if: count(*) > 9, fire: count(*) > 9}}",
+            "33 rules.r.on.over.if | unknown key 'if' in over | did you mean 'fire'?",
+        ),
+        (
             "{window: 5 min, of: [req, rex]}",
             "27 rules.r.on.of[1] | unknown event 'rex' | did you mean 'req'?",
         ),

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import cached_property
+from functools import cached_property, partial
 
 import numpy as np
 import numpy.typing as npt
@@ -61,29 +61,13 @@ class Windows:
         """Of which windows a condition is true; null is not. Raises `EngineError('where-types')`
         for columns of other types than it can be asked of."""
         taken = {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
-        kinds = tuple((name, values.type) for name, values in taken.items())
-        try:
-            by = decision(of.tree, kinds, small=is_small(of.tree, taken))
-        except OutsideError:
-            raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
-        return by.true(taken, len(self._spans.key))
+        return true_of(of.tree, taken, len(self._spans.key))
 
     def _aggregate(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         if of not in self._taken:
-            self._taken[of] = self._take(of, events)
+            rows = self._order, self._spans.low, self._spans.high
+            self._taken[of] = aggregated(of, partial(self._column, of, events), *rows)
         return self._taken[of]
-
-    def _take(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
-        low, high = self._spans.low, self._spans.high
-        if of.column == p.EVERY_ROW:
-            return pa.array(high - low)
-        values = self._column(of, events)
-        if types.is_null(values.type) and of.part != "count":
-            return pa.nulls(len(low))
-        try:
-            return TAKEN[of.part](_Column(values, self._order, low, high))
-        except OutsideError:
-            raise _wrong(f"{of} of {values.type}") from None
 
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         if of.of_rows not in self._columns:
@@ -92,6 +76,34 @@ class Windows:
             )
             self._columns[of.of_rows] = values[:-1]  # a null stands behind them
         return self._columns[of.of_rows]
+
+
+def aggregated(
+    of: p.Aggregate, column: Callable[[], pa.Array], order: Int64, low: Int64, high: Int64
+) -> pa.Array:
+    """An aggregate of each window. Window i holds the rows low[i]:high[i], in order of time; row j
+    has the value column()[order[j]]. Raises `EngineError('where-types')` for a type that cannot be
+    aggregated so."""
+    if of.column == p.EVERY_ROW:
+        return pa.array(high - low)
+    values = column()
+    if types.is_null(values.type) and of.part != "count":
+        return pa.nulls(len(low))
+    try:
+        return TAKEN[of.part](_Column(values, order, low, high))
+    except OutsideError:
+        raise _wrong(f"{of} of {values.type}") from None
+
+
+def true_of(tree: p.Predicate, taken: Mapping[str, pa.Array], count: int) -> Bools:
+    """Of which of `count` windows a condition is true; null is not. `taken`: its aggregates, by
+    their text. Raises `EngineError('where-types')` for types that it cannot be asked of."""
+    kinds = tuple((name, values.type) for name, values in taken.items())
+    try:
+        by = decision(tree, kinds, small=is_small(tree, taken))
+    except OutsideError:
+        raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
+    return by.true(taken, count)
 
 
 def _wrong(said: str) -> EngineError:
