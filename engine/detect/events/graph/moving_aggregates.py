@@ -7,7 +7,7 @@ and 81, and is true of the second window.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
 from functools import cached_property
 
@@ -24,6 +24,7 @@ from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import decision, is_small
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.double_sums import Doubles, DoubleSums
 from tidegate.engine.detect.events.graph.search.asking import column_of
 from tidegate.engine.detect.events.graph.search.sifted import Named
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
@@ -54,19 +55,73 @@ class Windows:
         self._rows = rows
         self._order = order
         self._moment = moment
-        self._columns: dict[p.Column, pa.Array] = {}
+        self._columns: dict[p.Column, _Column] = {}
         self._taken: dict[p.Aggregate, pa.Array] = {}
 
     def true(self, of: Condition) -> Bools:
         """Of which windows a condition is true; null is not. Raises `EngineError('where-types')`
         for columns of other types than it can be asked of."""
-        taken = {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
+        taken = self._aggregates(of)
         kinds = tuple((name, values.type) for name, values in taken.items())
+        small = is_small(of.tree, taken)
         try:
-            by = decision(of.tree, kinds, small=is_small(of.tree, taken))
+            by = decision(of.tree, kinds, small=small)
         except OutsideError:
             raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
+        near = {
+            one: sums
+            for one in p.aggregates(of.tree)
+            if one.part in OF_DOUBLES and (sums := self._near(one)) is not None
+        }
+        if near:
+            unsure = np.zeros(len(self._spans.key), np.bool_)
+            for atom in of.tree.walk():
+                if isinstance(atom, p.Comparison):
+                    unsure |= self._unsure(atom, near, taken, small=small)
+            for one, sums in near.items():
+                sums.sum_anew(unsure)
+                del self._taken[one]
+            taken = self._aggregates(of)
         return by.true(taken, len(self._spans.key))
+
+    def _near(self, of: p.Aggregate) -> DoubleSums | None:
+        """The sums of an aggregate, where some of them are near ones."""
+        column = self._columns[of.of_rows]
+        sums = column.double_sums if column.of_doubles(of.part) else None
+        return sums if sums and sums.near.any() else None
+
+    def _unsure(
+        self,
+        atom: p.Comparison,
+        near: Mapping[p.Aggregate, DoubleSums],
+        taken: Mapping[str, pa.Array],
+        *,
+        small: bool,
+    ) -> Bools:
+        """The windows in which a comparison of near sums may be another than that of the sums from
+        left to right. That is the same where the least and the greatest that a sum may be are on
+        one side of what it is compared with."""
+        inside = [node for node in atom.walk() if isinstance(node, p.Aggregate) and node in near]
+        unsure = np.zeros(len(self._spans.key), np.bool_)
+        for one in inside:
+            unsure |= near[one].near
+        if len(inside) != 1 or inside[0] not in (atom.left, atom.right):
+            return unsure
+        (one,) = inside
+        column, sums = self._columns[one.of_rows], near[one]
+        kinds = tuple((name, values.type) for name, values in taken.items())
+        apart = np.isinf(sums.off)
+        for sign in ("<", "<="):
+            by = decision(replace(atom, operator=sign), kinds, small=small)
+            least, most = (
+                by.true({**taken, str(one): OF_DOUBLES[one.part](column, end)}, len(unsure))
+                for end in (sums.sums - sums.off, sums.sums + sums.off)
+            )
+            apart |= least != most
+        return np.asarray(unsure & apart)
+
+    def _aggregates(self, of: Condition) -> Mapping[str, pa.Array]:
+        return {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
 
     def _aggregate(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         if of not in self._taken:
@@ -77,20 +132,22 @@ class Windows:
         low, high = self._spans.low, self._spans.high
         if of.column == p.EVERY_ROW:
             return pa.array(high - low)
-        values = self._column(of, events)
-        if types.is_null(values.type) and of.part != "count":
+        column = self._column(of, events)
+        if types.is_null(column.kind) and of.part != "count":
             return pa.nulls(len(low))
         try:
-            return TAKEN[of.part](_Column(values, self._order, low, high))
+            return TAKEN[of.part](column)
         except OutsideError:
-            raise _wrong(f"{of} of {values.type}") from None
+            raise _wrong(f"{of} of {column.kind}") from None
 
-    def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
+    def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> _Column:
         if of.of_rows not in self._columns:
             values = column_of(
                 self._moment.numbering.shown(self._rows), Named(of.of_rows, (), events)
             )
-            self._columns[of.of_rows] = values[:-1]  # a null stands behind them
+            values = values[:-1]  # a null stands behind them
+            column = _Column(values, self._order, self._spans.low, self._spans.high)
+            self._columns[of.of_rows] = column
         return self._columns[of.of_rows]
 
 
@@ -139,15 +196,15 @@ class _Column:
         words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
         return words.reshape(-1, 2)[self.order]
 
-    @property
-    def double_sums(self) -> npt.NDArray[np.float64]:
-        if not (is_float(self.kind) or is_integer(self.kind)):
-            raise OutsideError
+    @cached_property
+    def double_sums(self) -> DoubleSums:
         filled = pc.cast(self.values, pa.float64(), safe=False).fill_null(0.0)
         doubles = np.asarray(filled.to_numpy())[self.order]
-        found: npt.NDArray[np.float64]
-        found = kernels.sums_of_doubles(doubles, self.valid, self.low, self.high)
-        return found
+        return DoubleSums(doubles, self.low, self.high)
+
+    def of_doubles(self, part: str) -> bool:
+        """Whether an aggregate of it is made of sums of doubles."""
+        return is_float(self.kind) or (part == "avg" and is_integer(self.kind))
 
     @property
     def small_sums(self) -> Int64 | None:
@@ -179,24 +236,32 @@ def _counted(column: _Column) -> pa.Array:
 
 def _summed(column: _Column) -> pa.Array:
     kind = column.kind
+    if column.of_doubles("sum"):
+        return _doubles_summed(column, column.double_sums.sums)
     if is_integer(kind):
         sums = column.small_sums
         if sums is not None:
             return column.or_null(pa.array(sums))
         return column.long_sums(pa.decimal128(p.INTEGERS[spark_type(kind)] + SUM_DIGITS, 0))
-    if is_decimal(kind):
-        digits = kind.precision + SUM_DIGITS
-        if digits > DIGITS_MAX:
-            raise OutsideError
-        return column.long_sums(pa.decimal128(digits, kind.scale))
-    return column.or_null(pa.array(column.double_sums))
+    if not is_decimal(kind) or kind.precision + SUM_DIGITS > DIGITS_MAX:
+        raise OutsideError
+    return column.long_sums(pa.decimal128(kind.precision + SUM_DIGITS, kind.scale))
 
 
 def _averaged(column: _Column) -> pa.Array:
-    if is_decimal(column.kind):
-        return _decimal_averages(column)
-    sums, counts = column.double_sums, column.counts
-    return pa.array(kernels.quotients(sums, counts), mask=counts == 0)
+    if column.of_doubles("avg"):
+        return _doubles_averaged(column, column.double_sums.sums)
+    if not is_decimal(column.kind):
+        raise OutsideError
+    return _decimal_averages(column)
+
+
+def _doubles_summed(column: _Column, sums: Doubles) -> pa.Array:
+    return column.or_null(pa.array(sums))
+
+
+def _doubles_averaged(column: _Column, sums: Doubles) -> pa.Array:
+    return pa.array(kernels.quotients(sums, column.counts), mask=column.counts == 0)
 
 
 def _decimal_averages(column: _Column) -> pa.Array:
@@ -242,3 +307,8 @@ TAKEN: Mapping[str, Callable[[_Column], pa.Array]] = {
     "min": _least,
     "max": _greatest,
 }
+OF_DOUBLES: Mapping[str, Callable[[_Column, Doubles], pa.Array]] = {
+    "sum": _doubles_summed,
+    "avg": _doubles_averaged,
+}
+"""Aggregates that are made of sums of doubles."""
