@@ -19,6 +19,7 @@ from tidegate.engine.core.evaluator.firings import compile_condition
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Batch
+from tidegate.engine.detect.events.graph import double_sums
 from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import Moment, Numbering
@@ -100,6 +101,13 @@ def by_window(table: pa.Table, windows: Sequence[tuple[int, int]]) -> pa.Table:
     return table.take(pa.array(rows, pa.int64())).append_column("firing_id", pa.array(ids))
 
 
+@pytest.fixture(params=[double_sums.FEW, 0], ids=["added anew", "of two stacks"])
+def sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of doubles as short windows have them, and as long ones."""
+    monkeypatch.setattr(double_sums, "FEW", request.param)
+
+
+@pytest.mark.usefixtures("sums")
 def test_conditions_say_what_the_evaluator_of_if_says() -> None:
     """But where that leaves it to Spark, which may raise: a sum past 64 bits is exact here."""
     seen = Counter[str]()
@@ -128,6 +136,7 @@ def test_conditions_say_what_the_evaluator_of_if_says() -> None:
     assert 20 * seen["true"] > seen["cases"]
 
 
+@pytest.mark.usefixtures("sums")
 @pytest.mark.parametrize(
     ("text", "values", "kind", "held"),
     [
