@@ -68,11 +68,7 @@ class Windows:
             by = decision(of.tree, kinds, small=small)
         except OutsideError:
             raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
-        near = {
-            one: sums
-            for one in p.aggregates(of.tree)
-            if one.part in OF_DOUBLES and (sums := self._near(one)) is not None
-        }
+        near = {one: sums for one in p.aggregates(of.tree) if (sums := self._near(one)) is not None}
         if near:
             unsure = np.zeros(len(self._spans.key), np.bool_)
             for atom in of.tree.walk():
@@ -85,9 +81,9 @@ class Windows:
         return by.true(taken, len(self._spans.key))
 
     def _near(self, of: p.Aggregate) -> DoubleSums | None:
-        """The sums of an aggregate, where some of them are near ones."""
-        column = self._columns[of.of_rows]
-        sums = column.double_sums if column.of_doubles(of.part) else None
+        """The sums that an aggregate is made of, where some of them are near ones."""
+        column = self._columns.get(of.of_rows)
+        sums = column.double_sums if column and column.of_doubles(of.part) else None
         return sums if sums and sums.near.any() else None
 
     def _unsure(
@@ -204,7 +200,8 @@ class _Column:
 
     def of_doubles(self, part: str) -> bool:
         """Whether an aggregate of it is made of sums of doubles."""
-        return is_float(self.kind) or (part == "avg" and is_integer(self.kind))
+        doubles = is_float(self.kind) or (part == "avg" and is_integer(self.kind))
+        return doubles and part in OF_DOUBLES
 
     @property
     def small_sums(self) -> Int64 | None:
