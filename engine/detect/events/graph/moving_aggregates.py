@@ -107,11 +107,13 @@ class Windows:
         column, sums = self._columns[one.of_rows], near[one]
         kinds = tuple((name, values.type) for name, values in taken.items())
         apart = np.isinf(sums.off)
+        with np.errstate(invalid="ignore"):  # infinity may be off by infinity
+            ends = sums.sums - sums.off, sums.sums + sums.off
         for sign in ("<", "<="):
             by = decision(replace(atom, operator=sign), kinds, small=small)
             least, most = (
                 by.true({**taken, str(one): OF_DOUBLES[one.part](column, end)}, len(unsure))
-                for end in (sums.sums - sums.off, sums.sums + sums.off)
+                for end in ends
             )
             apart |= least != most
         return np.asarray(unsure & apart)

@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 
 from tests.detect.events.test_moving_aggregates import asked
 from tests.reference.examples import example_count
+from tests.reference.windows.texts import conditions
 from tidegate.engine.detect.events.graph import double_sums
 from tidegate.engine.detect.events.graph.double_sums import DoubleSums
 from tidegate.engine.detect.events.kernels.double_sums import from_left, nearly
@@ -121,3 +122,39 @@ def test_a_sum_that_is_near_to_its_number_is_added_anew() -> None:
     assert held == [added(values[:n]) >= 0.8 and added(values[:n]) < 1.85 for n in range(1, 401)]
     assert not held[7]  # eight tenths, added one to another, are 0.7999999999999999
     assert anew == [8]
+
+
+@pytest.mark.parametrize(
+    "text", ["sum(v) - 0.8 >= 0", "abs(sum(v)) >= 0.8", "sum(v) >= 8 * avg(v)"]
+)
+def test_sums_that_are_calculated_with_are_added_anew(text: str) -> None:
+    values = [0.1] * 400
+    spans = [(0, n) for n in range(1, 401)]
+    with watched() as anew:
+        asked(text, pa.table({"v": values}), spans)
+    assert max(anew) > 70_000
+
+
+def test_conditions_are_those_of_sums_from_left_to_right() -> None:
+    seen = Counter[str]()
+
+    texts = conditions(["v"]).filter(lambda text: "sum" in text or "avg" in text)
+
+    @given(case=windows(), text=texts)
+    @example_count(1_200, least=300)
+    def some(case: tuple[list[float], list[tuple[int, int]]], text: str) -> None:
+        values, spans = case
+        held = []
+        for few in (0, 1_000):
+            with watched() as anew, pytest.MonkeyPatch.context() as patch:
+                patch.setattr(double_sums, "FEW", few)
+                held.append(asked(text, pa.table({"v": pa.array(values)}), spans))
+            seen["near"] += bool(anew)
+            seen["added anew"] += sum(anew) > 0
+        assert held[0] == held[1]
+        seen["all"] += 1
+
+    some()
+    print(dict(seen))
+    assert 8 * seen["near"] > seen["all"]
+    assert 30 * seen["added anew"] > seen["all"]
