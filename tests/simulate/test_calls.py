@@ -27,10 +27,10 @@ PORTS = {
 
 
 def some(made: Sequence[str]) -> Iterator[tuple[int, str]]:
-    """One in 200 calls of each method from the first on, each with the next fault in turn."""
+    """One in 400 calls of each method from the first on, each with the next fault in turn."""
     seen, faults = Counter[str](), cycle(FAULTS)
     for number, name in enumerate(made):
-        if seen[name] % 200 == 0:
+        if seen[name] % 400 == 0:
             yield number, next(faults)
         seen[name] += 1
 

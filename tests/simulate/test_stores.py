@@ -156,7 +156,7 @@ def state_instants(state: Any) -> range:
     return range(last - 5_000_000, last + 1_000_001, 500_000)
 
 
-@pytest.mark.parametrize("seed", range(4))
+@pytest.mark.parametrize("seed", [0, *(pytest.param(n, marks=pytest.mark.long) for n in (1, 2, 3))])
 def test_lives_on_both_stores_end_alike(seed: int, tmp_path: Path) -> None:
     disk = open_store(f"sqlite:///{tmp_path / 'store.db'}", create=True)
     disk.of("loop").versions.register(BOOK, None)

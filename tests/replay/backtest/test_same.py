@@ -93,13 +93,13 @@ def history(live: Live, seed: int, days: int = 8, *, switched: Sequence[str] = (
     return live.clock.at
 
 
-@pytest.mark.parametrize("days", [4, pytest.param(30, marks=pytest.mark.long)])
+@pytest.mark.parametrize("days", [2, pytest.param(30, marks=pytest.mark.long)])
 def test_a_backtest_over_what_ran_live_has_the_same_firings(store: SqlStore, days: int) -> None:
     live = Live(BOOK, store)
     end = history(live, seed=days, days=days)
     fired = live.fired()
     assert fired.keys() == live.loop.compiled.rulebook.rules.keys()
-    assert sum(map(len, fired.values())) >= 60 * days, "so many firings were compared"
+    assert sum(map(len, fired.values())) >= 40 * days, "so many firings were compared"
     assert outcomes(tried_again(live, BEGIN, end)) == fired
 
 

@@ -55,7 +55,7 @@ def test_sums_from_left_to_right_are_within_the_bound() -> None:
     seen = Counter[str]()
 
     @given(case=windows())
-    @example_count(2_000, least=500)
+    @example_count(2_000)
     def some(case: tuple[list[float], list[tuple[int, int]]]) -> None:
         values, spans = case
         sums, off = (found.tolist() for found in nearly(np.array(values), *columns(spans)))
@@ -141,7 +141,7 @@ def test_conditions_are_those_of_sums_from_left_to_right() -> None:
     texts = conditions(["v"]).filter(lambda text: "sum" in text or "avg" in text)
 
     @given(case=windows(), text=texts)
-    @example_count(1_200, least=300)
+    @example_count(1_200)
     def some(case: tuple[list[float], list[tuple[int, int]]], text: str) -> None:
         values, spans = case
         held = []
