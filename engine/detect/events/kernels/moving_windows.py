@@ -107,9 +107,9 @@ def changes(bounds, time, fresh, span, watermark):
 @njit
 def rows_at_ticks(begin, end, until):
     """How many rows the windows at the ticks up to the number `until` hold. A row is in those of
-    the ticks begin[i] .. end[i]. A float, as it may be more than a number has room for.
+    the ticks begin[i] .. end[i]. A float, as it may be more than 64 bits hold.
 
-    >>> rows_at_ticks(np.array([1, 2]), np.array([2, 9]), 3)
+    >>> float(rows_at_ticks(np.array([1, 2]), np.array([2, 9]), 3))
     4.0
     """
     rows = 0.0
