@@ -38,9 +38,11 @@ Made = Callable[[x.Expression], st.SearchStrategy[w.Window]]
 
 
 @st.composite
-def books(draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",)) -> Rulebook:
-    """A window `r` over a, over a and b, or over a rule's detections; with keys and without;
-    sometimes a rule over it."""
+def books(
+    draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",), windows: Collection[str] = "r"
+) -> Rulebook:
+    """Windows, `r` one of them, over a, over a and b, or over a rule's detections; with keys and
+    without; sometimes a rule over `r`."""
     events = {name: SignalEvent(name, PLACE, FIELDS) for name in ("a", "b")}
     keyed = draw(st.sampled_from([True, True, False]))
     rules: dict[str, Rule] = {}
@@ -56,7 +58,8 @@ def books(draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",)) -> Rul
     if part == x.Name(AS_EVENT):
         pair = x.Within(x.Seq(a, b), x.Duration(0, 4 * SECOND))
         add(AS_EVENT, pair, draw(st.sampled_from([Context.CHRONICLE, Context.UNRESTRICTED])))
-    add("r", draw(made(part)), Context.CUMULATIVE)
+    for name in windows:
+        add(name, draw(made(part)), Context.CUMULATIVE)
     if draw(st.integers(0, 4)) == 4:
         over = x.Within(x.Seq(a, x.Name("r")), x.Duration(0, 6 * SECOND))
         add("over", over, draw(st.sampled_from([Context.RESTRICTED, Context.CHRONICLE])))
