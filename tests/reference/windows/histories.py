@@ -30,7 +30,7 @@ VALUES: dict[str, list[Any]] = {
 _ROWS = [dict(zip(VALUES, values, strict=True)) for values in product(*VALUES.values())]
 AS_EVENT = "used"
 SIDE_BY_SIDE = 8
-CASES_AN_EXAMPLE = 5
+CASES_AN_EXAMPLE = 4
 """At least, on average."""
 _APART = 10  # keys of two histories
 Found = TypeVar("Found")
