@@ -8,7 +8,7 @@ microsecond beside them.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from itertools import pairwise
+from itertools import pairwise, product
 from typing import Any
 
 import pyarrow as pa
@@ -18,6 +18,7 @@ from tests.reference.cuts import cuts
 from tests.reference.evaluate import Line, canonical, evaluate
 from tests.reference.hits import noted, saw
 from tests.reference.planted import untils
+from tests.reference.windows.histories import by_case
 from tests.support.history import batches, printed, run, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.values import Carried
@@ -44,7 +45,7 @@ def lengths(least: int = 1, most: int = 5) -> st.SearchStrategy[str]:
 
 @st.composite
 def books(draw: st.DrawFn, windows: Windows) -> Rulebook:
-    per = draw(st.sampled_from(["", ", per: k"]))
+    per = draw(st.sampled_from([", per: k", ", per: k", ""]))
     window = windows(draw, lambda: draw(st.sampled_from(_OF)))
     rules = {"x": f"on: '{draw(st.sampled_from(_X))}'{per}", "r": f"on: {window}{per}"}
     if draw(st.booleans()):
@@ -53,17 +54,15 @@ def books(draw: st.DrawFn, windows: Windows) -> Rulebook:
     return loaded(EVENTS, **rules)
 
 
-@st.composite
-def histories(draw: st.DrawFn, most: int = 14) -> list[Line]:
-    second = st.integers(0, 14)
-    instant = st.builds(
-        lambda at, by: at * SECOND + by, second, st.sampled_from([0, 0, 0, -1, 1, SECOND // 2])
-    )
-    row: st.SearchStrategy[Mapping[str, Any]] = st.fixed_dictionaries(
-        {"k": st.sampled_from([1, 1, 2, None]), "v": st.integers(0, 2)}
-    )
-    line = st.tuples(st.sampled_from(EVENTS), instant, row)
-    return draw(st.lists(line, min_size=1, max_size=most))
+_INSTANTS = product(range(15), [0, 0, 0, -1, 1, SECOND // 2])
+_LINES: list[Line] = [
+    (event, second * SECOND + by, {"k": k, "v": v})
+    for event, (second, by), k, v in product(EVENTS, [*_INSTANTS], [1, 1, 2, None], range(3))
+]
+
+
+def histories(most: int = 14) -> st.SearchStrategy[list[Line]]:
+    return st.lists(st.sampled_from(_LINES), min_size=1, max_size=most)
 
 
 def check(book: Rulebook, history: list[Line], data: st.DataObject) -> None:
@@ -72,10 +71,10 @@ def check(book: Rulebook, history: list[Line], data: st.DataObject) -> None:
     until, cut = data.draw(untils(history)), data.draw(cuts(book, history))
     found = evaluate(book, history, until=until)
     answer = canonical(d.printed() for d in found)
-    saw([d for d in found if d.rule == "r"])
-    windows = [d for d in found if d.rule == "r"]
-    noted("windows straddle a cut", any(d.start <= at < d.end for d in windows for at in cut))
-    noted("windows have a pause between them", _paused(windows))
+    for windows in by_case(book, [d for d in found if d.rule == "r"], lambda d: d.key):
+        saw(windows)
+        noted("windows straddle a cut", any(d.start <= at < d.end for d in windows for at in cut))
+        noted("windows have a pause between them", _paused(windows))
     assert run(book, history, until=until) == answer
     how = data.draw(st.sampled_from(["whole", "in partitions", "late"]))
     if how == "late" and until is None:

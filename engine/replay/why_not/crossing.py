@@ -21,9 +21,9 @@ from tidegate.engine.core.evaluator.predicates import column_type
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.moving_aggregates import aggregated, true_of
+from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
 from tidegate.engine.detect.events.graph.search.asking import values_of
-from tidegate.engine.detect.events.kernels.moving_windows import crossings
+from tidegate.engine.detect.events.kernels.moving_windows import Spans, crossings
 from tidegate.engine.replay.why_not.evidence import Answer, Asked
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.words import quoted
@@ -39,11 +39,12 @@ _SIGNS = {"<", "<=", ">", ">=", "="}
 @dataclass(frozen=True, slots=True)
 class _Said:
     """What was asked of n windows. `at`: their instants, ascending; `rows`: how many each has;
-    `taken`: by text, the aggregates that `fire` and `rearm` name."""
+    `events`: the event types that the rows are of."""
 
+    windows: Windows
+    events: tuple[str, ...]
     at: Int64
     rows: Int64
-    taken: Mapping[str, pa.Array]
     fire: Bools
     rearm: Bools
 
@@ -51,22 +52,25 @@ class _Said:
         """Of some windows that of which most terms are true; of several that whose value is nearest
         to the other side of the one term that is not; else the last."""
         terms = p.conjuncts(asked.tree)
-        true = np.array([true_of(term, self._of(term), len(self.at)) for term in terms])
+        true = np.array([self.windows.true(Condition(term, self.events)) for term in terms])
         count = true[:, some].sum(axis=0)
         some = some[count == count.max()]
         failed = [term for term, each in zip(terms, true, strict=True) if not each[some].any()]
-        far = _far(failed[0], self.taken) if len(failed) == 1 else None
+        far = _far(failed[0], self._taken(failed[0])) if len(failed) == 1 else None
         if far is not None:
             some = some[far[some] == far[some].min()]
         return int(some[-1])
 
     def values(self, asked: w.Asked, at: int) -> dict[str, Any]:
         """The aggregates of a condition over one window."""
-        named = (str(one) for one in p.aggregates(asked.tree))
-        return {n: python_values(pa.chunked_array([self.taken[n].slice(at, 1)]))[0] for n in named}
+        taken = self._taken(asked.tree)
+        return {
+            name: python_values(pa.chunked_array([values.slice(at, 1)]))[0]
+            for name, values in taken.items()
+        }
 
-    def _of(self, term: p.Predicate) -> dict[str, pa.Array]:
-        return {str(one): self.taken[str(one)] for one in p.aggregates(term)}
+    def _taken(self, tree: p.Predicate) -> Mapping[str, pa.Array]:
+        return self.windows.aggregates(Condition(tree, self.events))
 
 
 class Crossed:
@@ -103,18 +107,14 @@ class Crossed:
         at = at[at <= until]
         low = np.searchsorted(time, at - span, side="right")
         high = np.searchsorted(time, at, side="right")
-        each = [on.fire, *([on.rearm] if on.rearm else [])]
-        taken = {}
-        for one in (a for asked in each for a in p.aggregates(asked.tree)):
-            column = partial(self._column, one.of_rows, parts)
-            taken[str(one)] = aggregated(one, column, order, low, high)
-        fire, *others = (
-            true_of(asked.tree, {str(a): taken[str(a)] for a in p.aggregates(asked.tree)}, len(at))
-            for asked in each
-        )
-        return _Said(at, high - low, taken, fire, others[0] if others else ~fire)
+        spans = Spans(np.zeros(len(at), np.int32), at, low, high)
+        windows = Windows(spans, order, partial(self._column, parts))
+        events = tuple(name for name, _ in parts)
+        fire = windows.true(Condition(on.fire.tree, events))
+        rearm = windows.true(Condition(on.rearm.tree, events)) if on.rearm else ~fire
+        return _Said(windows, events, at, high - low, fire, rearm)
 
-    def _column(self, of: p.Column, parts: list[tuple[str, Int64]]) -> pa.Array:
+    def _column(self, parts: list[tuple[str, Int64]], of: p.Column, _: tuple[str, ...]) -> pa.Array:
         """A column of the rows, event type by event type; a rule's detections have none."""
         pieces = []
         for name, instants in parts:

@@ -19,7 +19,8 @@ from tidegate.engine.core.evaluator.firings import compile_condition
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Batch
-from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
+from tidegate.engine.detect.events.graph import double_sums
+from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows, values_of_step
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import Moment, Numbering
 from tidegate.rules.analysis.aggregate_types import over_rows
@@ -67,7 +68,7 @@ def asked(text: str, table: pa.Table, windows: Sequence[tuple[int, int]]) -> lis
     numbering = cast(Numbering, _Rows(table))
     moment = Moment(numbering, 0, np.empty(0, np.int32), 0, 0, None)  # type: ignore[arg-type]
     order = np.arange(len(table))[::-1].copy()  # the rows come in another order
-    found = Windows(spans, order.copy(), order, moment)
+    found = Windows(spans, order, values_of_step(order.copy(), moment))
     held: list[bool] = found.true(Condition(parse_aggregates(text), ("e",))).tolist()
     return held
 
@@ -100,6 +101,13 @@ def by_window(table: pa.Table, windows: Sequence[tuple[int, int]]) -> pa.Table:
     return table.take(pa.array(rows, pa.int64())).append_column("firing_id", pa.array(ids))
 
 
+@pytest.fixture(params=[double_sums.FEW, 0], ids=["added anew", "of two stacks"])
+def sums(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Sums of doubles as short windows have them, and as long ones."""
+    monkeypatch.setattr(double_sums, "FEW", request.param)
+
+
+@pytest.mark.usefixtures("sums")
 def test_conditions_say_what_the_evaluator_of_if_says() -> None:
     """But where that leaves it to Spark, which may raise: a sum past 64 bits is exact here."""
     seen = Counter[str]()
@@ -128,6 +136,7 @@ def test_conditions_say_what_the_evaluator_of_if_says() -> None:
     assert 20 * seen["true"] > seen["cases"]
 
 
+@pytest.mark.usefixtures("sums")
 @pytest.mark.parametrize(
     ("text", "values", "kind", "held"),
     [

@@ -17,6 +17,7 @@ from tests.reference.meaning import World
 from tests.reference.strategies import expected
 from tests.reference.values import Instance, Occurrence
 from tests.reference.windows import detected, tumbling
+from tests.reference.windows.histories import CASES_AN_EXAMPLE, side_by_side
 from tests.support.history import run
 from tests.support.rulebooks import loaded
 from tests.support.windows import SECOND, Windows, books, check, histories, lengths
@@ -24,7 +25,7 @@ from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.model import Context, in_context
 
-CASES = 480
+EXAMPLES = 120
 
 
 def tumbles(draw: st.DrawFn, of: Callable[[], str]) -> str:
@@ -39,15 +40,15 @@ KINDS = pytest.mark.parametrize("kind", [tumbles, sessions], ids=["tumbling", "s
 
 
 @KINDS
-@noting(windows_straddle_a_cut=3, windows_have_a_pause_between_them=6)
+@noting(windows_straddle_a_cut=3, windows_have_a_pause_between_them=8)
 @resuming
 @detecting
 def test_windows_are_those_of_the_reference(kind: Windows) -> None:
     @drawn_for(kind.__name__)
     @given(data=st.data())
-    @example_count(CASES)
+    @example_count(EXAMPLES)
     def some(data: st.DataObject) -> None:
-        check(data.draw(books(kind)), data.draw(histories()), data)
+        one(kind, data)
 
     some()
 
@@ -55,13 +56,18 @@ def test_windows_are_those_of_the_reference(kind: Windows) -> None:
 @pytest.mark.long
 @pytest.mark.timeout(0)
 @KINDS
-@noting(windows_straddle_a_cut=3, windows_have_a_pause_between_them=6)
+@noting(windows_straddle_a_cut=3, windows_have_a_pause_between_them=8)
 @resuming
 @detecting
 @given(data=st.data())
-@example_count(20_000)
+@example_count(20_000 // CASES_AN_EXAMPLE)
 def test_in_twenty_thousand_cases(kind: Windows, data: st.DataObject) -> None:
-    check(data.draw(books(kind)), data.draw(histories()), data)
+    one(kind, data)
+
+
+def one(kind: Windows, data: st.DataObject) -> None:
+    book = data.draw(books(kind))
+    check(book, data.draw(side_by_side(book, histories())), data)
 
 
 @KINDS

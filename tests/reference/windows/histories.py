@@ -1,10 +1,15 @@
-"""Rulebooks with one window, and histories whose rows stand at its bounds."""
+"""Rulebooks with one window, and histories whose rows stand at its bounds.
+
+A rule sees each key as if alone. So where rules have keys, an example has several histories side by
+side, each of keys of its own: a step of the detector costs the same, and finds as many cases more.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Mapping
 from decimal import Decimal
-from typing import Any
+from itertools import product
+from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
@@ -22,16 +27,24 @@ VALUES: dict[str, list[Any]] = {
     "x": [0.1, 0.2, 0.7, 1.5, -2.25, 1e16, None],
     "m": [Decimal("0.05"), Decimal("1.25"), Decimal("2.00"), Decimal("-0.70"), None],
 }
+_ROWS = [dict(zip(VALUES, values, strict=True)) for values in product(*VALUES.values())]
 AS_EVENT = "used"
+SIDE_BY_SIDE = 8
+CASES_AN_EXAMPLE = 4
+"""At least, on average."""
+_APART = 10  # keys of two histories
+Found = TypeVar("Found")
 Made = Callable[[x.Expression], st.SearchStrategy[w.Window]]
 
 
 @st.composite
-def books(draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",)) -> Rulebook:
-    """A window `r` over a, over a and b, or over a rule's detections; with keys and without;
-    sometimes a rule over it."""
+def books(
+    draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",), windows: Collection[str] = "r"
+) -> Rulebook:
+    """Windows, `r` one of them, over a, over a and b, or over a rule's detections; with keys and
+    without; sometimes a rule over `r`."""
     events = {name: SignalEvent(name, PLACE, FIELDS) for name in ("a", "b")}
-    keyed = draw(st.booleans())
+    keyed = draw(st.sampled_from([True, True, False]))
     rules: dict[str, Rule] = {}
 
     def add(name: str, on: x.Expression, context: Context) -> None:
@@ -45,7 +58,8 @@ def books(draw: st.DrawFn, made: Made, zones: Collection[str] = ("UTC",)) -> Rul
     if part == x.Name(AS_EVENT):
         pair = x.Within(x.Seq(a, b), x.Duration(0, 4 * SECOND))
         add(AS_EVENT, pair, draw(st.sampled_from([Context.CHRONICLE, Context.UNRESTRICTED])))
-    add("r", draw(made(part)), Context.CUMULATIVE)
+    for name in windows:
+        add(name, draw(made(part)), Context.CUMULATIVE)
     if draw(st.integers(0, 4)) == 4:
         over = x.Within(x.Seq(a, x.Name("r")), x.Duration(0, 6 * SECOND))
         add("over", over, draw(st.sampled_from([Context.RESTRICTED, Context.CHRONICLE])))
@@ -62,9 +76,39 @@ def histories(draw: st.DrawFn, lengths: Collection[int], begin: int = 0) -> list
     for _ in range(draw(st.integers(1, 9))):
         time = max(draw(st.sampled_from(times[-3:])) + draw(moved), begin - 1)
         times.append(time)
-        fields = {name: draw(st.sampled_from(values)) for name, values in VALUES.items()}
-        lines.append((draw(st.sampled_from("aab")), time, fields))
+        lines.append((draw(st.sampled_from("aab")), time, draw(st.sampled_from(_ROWS))))
     return draw(st.permutations(lines))
+
+
+@st.composite
+def side_by_side(
+    draw: st.DrawFn, book: Rulebook, histories: st.SearchStrategy[list[Line]]
+) -> list[Line]:
+    """As many histories as an example of a rulebook has, in one."""
+    lines: list[Line] = []
+    for case in range(cases(book)):
+        for event, time, row in draw(histories):
+            key = row.get("k")
+            if case and "k" in row:
+                row = {**row, "k": case * _APART + (key or 0)}
+            lines.append((event, time, row))
+    return lines
+
+
+def cases(book: Rulebook) -> int:
+    """How many histories an example of a rulebook has."""
+    keyed = all(rule.pattern.key_names for rule in book.rules.values())
+    return SIDE_BY_SIDE if keyed else 1
+
+
+def by_case(
+    book: Rulebook, found: Iterable[Found], key: Callable[[Found], Mapping[str, Any]]
+) -> list[list[Found]]:
+    """What is found, by the history that it is found in."""
+    apart: list[list[Found]] = [[] for _ in range(cases(book))]
+    for each in found:
+        apart[(key(each).get("k") or 0) // _APART].append(each)
+    return apart
 
 
 def ends(history: list[Line], lengths: Collection[int]) -> st.SearchStrategy[int | None]:

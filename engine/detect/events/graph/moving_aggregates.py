@@ -7,9 +7,9 @@ and 81, and is true of the second window.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import ROUND_HALF_UP, Decimal, localcontext
-from functools import cached_property, partial
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -24,6 +24,7 @@ from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import decision, is_small
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.graph.double_sums import Doubles, DoubleSums
 from tidegate.engine.detect.events.graph.search.asking import column_of
 from tidegate.engine.detect.events.graph.search.sifted import Named
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
@@ -45,65 +46,119 @@ class Condition:
     events: tuple[str, ...]
 
 
-class Windows:
-    """Some windows over rows of a step; each aggregate of them is taken once. Row i of the windows
-    is the occurrence rows[order[i]]."""
+Values = Callable[[p.Column, tuple[str, ...]], pa.Array]
+"""A column of the rows of some event types; raises `EngineError` where they have none."""
 
-    def __init__(self, spans: Spans, rows: Int64, order: Int64, moment: Moment) -> None:
+
+def values_of_step(rows: Int64, moment: Moment) -> Values:
+    """The columns of some occurrences of a step."""
+
+    def values(of: p.Column, events: tuple[str, ...]) -> pa.Array:
+        found = column_of(moment.numbering.shown(rows), Named(of, (), events))
+        return found[:-1]  # a null stands behind them
+
+    return values
+
+
+class Windows:
+    """Some windows over rows; each aggregate of them is taken once. Row i of the windows has the
+    value order[i] of a column that `values` gives."""
+
+    def __init__(self, spans: Spans, order: Int64, values: Values) -> None:
         self._spans = spans
-        self._rows = rows
         self._order = order
-        self._moment = moment
-        self._columns: dict[p.Column, pa.Array] = {}
+        self._values = values
+        self._columns: dict[p.Column, _Column] = {}
         self._taken: dict[p.Aggregate, pa.Array] = {}
 
     def true(self, of: Condition) -> Bools:
         """Of which windows a condition is true; null is not. Raises `EngineError('where-types')`
         for columns of other types than it can be asked of."""
-        taken = {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
-        return true_of(of.tree, taken, len(self._spans.key))
+        taken = self.aggregates(of)
+        kinds = tuple((name, values.type) for name, values in taken.items())
+        small = is_small(of.tree, taken)
+        try:
+            by = decision(of.tree, kinds, small=small)
+        except OutsideError:
+            raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
+        near = {one: sums for one in p.aggregates(of.tree) if (sums := self._near(one)) is not None}
+        if near:
+            unsure = np.zeros(len(self._spans.key), np.bool_)
+            for atom in of.tree.walk():
+                if isinstance(atom, p.Comparison):
+                    unsure |= self._unsure(atom, near, taken, small=small)
+            for one, sums in near.items():
+                sums.sum_anew(unsure)
+                del self._taken[one]
+            taken = self.aggregates(of)
+        return by.true(taken, len(self._spans.key))
+
+    def _near(self, of: p.Aggregate) -> DoubleSums | None:
+        """The sums that an aggregate is made of, where some of them are near ones."""
+        column = self._columns.get(of.of_rows)
+        sums = column.double_sums if column and column.of_doubles(of.part) else None
+        return sums if sums and sums.near.any() else None
+
+    def _unsure(
+        self,
+        atom: p.Comparison,
+        near: Mapping[p.Aggregate, DoubleSums],
+        taken: Mapping[str, pa.Array],
+        *,
+        small: bool,
+    ) -> Bools:
+        """The windows in which a comparison of near sums may be another than that of the sums from
+        left to right. That is the same where the least and the greatest that a sum may be are on
+        one side of what it is compared with."""
+        inside = [node for node in atom.walk() if isinstance(node, p.Aggregate) and node in near]
+        unsure = np.zeros(len(self._spans.key), np.bool_)
+        for one in inside:
+            unsure |= near[one].near
+        if len(inside) != 1 or inside[0] not in (atom.left, atom.right):
+            return unsure
+        (one,) = inside
+        column, sums = self._columns[one.of_rows], near[one]
+        kinds = tuple((name, values.type) for name, values in taken.items())
+        apart = np.isinf(sums.off)
+        with np.errstate(invalid="ignore"):  # infinity may be off by infinity
+            ends = sums.sums - sums.off, sums.sums + sums.off
+        for sign in ("<", "<="):
+            by = decision(replace(atom, operator=sign), kinds, small=small)
+            least, most = (
+                by.true({**taken, str(one): OF_DOUBLES[one.part](column, end)}, len(unsure))
+                for end in ends
+            )
+            apart |= least != most
+        return np.asarray(unsure & apart)
+
+    def aggregates(self, of: Condition) -> Mapping[str, pa.Array]:
+        """What a condition names of each window, by its text. Sums of doubles over long windows may
+        differ in their last digits from those that are added from left to right."""
+        return {str(one): self._aggregate(one, of.events) for one in p.aggregates(of.tree)}
 
     def _aggregate(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
         if of not in self._taken:
-            rows = self._order, self._spans.low, self._spans.high
-            self._taken[of] = aggregated(of, partial(self._column, of, events), *rows)
+            self._taken[of] = self._take(of, events)
         return self._taken[of]
 
-    def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
+    def _take(self, of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
+        low, high = self._spans.low, self._spans.high
+        if of.column == p.EVERY_ROW:
+            return pa.array(high - low)
+        column = self._column(of, events)
+        if types.is_null(column.kind) and of.part != "count":
+            return pa.nulls(len(low))
+        try:
+            return TAKEN[of.part](column)
+        except OutsideError:
+            raise _wrong(f"{of} of {column.kind}") from None
+
+    def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> _Column:
         if of.of_rows not in self._columns:
-            values = column_of(
-                self._moment.numbering.shown(self._rows), Named(of.of_rows, (), events)
-            )
-            self._columns[of.of_rows] = values[:-1]  # a null stands behind them
+            values = self._values(of.of_rows, events)
+            column = _Column(values, self._order, self._spans.low, self._spans.high)
+            self._columns[of.of_rows] = column
         return self._columns[of.of_rows]
-
-
-def aggregated(
-    of: p.Aggregate, column: Callable[[], pa.Array], order: Int64, low: Int64, high: Int64
-) -> pa.Array:
-    """An aggregate of each window. Window i holds the rows low[i]:high[i], in order of time; row j
-    has the value column()[order[j]]. Raises `EngineError('where-types')` for a type that cannot be
-    aggregated so."""
-    if of.column == p.EVERY_ROW:
-        return pa.array(high - low)
-    values = column()
-    if types.is_null(values.type) and of.part != "count":
-        return pa.nulls(len(low))
-    try:
-        return TAKEN[of.part](_Column(values, order, low, high))
-    except OutsideError:
-        raise _wrong(f"{of} of {values.type}") from None
-
-
-def true_of(tree: p.Predicate, taken: Mapping[str, pa.Array], count: int) -> Bools:
-    """Of which of `count` windows a condition is true; null is not. `taken`: its aggregates, by
-    their text. Raises `EngineError('where-types')` for types that it cannot be asked of."""
-    kinds = tuple((name, values.type) for name, values in taken.items())
-    try:
-        by = decision(tree, kinds, small=is_small(tree, taken))
-    except OutsideError:
-        raise _wrong(", ".join(f"{name} is {kind}" for name, kind in kinds)) from None
-    return by.true(taken, count)
 
 
 def _wrong(said: str) -> EngineError:
@@ -151,15 +206,16 @@ class _Column:
         words = words[2 * chunk.offset : 2 * (chunk.offset + len(chunk))]
         return words.reshape(-1, 2)[self.order]
 
-    @property
-    def double_sums(self) -> npt.NDArray[np.float64]:
-        if not (is_float(self.kind) or is_integer(self.kind)):
-            raise OutsideError
+    @cached_property
+    def double_sums(self) -> DoubleSums:
         filled = pc.cast(self.values, pa.float64(), safe=False).fill_null(0.0)
         doubles = np.asarray(filled.to_numpy())[self.order]
-        found: npt.NDArray[np.float64]
-        found = kernels.sums_of_doubles(doubles, self.valid, self.low, self.high)
-        return found
+        return DoubleSums(doubles, self.low, self.high)
+
+    def of_doubles(self, part: str) -> bool:
+        """Whether an aggregate of it is made of sums of doubles."""
+        doubles = is_float(self.kind) or (part == "avg" and is_integer(self.kind))
+        return doubles and part in OF_DOUBLES
 
     @property
     def small_sums(self) -> Int64 | None:
@@ -191,24 +247,32 @@ def _counted(column: _Column) -> pa.Array:
 
 def _summed(column: _Column) -> pa.Array:
     kind = column.kind
+    if column.of_doubles("sum"):
+        return _doubles_summed(column, column.double_sums.sums)
     if is_integer(kind):
         sums = column.small_sums
         if sums is not None:
             return column.or_null(pa.array(sums))
         return column.long_sums(pa.decimal128(p.INTEGERS[spark_type(kind)] + SUM_DIGITS, 0))
-    if is_decimal(kind):
-        digits = kind.precision + SUM_DIGITS
-        if digits > DIGITS_MAX:
-            raise OutsideError
-        return column.long_sums(pa.decimal128(digits, kind.scale))
-    return column.or_null(pa.array(column.double_sums))
+    if not is_decimal(kind) or kind.precision + SUM_DIGITS > DIGITS_MAX:
+        raise OutsideError
+    return column.long_sums(pa.decimal128(kind.precision + SUM_DIGITS, kind.scale))
 
 
 def _averaged(column: _Column) -> pa.Array:
-    if is_decimal(column.kind):
-        return _decimal_averages(column)
-    sums, counts = column.double_sums, column.counts
-    return pa.array(kernels.quotients(sums, counts), mask=counts == 0)
+    if column.of_doubles("avg"):
+        return _doubles_averaged(column, column.double_sums.sums)
+    if not is_decimal(column.kind):
+        raise OutsideError
+    return _decimal_averages(column)
+
+
+def _doubles_summed(column: _Column, sums: Doubles) -> pa.Array:
+    return column.or_null(pa.array(sums))
+
+
+def _doubles_averaged(column: _Column, sums: Doubles) -> pa.Array:
+    return pa.array(kernels.quotients(sums, column.counts), mask=column.counts == 0)
 
 
 def _decimal_averages(column: _Column) -> pa.Array:
@@ -254,3 +318,8 @@ TAKEN: Mapping[str, Callable[[_Column], pa.Array]] = {
     "min": _least,
     "max": _greatest,
 }
+OF_DOUBLES: Mapping[str, Callable[[_Column, Doubles], pa.Array]] = {
+    "sum": _doubles_summed,
+    "avg": _doubles_averaged,
+}
+"""Aggregates that are made of sums of doubles."""

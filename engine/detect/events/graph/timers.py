@@ -45,9 +45,9 @@ class Timers:
     def reached(self, watermark: int) -> int:
         """How far a step up to `watermark` may go: to the end of the millisecond in which the last
         one of `limit` timers fires."""
-        fired = np.concatenate(self._fired)
-        if self.limit is None or len(fired) <= self.limit:
+        if self.limit is None or sum(map(len, self._fired)) <= self.limit:
             return watermark
+        fired = np.concatenate(self._fired)
         last = int(np.partition(fired, self.limit - 1)[self.limit - 1])
         return min(watermark, ceil_watermark(last))
 

@@ -84,7 +84,10 @@ def repeats(offsets, row):
     >>> repeats(np.array([0, 2, 3]), np.array([7, 7, 8]))
     True
     """
-    for i in range(len(offsets) - 1):
+    alike = 0
+    for e in range(1, len(row)):  # a loop of no jumps: most often there is none
+        alike += row[e] == row[e - 1]
+    for i in range(len(offsets) - 1 if alike else 0):
         for e in range(offsets[i] + 1, offsets[i + 1]):
             if row[e] == row[e - 1]:
                 return True

@@ -12,9 +12,9 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.core.columns.numba_cache import njit
+from tidegate.engine.core.columns.numba_cache import inlined, njit
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.kernels.columns import Int32, grow
+from tidegate.engine.detect.events.kernels.columns import Int32
 
 
 class Spans(NamedTuple):
@@ -105,6 +105,20 @@ def changes(bounds, time, fresh, span, watermark):
 
 
 @njit
+def rows_at_ticks(begin, end, until):
+    """How many rows the windows at the ticks up to the number `until` hold. A row is in those of
+    the ticks begin[i] .. end[i]. A float, as it may be more than 64 bits hold.
+
+    >>> float(rows_at_ticks(np.array([1, 2]), np.array([2, 9]), 3))
+    4.0
+    """
+    rows = 0.0
+    for i in range(len(begin)):
+        rows += max(min(end[i], until) - begin[i] + 1, 0)
+    return rows
+
+
+@njit
 def held_at_ticks(bounds, begin, end, until):
     """The windows of each key at the ticks up to the number `until`. A row is in the windows of the
     ticks begin[i] .. end[i]; neither falls within a key. Windows without rows are left out.
@@ -114,55 +128,81 @@ def held_at_ticks(bounds, begin, end, until):
     >>> held_at_ticks(np.array([0, 2]), np.array([1, 2]), np.array([2, 3]), 9).at
     array([1, 2, 3])
     """
-    room = len(begin) + 16
+    room = most = 0
+    for c in range(len(bounds) - 1):
+        i = bounds[c]
+        while i < bounds[c + 1]:
+            j, ticks = _together(begin, end, i, bounds[c + 1], until)
+            room, most, i = room + ticks, max(most, ticks), j
     key = np.empty(room, dtype=np.int32)
     at = np.empty(room, dtype=np.int64)
     low = np.empty(room, dtype=np.int64)
     high = np.empty(room, dtype=np.int64)
+    enter = np.zeros(most + 1, dtype=np.int64)  # rows by the tick at which they do
+    leave = np.zeros(most + 1, dtype=np.int64)
     n = 0
     for c in range(len(bounds) - 1):
-        stop = bounds[c + 1]
-        first = last = bounds[c]
-        tick = np.int64(0)
-        while first < stop:
-            tick = begin[last] if first == last else tick + 1
-            if tick > until:
-                break
-            while last < stop and begin[last] <= tick:
-                last += 1
-            while first < last and end[first] < tick:
-                first += 1
-            if first == last:
-                continue
-            if n == len(at):
-                key, at = grow(key, 2 * n), grow(at, 2 * n)
-                low, high = grow(low, 2 * n), grow(high, 2 * n)
-            key[n], at[n], low[n], high[n] = c, tick, first, last
-            n += 1
-    return Spans(key[:n], at[:n], low[:n], high[:n])
+        i = bounds[c]
+        while i < bounds[c + 1]:
+            j, ticks = _together(begin, end, i, bounds[c + 1], until)
+            tick, first, last = begin[i], i, i
+            for r in range(i, j if ticks else i):
+                enter[min(begin[r] - tick, ticks)] += 1
+                leave[min(end[r] + 1 - tick, ticks)] += 1
+            for t in range(ticks):
+                first, last = first + leave[t], last + enter[t]
+                key[n], at[n], low[n], high[n] = c, tick + t, first, last
+                enter[t] = leave[t] = 0
+                n += 1
+            enter[ticks] = leave[ticks] = 0
+            i = j
+    return Spans(key, at, low, high)
+
+
+@inlined
+def _together(begin, end, i, stop, until):
+    """Up to which row the windows of the rows from i on follow each other without an empty one
+    between; and how many windows that is, up to the tick `until`."""
+    j = i + 1
+    while j < stop and begin[j] <= end[j - 1] + 1:
+        j += 1
+    return j, max(min(end[j - 1], until) - begin[i] + 1, 0)
 
 
 @njit
-def by_tick(spans, first, ticks):
-    """The windows in order of their ticks, which are the numbers from `first` on, so many; those of
-    one tick in the order that they have.
+def by_tick(spans, ticks, time, row, role):
+    """The windows in order of their ticks, which are numbered from 0 on, so many; those of one tick
+    in the order that they have: how many each tick has; then of each window its key, the time of
+    its first row, and its entries as offsets, rows and roles.
 
-    >>> at = np.array([4, 5, 4])
-    >>> by_tick(Spans(np.array([1, 1, 2]), at, np.array([0, 0, 2]), np.array([1, 2, 3])), 4, 2).key
-    array([1, 2, 1])
+    >>> spans = Spans(np.array([1, 2]), np.array([1, 0]), np.array([0, 1]), np.array([1, 3]))
+    >>> by_tick(spans, 2, np.array([5, 3, 4]), np.arange(7, 10), np.zeros(3))[:-1]
+    (array([1, 1]), array([2, 1]), array([3, 5]), array([0, 2, 3]), array([8, 9, 7]))
     """
     key, at, low, high = spans
-    out = np.empty_like(key), np.empty_like(at), np.empty_like(low), np.empty_like(high)
+    count = np.zeros(ticks, dtype=np.int64)
     place = np.zeros(ticks + 1, dtype=np.int64)
+    entry = np.zeros(ticks + 1, dtype=np.int64)
     for i in range(len(at)):
-        place[at[i] - first + 1] += 1
-    for n in range(ticks):
-        place[n + 1] += place[n]
-    for i in range(len(at)):
-        o = place[at[i] - first]
-        out[0][o], out[1][o], out[2][o], out[3][o] = key[i], at[i], low[i], high[i]
-        place[at[i] - first] = o + 1
-    return Spans(out[0], out[1], out[2], out[3])
+        count[at[i]] += 1
+        entry[at[i] + 1] += high[i] - low[i]
+    for t in range(ticks):
+        place[t + 1] = place[t] + count[t]
+        entry[t + 1] += entry[t]
+    keys = np.empty_like(key)
+    start = np.empty(len(at), dtype=np.int64)
+    offsets = np.empty(len(at) + 1, dtype=np.int64)
+    rows = np.empty(entry[ticks], dtype=row.dtype)
+    roles = np.empty(entry[ticks], dtype=role.dtype)
+    offsets[len(at)] = entry[ticks]
+    for i in range(len(at)):  # key by key, so that rows are read one after the other
+        o, e = place[at[i]], entry[at[i]]
+        keys[o], start[o], offsets[o] = key[i], time[low[i]], e
+        for p in range(low[i], high[i]):
+            rows[e], roles[e] = row[p], role[p]
+            e += 1
+        place[at[i]], entry[at[i]] = o + 1, e
+    return count, keys, start, offsets, rows, roles
 
 
 @njit
@@ -229,33 +269,15 @@ def counts_in(valid, low, high):
 
 
 @njit
-def sums_of_doubles(values, valid, low, high):
-    """The sum of the valid rows of each window, from left to right.
-
-    >>> sums_of_doubles(np.array([1.5, 2.0]), np.array([True, True]), np.array([0]), np.array([2]))
-    array([3.5])
-    """
-    out = np.zeros(len(low), dtype=np.float64)
-    for i in range(len(low)):
-        total = 0.0
-        for p in range(low[i], high[i]):
-            if valid[p]:
-                total += values[p]
-        out[i] = total
-    return out
-
-
-@njit
 def quotients(sums, counts):
     """The averages of windows; 0.0 where there is nothing.
 
     >>> quotients(np.array([3.0, 0.0]), np.array([2, 0]))
     array([1.5, 0. ])
     """
-    out = np.zeros(len(sums), dtype=np.float64)
+    out = np.empty(len(sums), dtype=np.float64)
     for i in range(len(sums)):
-        if counts[i] > 0:
-            out[i] = sums[i] / counts[i]
+        out[i] = sums[i] / max(counts[i], 1)  # the sum of nothing is 0.0
     return out
 
 

@@ -262,7 +262,12 @@ class Build:
         if len(names) == 1:
             return operands[0]
         first = tuple(map(names.index, types))
-        return replace(disjunction.disjoined(e, self, operands, horizon, first), roles=tuple(names))
+        if self.roots.keys().isdisjoint(types) and len({o.keys for o in operands}) == 1:
+            found = self.walked(e, disjunction.Union(tuple(types), first), types, horizon)
+            found = replace(found, point=True)
+        else:
+            found = disjunction.disjoined(e, self, operands, horizon, first)
+        return replace(found, roles=tuple(names))
 
     def event(self, name: str, e: x.Expression | None = None, *, all_rows: bool = False) -> Node:
         columns, root = self.per.get(name), self.roots.get(name)

@@ -153,6 +153,8 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     tied = np.flatnonzero(np.append(same, False) | np.append(False, same))
     ranks, instants = keys.ranks(found.key[tied]), np.cumsum(~same[tied[1:] - 1])
     instant_and_key = np.append(0, instants) * (ranks.max() + 1) + ranks
+    if (instant_and_key[1:] > instant_and_key[:-1]).all():
+        return shown
     order = np.argsort(instant_and_key)
     if (np.diff(instant_and_key[order]) > 0).all():  # no key has two at one instant
         place = tied[order]

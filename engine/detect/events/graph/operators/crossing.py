@@ -10,7 +10,7 @@ import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
-from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
+from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows, values_of_step
 from tidegate.engine.detect.events.graph.search_limits import check_rows
 from tidegate.engine.detect.events.graph.window_rows import check_window_rows
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
@@ -57,7 +57,7 @@ class Crossing:
         )
         fresh = order >= len(carry[0])
         spans, inside = kernels.changes(bounds, time, fresh, self.span_micros, moment.watermark)
-        windows = Windows(spans, rows.row, order, moment)
+        windows = Windows(spans, order, values_of_step(rows.row, moment))
         fired, disarmed = self._crossings(spans, windows, carry[1])
         at = fired[np.argsort(spans.at[fired], kind="stable")]
         low, high, instants = spans.low[at], spans.high[at], spans.at[at]

@@ -3,17 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from tidegate.engine.detect.events.graph.graph import Node, first_roles
-from tidegate.engine.detect.events.graph.shape import greatest
+from tidegate.engine.detect.events.graph.shape import Scan, greatest
 from tidegate.engine.detect.events.occurrences.instances import (
+    Arrivals,
     Carry,
     Flow,
     Moment,
     concat,
+    no_pending,
     pending_of,
+    points,
 )
 from tidegate.rules.expressions import nodes as x
 
@@ -39,6 +44,27 @@ class Either:
         if not self.all_rows:
             found = greatest(found, moment)
         return Flow(found, pending_of([], operands)), carry
+
+
+@dataclass(frozen=True, slots=True)
+class Union(Scan):
+    """`[[a or b]]` of event types, all of them keyed or none: every row, as the timeline has them.
+
+    Event type events[n] has the role roles[n]. Carries nothing: bound 0.
+    """
+
+    events: tuple[str, ...]
+    roles: tuple[int, ...]
+    slots: int = 0
+
+    def scan(self, arrivals: Arrivals, carry: Carry, _: Moment, /) -> tuple[Flow, Carry]:
+        of = dict(zip(self.events, self.roles, strict=True))
+        role = np.array([*(of.get(event, -1) for event in arrivals.events), -1], np.int16)
+        role = role[arrivals.code]
+        rows = np.arange(arrivals.first, arrivals.first + len(role))
+        time = arrivals.time.copy()  # a frozen column would have all kernels compiled once more
+        found = replace(points(arrivals.key, time, rows), role=role)
+        return Flow(found.where(role >= 0), no_pending()), carry
 
 
 def node(e: x.Or, build: Builder, horizon: int | None) -> Node:

@@ -61,16 +61,17 @@ class Sliding:
         until = ticks.up_to(moment.watermark)
 
         def held(watermark: int) -> float:
-            last = np.minimum(end, ticks.up_to(watermark))
-            return float(np.maximum(last - begin + 1, 0).sum(dtype=np.float64))
+            return float(kernels.rows_at_ticks(begin, end, ticks.up_to(watermark)))
 
         check_window_rows(held, moment, self.window_rows_max)
         spans = kernels.held_at_ticks(bounds, begin, end, until)
-        key, at, low, high = _by_tick(spans)
-        instants = ticks.instants(at)
+        numbers, spans = _numbered(spans)
+        count, key, start, *entries = kernels.by_tick(
+            spans, len(numbers), time, rows.row[order], rows.role[order]
+        )
+        instants = np.repeat(ticks.instants(numbers), count)
         moment.timers.fire(instants)
-        entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
-        found = Instances(key, time[low], instants, *entries)
+        found = Instances(key, start, instants, *entries)
         kept = np.flatnonzero(end > until)
         left = rows.take(order[kept])
         passed = begin[kept] <= until
@@ -89,15 +90,14 @@ class Sliding:
         return ticks_over(time, self.length, self.every, self.zone)
 
 
-def _by_tick(spans: Spans) -> Spans:
-    """The windows in order of their ticks; they are counted, but where there are few."""
+def _numbered(spans: Spans) -> tuple[Int64, Spans]:
+    """The ticks of windows, and the windows with the places of their ticks among these. All ticks
+    from the first to the last count, but where there are few windows."""
     first, last = (int(spans.at.min()), int(spans.at.max())) if len(spans.at) else (0, 0)
-    ticks = last - first + 1
-    if ticks <= _COUNTED * len(spans.at):
-        found: Spans = kernels.by_tick(spans, first, ticks)
-        return found
-    order = np.argsort(spans.at, kind="stable")
-    return Spans(spans.key[order], spans.at[order], spans.low[order], spans.high[order])
+    if last - first < _COUNTED * len(spans.at):
+        return np.arange(first, last + 1), spans._replace(at=spans.at - first)
+    numbers, places = np.unique(spans.at, return_inverse=True)
+    return numbers, spans._replace(at=places)
 
 
 def node(e: w.Sliding, build: Builder, _: int | None) -> Node:

@@ -91,12 +91,16 @@ def column_of(shown: Shown, named: Named) -> pa.Array:
     null."""
     place, index, batches = shown
     events = [*batches]
+    together = len({id(batch) for batch in batches.values()}) == 1  # the rows of one table
     pieces, places = [], []
-    for code in np.unique(place).tolist():
-        if events[code] in named.events:
-            at = np.flatnonzero(place == code)
-            pieces.append(values_of(batches[events[code]], index[at], named.column))
-            places.append(at)
+    if together and {*events} <= {*named.events}:
+        pieces.append(values_of(batches[events[0]], index, named.column))
+    else:
+        for code in np.unique(place).tolist():
+            if events[code] in named.events:
+                at = np.flatnonzero(place == code)
+                pieces.append(values_of(batches[events[code]], index[at], named.column))
+                places.append(at)
     try:
         kind = column_type([piece.type for piece in pieces])
     except OutsideError:
@@ -105,6 +109,8 @@ def column_of(shown: Shown, named: Named) -> pa.Array:
         hint = "label the parts apart, or change the types of the columns"
         raise EngineError("where-types", message, hint) from None
     whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
+    if pieces and not places:
+        return whole
     source = np.full(len(place) + 1, len(whole) - 1)
     if places:
         source[np.concatenate(places)] = np.arange(len(whole) - 1)
