@@ -11,11 +11,16 @@ import numpy.typing as npt
 
 from tidegate.engine.core.evaluator.predicates import is_small
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.flat import assignment_scan
+from tidegate.engine.detect.events.graph.flat import assignment_choice, assignment_scan
 from tidegate.engine.detect.events.graph.flat.arrivals import (
     KeyedLine,
     by_rank,
 )
+from tidegate.engine.detect.events.graph.flat.assignment_conditions import (
+    Conditions,
+    conditions_of,
+)
+from tidegate.engine.detect.events.graph.flat.assignment_scan import Walk
 from tidegate.engine.detect.events.graph.flat.flat_node import layout_of, line_of
 from tidegate.engine.detect.events.graph.flat.line import COUNT, LIMIT, Layout, Line
 from tidegate.engine.detect.events.graph.search.asking import column_of, decided
@@ -39,10 +44,10 @@ ASKED_MAX = 250_000  # assignments that are asked at once
 KEY_STEPS = 100  # times search_steps_max: the steps of one key in one bucket
 LEFT_MAX = 50_000_000  # occurrences in assignments of one bucket of which a condition is true
 _HOW = {
-    Context.RESTRICTED: assignment_scan.GREATEST,
-    Context.CHRONICLE: assignment_scan.CHRONICLE,
-    Context.RECENT: assignment_scan.RECENT,
-    Context.CONTINUOUS: assignment_scan.CONTINUOUS,
+    Context.RESTRICTED: assignment_choice.GREATEST,
+    Context.CHRONICLE: assignment_choice.CHRONICLE,
+    Context.RECENT: assignment_choice.RECENT,
+    Context.CONTINUOUS: assignment_choice.CONTINUOUS,
 }
 
 Entries = npt.NDArray[np.int64]
@@ -68,51 +73,51 @@ class Assignments(Scan):
         layout = layout_of(self.flat)
         in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
         line, order = _key_by_key(in_time)
-        left = self._left(layout, line, order >= in_time.line.carried, moment)
+        conditions = conditions_of(self.asked, layout, in_time.line, moment).at(order)
+        left = self._left(layout, line, order, conditions, moment)
         rank, rows = moment.rank[line.line.row], len(moment.time)
         if self.context is Context.UNRESTRICTED:
-            found, used = _alike(line, left), np.zeros(len(line.line.row), np.bool_)
+            found, used = _alike(line, order, left), np.zeros(len(line.line.row), np.bool_)
         elif self.context is Context.CUMULATIVE:
-            offsets, positions, used = assignment_scan.unite(line.line, left, rows)
+            offsets, positions, used = assignment_choice.unite(line.line, left, rows)
             found = _unions(line, offsets, positions, moment)
         else:
             names = self.flat.events
             kind = np.array([names.index(name) for name in names])[line.line.source]
             how = _HOW[self.context]
-            chosen, used = assignment_scan.choose(how, line.line, kind, left, rank, rows)
-            found = _alike(line, left[chosen])
+            chosen, used = assignment_choice.choose(how, line.line, kind, left, rank, rows)
+            found = _alike(line, order, left[chosen])
         kept = self._kept(layout, line, used, moment)
         counted = kept.take(np.unique(kept.row, return_index=True)[1])
         check_carried([counted], self.carried_per_key_max)
-        return Flow(found.by_end(), Pending(kept.key, kept.start)), (kept,)
+        return Flow(found, Pending(kept.key, kept.start)), (kept,)
 
-    def _left(self, layout: Layout, line: KeyedLine, new: Bools, moment: Moment) -> Entries:
-        """The assignments that end at a `new` position and of which the condition is true, asked
+    def _left(
+        self,
+        layout: Layout,
+        line: KeyedLine,
+        order: Int64,
+        conditions: Conditions,
+        moment: Moment,
+    ) -> Entries:
+        """The assignments that end at an arrival and of which the condition is true, made and asked
         some at a time."""
-        own, named = line.line, self.asked.named
-        place, rank = layout.place[own.source], moment.rank[own.row]
-        counts = layout.table[:, COUNT]
-        steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
-        limits = layout.table[:, LIMIT].copy()
-        ends = new & (layout.stage[place] == len(counts) - 1)
-        shown = moment.numbering.shown(own.row)
-        columns = [column_of(shown, each) for each in named]
-        texts = [str(each.column) for each in named]
-        small = is_small(self.asked.condition, dict(zip(texts, columns, strict=True)))
-        found: list[Entries] = [np.empty((0, len(steps)), np.int64)]
+        own, rank, rest = line.line, moment.rank[line.line.row], conditions.rest
+        walk = _walk(layout, own, conditions.fits, order >= own.carried)
+        asking = _Asking(rest, layout, own, moment) if rest else None
+        found: list[Entries] = [np.empty((0, len(walk.steps)), np.int64)]
         most = ASKED_MAX, self.search_steps_max, KEY_STEPS * self.search_steps_max
         spent = line.real, np.zeros(len(line.real), np.int64)
         begin, left = 0, 0
         while begin < len(own.code):
             made, begin, taken = assignment_scan.assignments(
-                own, place, layout.stage, ends, steps, limits, begin, most, spent
+                own, walk, conditions.compared, begin, most, spent
             )
             if taken:
                 raise self._too_many(line, begin, taken)
-            at = [_filling(own, made, layout.place, each) for each in named]
-            true = decided(self.asked, columns, at, made.shape[1], small=small)
-            passed = np.ascontiguousarray(made[:, true])
-            found.append(assignment_scan.entries(own, passed, rank, len(steps)))
+            if asking:
+                made = np.ascontiguousarray(made[:, asking.true(made)])
+            found.append(assignment_scan.entries(own, made, rank, len(walk.steps)))
             left += found[-1].size
             if left > LEFT_MAX:
                 raise self._too_many_left()
@@ -155,20 +160,45 @@ class Assignments(Scan):
         return line.lasting(line.alike(own.code[left], left[:, None]), own.code[left])
 
 
-def _filling(line: Line, made: Entries, place: Int64, named: Named) -> Int64:
-    """The position that fills one of the roles of a name; where none does, that of a null."""
-    found = np.full(made.shape[1], len(line.code))
-    for at in np.unique(place[[*named.roles]]).tolist():
-        filled = made[at]
-        others = {role for role in range(len(place)) if place[role] == at} - {*named.roles}
-        mask = filled >= 0
-        if others:
-            mask &= np.isin(line.source[filled], [*named.roles])
-        elif mask.all():
-            found = filled
-            continue
-        found = np.where(mask, filled, found)
-    return found
+class _Asking:
+    """A condition that is asked of assignments."""
+
+    def __init__(self, of: Sifted, layout: Layout, line: Line, moment: Moment) -> None:
+        self._of, self._place, self._line = of, layout.place, line
+        shown = moment.numbering.shown(line.row)
+        self._columns = [column_of(shown, each) for each in of.named]
+        names = [str(each.column) for each in of.named]
+        self._small = is_small(of.condition, dict(zip(names, self._columns, strict=True)))
+
+    def true(self, made: Entries) -> Bools:
+        at = [self._filling(made, each) for each in self._of.named]
+        return decided(self._of, self._columns, at, made.shape[1], small=self._small)
+
+    def _filling(self, made: Entries, named: Named) -> Int64:
+        """The position that fills one of the roles of a name; where none does, that of a null."""
+        place, found = self._place, np.full(made.shape[1], len(self._line.code))
+        for at in np.unique(place[[*named.roles]]).tolist():
+            filled = made[at]
+            others = {role for role in range(len(place)) if place[role] == at} - {*named.roles}
+            mask = filled >= 0
+            if others:
+                mask &= np.isin(self._line.source[filled], [*named.roles])
+            elif mask.all():
+                found = filled
+                continue
+            found = np.where(mask, filled, found)
+        return found
+
+
+def _walk(layout: Layout, line: Line, fits: Bools, new: Bools) -> Walk:
+    """How assignments that end at a `new` position are made."""
+    place = layout.place[line.source]
+    stage, counts = layout.stage[place], layout.table[:, COUNT]
+    steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
+    before = assignment_scan.earlier(line, stage, fits, len(counts))
+    ends = new & fits & (stage == len(counts) - 1)
+    limits = layout.table[:, LIMIT].copy()
+    return Walk(place, ends, steps, limits, before, len(layout.stage))
 
 
 def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
@@ -179,7 +209,10 @@ def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
     return replace(line, line=Line(*columns, own.carried, own.codes, own.rows)), order
 
 
-def _alike(line: KeyedLine, left: Entries) -> Instances:
+def _alike(line: KeyedLine, order: Int64, left: Entries) -> Instances:
+    """Assignments as instances, in order of their ends. `order`: that of the positions in time."""
+    by_end, _ = split(order[left[:, -1]], len(order))
+    left = left[by_end]
     return line.alike(line.line.code[left[:, 0]], left)
 
 
@@ -188,4 +221,4 @@ def _unions(line: KeyedLine, offsets: Int64, positions: Int64, moment: Moment) -
     owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
     order = np.lexsort((line.line.time[positions], owner))
     code = line.line.code[positions[offsets[:-1]]]
-    return by_rank(line.instances(code, offsets, positions[order]), moment)
+    return by_rank(line.instances(code, offsets, positions[order]), moment).by_end()

@@ -35,8 +35,8 @@ def lines(key: int, names: str, first: int = 1) -> list[Line]:
 @pytest.mark.parametrize(
     ("on", "few", "more"),
     [
-        ("a ; b", "aaabbbb", "b"),  # of the b: 3, 4, 5, 6 steps; then 7
-        ("not(c)[a, b]", "aabb" + 3 * "caabb", "caabb"),  # 2 and 3 steps between two c
+        ("a ; b", "aaabbbbbb", "b"),  # 3 steps of each b
+        ("not(c)[a, b]", "aabb" + 4 * "caabb", "caabb"),  # 2 steps of each b
     ],
 )
 def test_the_steps_of_one_key_have_a_limit_though_no_assignment_is_left(

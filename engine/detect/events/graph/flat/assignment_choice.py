@@ -1,0 +1,221 @@
+"""Which of the assignments that a `where` leaves are detected. `left` has the positions of each in
+order of (time, rank, row): [n, entry], in order of their ends, key by key (see `assignment_scan`).
+
+Of `a ; b within 10` with a@1 a@2 b@4 a@5 b@6, and all pairs but (a@2, b@4) left, `chronicle` (1)
+takes (a@1, b@4), then (a@2, b@6):
+
+>>> line = Line(
+...     np.array([0, 0, 1, 0, 1], dtype=np.int16), np.zeros(5, dtype=np.int32),
+...     np.array([1, 2, 4, 5, 6]), np.arange(5), 0, 1, 0,
+... )
+>>> kind, rank = line.source.astype(np.int64), np.zeros(5, dtype=np.int64)
+>>> left = np.array([[0, 2], [3, 4], [1, 4], [0, 4]])
+>>> chosen, used = choose(1, line, kind, left, rank, 5)
+>>> left[chosen].tolist(), used.tolist()
+([[0, 2], [1, 4]], [True, True, True, False, True])
+"""
+# mypy: allow-untyped-decorators, allow-untyped-defs, allow-untyped-calls
+# mypy: disable-error-code="no-untyped-def"
+
+from __future__ import annotations
+
+import numpy as np
+
+from tidegate.engine.core.columns.numba_cache import inlined, njit, part
+from tidegate.engine.detect.events.graph.flat.line import Line as Line
+from tidegate.engine.detect.events.kernels.columns import NEVER
+
+GREATEST, CHRONICLE, RECENT, CONTINUOUS = range(4)
+"""What `choose` takes of the assignments of a key that end at one instant: the greatest (S1), which
+consumes nothing; the oldest, again and again; the greatest, which consumes all that is not newer;
+one for each initiator that has begun none yet."""
+
+
+@njit
+def choose(how, line, kind, left, rank, rows):
+    """Which of the assignments that are left are detected, and which positions are used up: in
+    CONTINUOUS those that have begun one. kind[position]: the number of its event type. `rows`: the
+    number of the step's rows."""
+    used = np.zeros(rows, dtype=np.bool_)
+    kinds = kind.max() + 1 if len(kind) else 0
+    newest = np.full((line.codes, kinds), NEVER, dtype=np.int64)
+    best = np.full(rows, -1, dtype=np.int64)
+    out = np.empty(len(left), dtype=np.int64)
+    room = len(left) if how == CHRONICLE else 0
+    order, spare = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
+    o, i = 0, 0
+    while i < len(left):
+        j = i + 1
+        while j < len(left) and _together(line, left, i, j):
+            j += 1
+        if how == CHRONICLE:
+            o = _chronicle(line, left, rank, i, j, used, order, spare, out, o)
+        elif how == CONTINUOUS:
+            o = _continuous(line, left, rank, i, j, used, best, out, o)
+        else:
+            o = _greatest(how, line, kind, left, rank, i, j, newest, out, o)
+        i = j
+    if how == RECENT:
+        return out[:o], _older_than(line, kind, newest)
+    return out[:o], used[line.row]
+
+
+@njit
+def _older_than(line, kind, newest):
+    used = np.zeros(len(line.code), dtype=np.bool_)
+    for p in range(len(used)):
+        used[p] = line.time[p] <= newest[line.code[p], kind[p]]
+    return used
+
+
+@inlined
+def _together(line, left, one, other):
+    p, q = left[one, -1], left[other, -1]
+    return line.code[p] == line.code[q] and line.time[p] == line.time[q]
+
+
+@part
+def _older(line, left, rank, one, other):
+    """Whether an assignment comes before another: by its times, its ranks, its rows."""
+    size = left.shape[1]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if line.time[p] != line.time[q]:
+            return line.time[p] < line.time[q]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if rank[p] != rank[q]:
+            return rank[p] < rank[q]
+    for e in range(size):
+        p, q = left[one, e], left[other, e]
+        if line.row[p] != line.row[q]:
+            return line.row[p] < line.row[q]
+    return False
+
+
+@part
+def _greatest(how, line, kind, left, rank, i, j, newest, out, o):
+    found = -1
+    for n in range(i, j):
+        if _fresh(line, kind, left, n, newest) and (
+            found < 0 or _older(line, left, rank, found, n)
+        ):
+            found = n
+    if found >= 0:
+        out[o] = found
+        o += 1
+        if how == RECENT:
+            for e in range(left.shape[1]):
+                p = left[found, e]
+                key, type_ = line.code[p], kind[p]
+                newest[key, type_] = max(newest[key, type_], line.time[p])
+    return o
+
+
+@inlined
+def _fresh(line, kind, left, n, newest):
+    """Whether it holds nothing that a detection in `recent` has consumed."""
+    found = True
+    for e in range(left.shape[1]):
+        p = left[n, e]
+        found &= line.time[p] > newest[line.code[p], kind[p]]
+    return found
+
+
+@part
+def _chronicle(line, left, rank, i, j, used, order, spare, out, o):
+    """The oldest first: what is not free stays so, so one pass in order finds them all."""
+    count = 0
+    for n in range(i, j):
+        if _free(line, left, n, used):
+            order[count] = n
+            count += 1
+    _oldest_first(line, left, rank, order[:count], spare)
+    for m in range(count):
+        n = order[m]
+        if _free(line, left, n, used):
+            for e in range(left.shape[1]):
+                used[line.row[left[n, e]]] = True
+            out[o] = n
+            o += 1
+    return o
+
+
+@part
+def _oldest_first(line, left, rank, order, spare):
+    """Sorts assignments by merging runs; what are equally old stay in order."""
+    count, width = len(order), 1
+    while width < count:
+        for low in range(0, count, 2 * width):
+            mid, high = min(low + width, count), min(low + 2 * width, count)
+            p, q = low, mid
+            for m in range(low, high):
+                if q == high or (p < mid and not _older(line, left, rank, order[q], order[p])):
+                    spare[m] = order[p]
+                    p += 1
+                else:
+                    spare[m] = order[q]
+                    q += 1
+        for m in range(count):
+            order[m] = spare[m]
+        width *= 2
+
+
+@inlined
+def _free(line, left, n, used):
+    found = True
+    for e in range(left.shape[1]):
+        found &= not used[line.row[left[n, e]]]
+    return found
+
+
+@part
+def _continuous(line, left, rank, i, j, used, best, out, o):
+    """`best`: by the row of an initiator, its oldest assignment; -1 where there is none."""
+    for n in range(i, j):
+        r = line.row[left[n, 0]]
+        if not used[r] and (best[r] < 0 or _older(line, left, rank, n, best[r])):
+            best[r] = n
+    for n in range(i, j):
+        r = line.row[left[n, 0]]
+        if best[r] == n:
+            used[r] = True
+            best[r] = -1
+            out[o] = n
+            o += 1
+    return o
+
+
+@njit
+def unite(line, left, rows):
+    """The unions of the assignments of each key and instant: offsets, positions; and which
+    positions are used up. An occurrence is in the first union alone."""
+    taken = np.zeros(rows, dtype=np.int64)  # by row, the number of its union
+    held = np.zeros(len(line.code), dtype=np.int64)
+    offsets = np.zeros(len(left) + 1, dtype=np.int64)
+    positions = np.empty(left.size, dtype=np.int64)
+    number, o = 0, 0
+    for n in range(len(left)):
+        begins = n == 0 or not _together(line, left, n - 1, n)
+        if begins and (n == 0 or offsets[number] > offsets[number - 1]):
+            number += 1
+        o = _unite(line, left, n, number, taken, held, positions, o)
+        offsets[number] = o
+    if number > 0 and offsets[number] == offsets[number - 1]:
+        number -= 1
+    return offsets[: number + 1], positions[:o], taken[line.row] > 0
+
+
+@part
+def _unite(line, left, n, number, taken, held, positions, o):
+    for e in range(left.shape[1]):
+        if taken[line.row[left[n, e]]] not in (0, number):
+            return o
+    for e in range(left.shape[1]):
+        p = left[n, e]
+        taken[line.row[p]] = number
+        if held[p] == 0:
+            held[p] = 1
+            positions[o] = p
+            o += 1
+    return o
