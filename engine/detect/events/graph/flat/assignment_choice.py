@@ -8,9 +8,9 @@ takes (a@1, b@4), then (a@2, b@6):
 ...     np.array([0, 0, 1, 0, 1], dtype=np.int16), np.zeros(5, dtype=np.int32),
 ...     np.array([1, 2, 4, 5, 6]), np.arange(5), 0, 1, 0,
 ... )
->>> kind, rank = line.source.astype(np.int64), np.zeros(5, dtype=np.int64)
+>>> kind, rank = np.array([0, 1]), np.zeros(5, dtype=np.int64)
 >>> left = np.array([[0, 2], [3, 4], [1, 4], [0, 4]])
->>> chosen, used = choose(1, line, kind, left, rank, 5)
+>>> chosen, used = choose(1, line, kind, left, rank, np.arange(5))
 >>> left[chosen].tolist(), used.tolist()
 ([[0, 2], [1, 4]], [True, True, True, False, True])
 """
@@ -32,14 +32,14 @@ one for each initiator that has begun none yet."""
 
 
 @njit
-def choose(how, line, kind, left, rank, rows):
-    """Which of the assignments that are left are detected, and which positions are used up: in
-    CONTINUOUS those that have begun one. kind[position]: the number of its event type. `rows`: the
-    number of the step's rows."""
-    used = np.zeros(rows, dtype=np.bool_)
-    kinds = kind.max() + 1 if len(kind) else 0
-    newest = np.full((line.codes, kinds), NEVER, dtype=np.int64)
-    best = np.full(rows, -1, dtype=np.int64)
+def choose(how, line, kind, left, rank, asked):
+    """Which of the assignments that are left are detected, and which of the positions `asked` are
+    used up: in CONTINUOUS those that have begun one. kind[source]: the number of its event type;
+    rank[row]."""
+    kinds, rows = kind.max() + 1, len(rank)
+    used = np.zeros(rows if how in (CHRONICLE, CONTINUOUS) else 0, dtype=np.bool_)
+    newest = np.full((line.codes if how == RECENT else 0, kinds), NEVER, dtype=np.int64)
+    best = np.full(rows if how == CONTINUOUS else 0, -1, dtype=np.int64)
     out = np.empty(len(left), dtype=np.int64)
     room = len(left) if how == CHRONICLE else 0
     order, spare = np.empty(room, dtype=np.int64), np.empty(room, dtype=np.int64)
@@ -56,15 +56,18 @@ def choose(how, line, kind, left, rank, rows):
             o = _greatest(how, line, kind, left, rank, i, j, newest, out, o)
         i = j
     if how == RECENT:
-        return out[:o], _older_than(line, kind, newest)
-    return out[:o], used[line.row]
+        return out[:o], _older_than(line, kind, newest, asked)
+    if how == GREATEST:
+        return out[:o], np.zeros(len(asked), dtype=np.bool_)
+    return out[:o], used[line.row[asked]]
 
 
 @njit
-def _older_than(line, kind, newest):
-    used = np.zeros(len(line.code), dtype=np.bool_)
-    for p in range(len(used)):
-        used[p] = line.time[p] <= newest[line.code[p], kind[p]]
+def _older_than(line, kind, newest, asked):
+    used = np.zeros(len(asked), dtype=np.bool_)
+    for n in range(len(asked)):
+        p = asked[n]
+        used[n] = line.time[p] <= newest[line.code[p], kind[line.source[p]]]
     return used
 
 
@@ -84,8 +87,9 @@ def _older(line, left, rank, one, other):
             return line.time[p] < line.time[q]
     for e in range(size):
         p, q = left[one, e], left[other, e]
-        if rank[p] != rank[q]:
-            return rank[p] < rank[q]
+        one, other = rank[line.row[p]], rank[line.row[q]]
+        if one != other:
+            return one < other
     for e in range(size):
         p, q = left[one, e], left[other, e]
         if line.row[p] != line.row[q]:
@@ -97,9 +101,8 @@ def _older(line, left, rank, one, other):
 def _greatest(how, line, kind, left, rank, i, j, newest, out, o):
     found = -1
     for n in range(i, j):
-        if _fresh(line, kind, left, n, newest) and (
-            found < 0 or _older(line, left, rank, found, n)
-        ):
+        fresh = how == GREATEST or _fresh(line, kind, left, n, newest)
+        if fresh and (found < 0 or _older(line, left, rank, found, n)):
             found = n
     if found >= 0:
         out[o] = found
@@ -107,7 +110,7 @@ def _greatest(how, line, kind, left, rank, i, j, newest, out, o):
         if how == RECENT:
             for e in range(left.shape[1]):
                 p = left[found, e]
-                key, type_ = line.code[p], kind[p]
+                key, type_ = line.code[p], kind[line.source[p]]
                 newest[key, type_] = max(newest[key, type_], line.time[p])
     return o
 
@@ -118,7 +121,7 @@ def _fresh(line, kind, left, n, newest):
     found = True
     for e in range(left.shape[1]):
         p = left[n, e]
-        found &= line.time[p] > newest[line.code[p], kind[p]]
+        found &= line.time[p] > newest[line.code[p], kind[line.source[p]]]
     return found
 
 
@@ -187,9 +190,9 @@ def _continuous(line, left, rank, i, j, used, best, out, o):
 
 
 @njit
-def unite(line, left, rows):
-    """The unions of the assignments of each key and instant: offsets, positions; and which
-    positions are used up. An occurrence is in the first union alone."""
+def unite(line, left, rows, asked):
+    """The unions of the assignments of each key and instant: offsets, positions; and which of the
+    positions `asked` are used up. An occurrence is in the first union alone."""
     taken = np.zeros(rows, dtype=np.int64)  # by row, the number of its union
     held = np.zeros(len(line.code), dtype=np.int64)
     offsets = np.zeros(len(left) + 1, dtype=np.int64)
@@ -203,7 +206,7 @@ def unite(line, left, rows):
         offsets[number] = o
     if number > 0 and offsets[number] == offsets[number - 1]:
         number -= 1
-    return offsets[: number + 1], positions[:o], taken[line.row] > 0
+    return offsets[: number + 1], positions[:o], taken[line.row[asked]] > 0
 
 
 @part
@@ -219,3 +222,28 @@ def _unite(line, left, n, number, taken, held, positions, o):
             positions[o] = p
             o += 1
     return o
+
+
+@njit
+def by_end(line, real, order, left):
+    """Assignments in order of their ends, and their entries: key, start, end; row, source.
+    real[code]: the key; `order`: that of the positions in time."""
+    count, size = left.shape
+    begin = np.zeros(len(order) + 1, dtype=np.int32)
+    for n in range(count):
+        begin[order[left[n, -1]] + 1] += 1
+    for t in range(len(order)):
+        begin[t + 1] += begin[t]
+    key = np.empty(count, dtype=np.int32)
+    start, end = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
+    row, source = np.empty(left.size, dtype=np.int64), np.empty(left.size, dtype=np.int16)
+    for n in range(count):
+        t = order[left[n, -1]]
+        o = np.int64(begin[t])
+        begin[t] += 1
+        key[o] = real[line.code[left[n, 0]]]
+        start[o], end[o] = line.time[left[n, 0]], line.time[left[n, -1]]
+        for e in range(size):
+            row[o * size + e] = line.row[left[n, e]]
+            source[o * size + e] = line.source[left[n, e]]
+    return key, start, end, row, source

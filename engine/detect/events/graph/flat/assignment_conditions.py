@@ -53,11 +53,6 @@ class Conditions:
     compared: Comparisons
     rest: Sifted | None
 
-    def at(self, positions: Int64) -> Conditions:
-        """The same of the line that has these positions in this order."""
-        compared = self.compared._replace(values=self.compared.values[:, positions])
-        return replace(self, fits=self.fits[positions], compared=compared)
-
 
 def conditions_of(asked: Sifted, layout: Layout, line: Line, moment: Moment) -> Conditions:
     """A condition's conjuncts, each where it is asked."""
@@ -122,8 +117,8 @@ class _Places:
 
     def positions(self, place: int) -> Int64:
         if place not in self._positions:
-            own = self.layout.place[self.line.source]
-            self._positions[place] = np.flatnonzero(own == place)
+            here = (self.layout.place == place)[self.line.source]
+            self._positions[place] = np.flatnonzero(here)
         return self._positions[place]
 
     def columns(self, condition: p.Predicate, place: int) -> dict[str, pa.Array]:
@@ -171,4 +166,4 @@ def _numbers(values: pa.Array) -> Int64:
     """Numbers in the order of the values, null anywhere."""
     if pa.types.is_decimal128(values.type) and values.type.precision <= DIGITS_MAX:
         values = unscaled(values)
-    return order.comparable(pa.chunked_array([values]), np.arange(len(values)))
+    return order.numbers(pa.chunked_array([values]))

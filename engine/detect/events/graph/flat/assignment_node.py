@@ -12,28 +12,22 @@ import numpy.typing as npt
 from tidegate.engine.core.evaluator.predicates import is_small
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.flat import assignment_choice, assignment_scan
-from tidegate.engine.detect.events.graph.flat.arrivals import (
-    KeyedLine,
-    by_rank,
-)
-from tidegate.engine.detect.events.graph.flat.assignment_conditions import (
-    Conditions,
-    conditions_of,
-)
-from tidegate.engine.detect.events.graph.flat.assignment_scan import Walk
+from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank
+from tidegate.engine.detect.events.graph.flat.assignment_conditions import conditions_of
+from tidegate.engine.detect.events.graph.flat.assignment_scan import Comparisons, Walk
 from tidegate.engine.detect.events.graph.flat.flat_node import layout_of, line_of
 from tidegate.engine.detect.events.graph.flat.line import COUNT, LIMIT, Layout, Line
 from tidegate.engine.detect.events.graph.search.asking import column_of, decided
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.graph.shape import Scan
-from tidegate.engine.detect.events.kernels.table_rows import split
 from tidegate.engine.detect.events.occurrences.instances import (
     Arrivals,
     Bools,
     Carry,
     Flow,
     Instances,
+    Int32,
     Moment,
     Pending,
 )
@@ -70,48 +64,50 @@ class Assignments(Scan):
     slots: int = 1
 
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        layout = layout_of(self.flat)
+        layout, rank = layout_of(self.flat), moment.rank
         in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
-        line, order = _key_by_key(in_time)
-        conditions = conditions_of(self.asked, layout, in_time.line, moment).at(order)
-        left = self._left(layout, line, order, conditions, moment)
-        rank, rows = moment.rank[line.line.row], len(moment.time)
+        asked = conditions_of(self.asked, layout, in_time.line, moment)
+        own, fits, values, order = assignment_scan.key_by_key(
+            in_time.line, asked.fits, asked.compared.values
+        )
+        line = replace(in_time, line=own)
+        compared = asked.compared._replace(values=values)
+        walk = _walk(layout, own, fits, order >= own.carried)
+        asking = _Asking(asked.rest, layout, own, moment) if asked.rest else None
+        left = self._left(line, walk, compared, asking, rank)
+        waiting = self._waiting(layout, own, moment)
         if self.context is Context.UNRESTRICTED:
-            found, used = _alike(line, order, left), np.zeros(len(line.line.row), np.bool_)
+            found, used = _alike(line, order, left), np.zeros(len(waiting), np.bool_)
         elif self.context is Context.CUMULATIVE:
-            offsets, positions, used = assignment_choice.unite(line.line, left, rows)
+            offsets, positions, used = assignment_choice.unite(own, left, len(rank), waiting)
             found = _unions(line, offsets, positions, moment)
         else:
-            names = self.flat.events
-            kind = np.array([names.index(name) for name in names])[line.line.source]
-            how = _HOW[self.context]
-            chosen, used = assignment_choice.choose(how, line.line, kind, left, rank, rows)
+            names, how = self.flat.events, _HOW[self.context]
+            kind = np.array([names.index(name) for name in names])
+            chosen, used = assignment_choice.choose(how, own, kind, left, rank, waiting)
             found = _alike(line, order, left[chosen])
-        kept = self._kept(layout, line, used, moment)
+        kept = self._kept(layout, line, waiting, used)
         counted = kept.take(np.unique(kept.row, return_index=True)[1])
         check_carried([counted], self.carried_per_key_max)
         return Flow(found, Pending(kept.key, kept.start)), (kept,)
 
     def _left(
         self,
-        layout: Layout,
         line: KeyedLine,
-        order: Int64,
-        conditions: Conditions,
-        moment: Moment,
+        walk: Walk,
+        compared: Comparisons,
+        asking: _Asking | None,
+        rank: Int64,
     ) -> Entries:
-        """The assignments that end at an arrival and of which the condition is true, made and asked
-        some at a time."""
-        own, rank, rest = line.line, moment.rank[line.line.row], conditions.rest
-        walk = _walk(layout, own, conditions.fits, order >= own.carried)
-        asking = _Asking(rest, layout, own, moment) if rest else None
+        """The assignments of which the condition is true, made and asked some at a time."""
+        own = line.line
         found: list[Entries] = [np.empty((0, len(walk.steps)), np.int64)]
         most = ASKED_MAX, self.search_steps_max, KEY_STEPS * self.search_steps_max
         spent = line.real, np.zeros(len(line.real), np.int64)
         begin, left = 0, 0
         while begin < len(own.code):
             made, begin, taken = assignment_scan.assignments(
-                own, walk, conditions.compared, begin, most, spent
+                own, walk, compared, begin, most, spent
             )
             if taken:
                 raise self._too_many(line, begin, taken)
@@ -149,14 +145,19 @@ class Assignments(Scan):
             "bound the expression by a shorter `within`, or lower bucket_rows_max",
         )
 
-    def _kept(self, layout: Layout, line: KeyedLine, used: Bools, moment: Moment) -> Instances:
-        own, last = line.line, len(layout.table) - 1
-        stage = layout.stage[layout.place[own.source]]
+    def _waiting(self, layout: Layout, line: Line, moment: Moment) -> Int64:
+        """The positions that may be in a later assignment if they are not used up."""
+        last = len(layout.table) - 1
+        late = np.flatnonzero(line.time > moment.watermark - layout.table[last, LIMIT])
+        if layout.table[last, COUNT] > 1:
+            return late
+        return late[layout.stage[layout.place[line.source[late]]] < last]
+
+    def _kept(self, layout: Layout, line: KeyedLine, waiting: Int64, used: Bools) -> Instances:
+        own = line.line
         if self.context is Context.CONTINUOUS:  # what has begun one may yet be in others
-            used = used & (stage == 0)
-        mask = ~used & ((stage < last) | (layout.table[last, COUNT] > 1))
-        mask &= own.time > moment.watermark - layout.table[last, LIMIT]
-        left = np.flatnonzero(mask)
+            used = used & (layout.stage[layout.place[own.source[waiting]]] == 0)
+        left = waiting[~used]
         return line.lasting(line.alike(own.code[left], left[:, None]), own.code[left])
 
 
@@ -192,28 +193,19 @@ class _Asking:
 
 def _walk(layout: Layout, line: Line, fits: Bools, new: Bools) -> Walk:
     """How assignments that end at a `new` position are made."""
-    place = layout.place[line.source]
-    stage, counts = layout.stage[place], layout.table[:, COUNT]
+    stage, counts = layout.stage[layout.place], layout.table[:, COUNT]
     steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
     before = assignment_scan.earlier(line, stage, fits, len(counts))
-    ends = new & fits & (stage == len(counts) - 1)
+    ends = new & fits & (stage == len(counts) - 1)[line.source]
     limits = layout.table[:, LIMIT].copy()
-    return Walk(place, ends, steps, limits, before, len(layout.stage))
+    return Walk(layout.place, ends, steps, limits, before, len(layout.stage))
 
 
-def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
-    """The line with the positions of each key beside each other, and which positions they were."""
-    own = line.line
-    order, _ = split(own.code, own.codes)
-    columns = own.source[order], own.code[order], own.time[order], own.row[order]
-    return replace(line, line=Line(*columns, own.carried, own.codes, own.rows)), order
-
-
-def _alike(line: KeyedLine, order: Int64, left: Entries) -> Instances:
+def _alike(line: KeyedLine, order: Int32, left: Entries) -> Instances:
     """Assignments as instances, in order of their ends. `order`: that of the positions in time."""
-    by_end, _ = split(order[left[:, -1]], len(order))
-    left = left[by_end]
-    return line.alike(line.line.code[left[:, 0]], left)
+    key, start, end, row, role = assignment_choice.by_end(line.line, line.real, order, left)
+    offsets = np.arange(len(left) + 1) * left.shape[1]
+    return Instances(key, start, end, offsets, row, role)
 
 
 def _unions(line: KeyedLine, offsets: Int64, positions: Int64, moment: Moment) -> Instances:

@@ -8,11 +8,11 @@ positions 0 .. 4:
 ...     np.array([0, 0, 1, 0, 1], dtype=np.int16), np.zeros(5, dtype=np.int32),
 ...     np.array([1, 2, 4, 5, 6]), np.arange(5), 0, 1, 0,
 ... )
->>> place = line.source.astype(np.int64)
->>> before = earlier(line, place, np.ones(5, dtype=np.bool_), 2)
+>>> places, ends = np.array([0, 1]), line.source == 1
+>>> before = earlier(line, places, np.ones(5, dtype=np.bool_), 2)
 >>> before.tolist()
 [[-1, 0, 1, 1, 3], [-1, -1, -1, 2, 2]]
->>> walk = Walk(place, line.source == 1, np.array([1, 0]), np.array([10, 10]), before, 2)
+>>> walk = Walk(places, ends, np.array([1, 0]), np.array([10, 10]), before, 2)
 >>> none = np.empty(0, np.int64)
 >>> compared = Comparisons(none.reshape(0, 2), none, none.reshape(0, 5))
 >>> most, spent = (100, 100, 100), (np.array([0]), np.array([0]))
@@ -49,7 +49,7 @@ LESS, EQUAL, MORE = 1, 2, 4
 class Walk(NamedTuple):
     """How assignments are made.
 
-    place    the place of each position
+    place    the place of each source
     ends     whether an assignment may end at a position
     steps    the stages of an assignment's occurrences, from the last one back
     limits   the longest span up to each stage, microseconds
@@ -79,9 +79,37 @@ class Comparisons(NamedTuple):
 
 
 @njit
+def key_by_key(line, fits, values):
+    """A line with the positions of each key beside each other, whether these fit, and their values;
+    and which positions they were."""
+    size = len(line.code)
+    bounds = np.zeros(line.codes + 1, dtype=np.int64)
+    for c in line.code:
+        bounds[c + 1] += 1
+    bounds = np.cumsum(bounds)
+    order, code = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
+    at = bounds[:-1].copy()
+    for i in range(size):
+        order[at[line.code[i]]] = i
+        at[line.code[i]] += 1
+    for c in range(line.codes):
+        code[bounds[c] : bounds[c + 1]] = c
+    source, own = np.empty(size, dtype=np.int16), np.empty(size, dtype=np.bool_)
+    time, row = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    of_each = np.empty(values.shape, dtype=np.int64)
+    for i in range(size):
+        n = order[i]
+        source[i], time[i], row[i], own[i] = line.source[n], line.time[n], line.row[n], fits[n]
+        for t in range(len(values)):
+            of_each[t, i] = values[t, n]
+    sorted_ = Line(source, code, time, row, line.carried, line.codes, line.rows)
+    return sorted_, own, of_each, order
+
+
+@njit
 def earlier(line, stage, fits, stages):
     """For each stage and position the last position of the stage and the key before it; -1: there
-    is none. stage[position]. What does not fit is passed over."""
+    is none. stage[source]. What does not fit is passed over."""
     code = line.code
     found = np.empty((stages, len(code)), dtype=np.int32)
     last = np.full(stages, -1, dtype=np.int32)
@@ -91,7 +119,7 @@ def earlier(line, stage, fits, stages):
         for s in range(stages):
             found[s, i] = last[s]
         if fits[i]:
-            last[stage[i]] = i
+            last[stage[line.source[i]]] = i
     return found
 
 
@@ -127,7 +155,7 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
     """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
     `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
     at, way, since = scratch
-    code, time = line.code, line.time
+    source, code, time = line.source, line.code, line.time
     place, ends, steps, limits, before, _ = walk
     room, last = found.shape[1], len(steps) - 1
     while i < len(code) and n < most[0]:
@@ -136,7 +164,7 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
             continue
         begun, taken, key = n, 0, spent[0][code[i]]
         left = min(most[1], most[2] - spent[1][key])
-        at[place[i]], since[0] = i, time[i] - limits[steps[0]]
+        at[place[source[i]]], since[0] = i, time[i] - limits[steps[0]]
         if last == 0:
             if n == room:
                 _clear(at)
@@ -147,21 +175,22 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
             low = since[d - 1]
             while p >= 0 and time[p] >= low:
                 taken += 1
-                if at[place[p]] < 0 and _true(compared, at, place[p], p):
+                q = place[source[p]]
+                if at[q] < 0 and _true(compared, at, q, p):
                     if d < last:
                         break
                     if n == room:
                         _clear(at)
                         return i, begun, FULL, taken
-                    at[place[p]] = p
+                    at[q] = p
                     n = _put(at, found, n)
-                    at[place[p]] = -1
+                    at[q] = -1
                 p = before[steps[d], p]
             if taken > left:
                 _clear(at)
                 return i, begun, TOO_MANY, taken
             if p >= 0 and time[p] >= low:
-                at[place[p]], way[d] = p, p
+                at[place[source[p]]], way[d] = p, p
                 want = steps[d]
                 since[d] = low if want == steps[d - 1] else max(low, time[p] - limits[want])
                 d += 1
@@ -169,9 +198,9 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
                 continue
             d -= 1
             if d > 0:
-                at[place[way[d]]] = -1
+                at[place[source[way[d]]]] = -1
                 p = before[steps[d], way[d]]
-        at[place[i]] = -1
+        at[place[source[i]]] = -1
         spent[1][key] += taken
         i += 1
     return i, n, DONE, 0
@@ -209,7 +238,8 @@ def _clear(at):
 
 @njit
 def entries(line, found, rank, size):
-    """The positions of each assignment in order of (time, rank, row, source): [n, entry]."""
+    """The positions of each assignment in order of (time, rank, row, source): [n, entry].
+    rank[row]."""
     out = np.empty((found.shape[1], size), dtype=np.int64)
     _sorted(line, found, rank, out)
     return out
@@ -233,5 +263,7 @@ def _sorted(line, found, rank, out):
 
 @inlined
 def _before(line, rank, p, q):
-    one = line.time[p], rank[p], line.row[p], line.source[p]
-    return one < (line.time[q], rank[q], line.row[q], line.source[q])
+    if line.time[p] != line.time[q]:
+        return line.time[p] < line.time[q]
+    one = rank[line.row[p]], line.row[p], line.source[p]
+    return one < (rank[line.row[q]], line.row[q], line.source[q])
