@@ -36,7 +36,7 @@ def choose(how, line, kind, left, rank, asked):
     """Which of the assignments that are left are detected, and which of the positions `asked` are
     used up: in CONTINUOUS those that have begun one. kind[source]: the number of its event type;
     rank[row]."""
-    kinds, rows = kind.max() + 1, len(rank)
+    kinds, rows = kind.max() + 1, max(line.rows, len(line.code))
     used = np.zeros(rows if how in (CHRONICLE, CONTINUOUS) else 0, dtype=np.bool_)
     newest = np.full((line.codes if how == RECENT else 0, kinds), NEVER, dtype=np.int64)
     best = np.full(rows if how == CONTINUOUS else 0, -1, dtype=np.int64)
@@ -59,7 +59,7 @@ def choose(how, line, kind, left, rank, asked):
         return out[:o], _older_than(line, kind, newest, asked)
     if how == GREATEST:
         return out[:o], np.zeros(len(asked), dtype=np.bool_)
-    return out[:o], used[line.row[asked]]
+    return out[:o], used[line.row[asked] if line.rows > 0 else asked]
 
 
 @njit
@@ -78,20 +78,19 @@ def _together(line, left, one, other):
 
 
 @part
-def _older(line, left, rank, one, other):
+def _older(line, left, rank, n, m):
     """Whether an assignment comes before another: by its times, its ranks, its rows."""
     size = left.shape[1]
     for e in range(size):
-        p, q = left[one, e], left[other, e]
+        p, q = left[n, e], left[m, e]
         if line.time[p] != line.time[q]:
             return line.time[p] < line.time[q]
     for e in range(size):
-        p, q = left[one, e], left[other, e]
-        one, other = rank[line.row[p]], rank[line.row[q]]
+        one, other = rank[line.row[left[n, e]]], rank[line.row[left[m, e]]]
         if one != other:
             return one < other
     for e in range(size):
-        p, q = left[one, e], left[other, e]
+        p, q = left[n, e], left[m, e]
         if line.row[p] != line.row[q]:
             return line.row[p] < line.row[q]
     return False
@@ -138,7 +137,7 @@ def _chronicle(line, left, rank, i, j, used, order, spare, out, o):
         n = order[m]
         if _free(line, left, n, used):
             for e in range(left.shape[1]):
-                used[line.row[left[n, e]]] = True
+                used[_occurrence(line, left[n, e])] = True
             out[o] = n
             o += 1
     return o
@@ -165,22 +164,29 @@ def _oldest_first(line, left, rank, order, spare):
 
 
 @inlined
+def _occurrence(line, p):
+    """The number of the occurrence at a position: an occurrence of several stages is on several
+    positions."""
+    return line.row[p] if line.rows > 0 else np.int64(p)
+
+
+@inlined
 def _free(line, left, n, used):
     found = True
     for e in range(left.shape[1]):
-        found &= not used[line.row[left[n, e]]]
+        found &= not used[_occurrence(line, left[n, e])]
     return found
 
 
 @part
 def _continuous(line, left, rank, i, j, used, best, out, o):
-    """`best`: by the row of an initiator, its oldest assignment; -1 where there is none."""
+    """`best`: by the occurrence of an initiator, its oldest assignment; -1 where there is none."""
     for n in range(i, j):
-        r = line.row[left[n, 0]]
+        r = _occurrence(line, left[n, 0])
         if not used[r] and (best[r] < 0 or _older(line, left, rank, n, best[r])):
             best[r] = n
     for n in range(i, j):
-        r = line.row[left[n, 0]]
+        r = _occurrence(line, left[n, 0])
         if best[r] == n:
             used[r] = True
             best[r] = -1
@@ -190,60 +196,82 @@ def _continuous(line, left, rank, i, j, used, best, out, o):
 
 
 @njit
-def unite(line, left, rows, asked):
+def unite(line, left, asked):
     """The unions of the assignments of each key and instant: offsets, positions; and which of the
     positions `asked` are used up. An occurrence is in the first union alone."""
-    taken = np.zeros(rows, dtype=np.int64)  # by row, the number of its union
+    taken = np.zeros(max(line.rows, len(line.code)), dtype=np.int64)  # the number of its union
     held = np.zeros(len(line.code), dtype=np.int64)
     offsets = np.zeros(len(left) + 1, dtype=np.int64)
     positions = np.empty(left.size, dtype=np.int64)
-    number, o = 0, 0
-    for n in range(len(left)):
-        begins = n == 0 or not _together(line, left, n - 1, n)
-        if begins and (n == 0 or offsets[number] > offsets[number - 1]):
+    number, i, o = 0, 0, 0
+    while i < len(left):
+        j, low, high = i, left[i, 0], left[i, 0]
+        while j < len(left) and _together(line, left, i, j):
+            if _unite(line, left, j, number + 1, taken, held):
+                for e in range(left.shape[1]):
+                    low, high = min(low, left[j, e]), max(high, left[j, e])
+            j += 1
+        for p in range(low, high + 1):
+            if held[p] == number + 1:
+                positions[o] = p
+                o += 1
+        if o > offsets[number]:
             number += 1
-        o = _unite(line, left, n, number, taken, held, positions, o)
-        offsets[number] = o
-    if number > 0 and offsets[number] == offsets[number - 1]:
-        number -= 1
-    return offsets[: number + 1], positions[:o], taken[line.row[asked]] > 0
+            offsets[number] = o
+        i = j
+    taken_up = taken[line.row[asked] if line.rows > 0 else asked] > 0
+    return offsets[: number + 1], positions[:o], taken_up
 
 
 @part
-def _unite(line, left, n, number, taken, held, positions, o):
+def _unite(line, left, n, number, taken, held):
+    """Takes an assignment into a union, if no other has an occurrence of it."""
     for e in range(left.shape[1]):
-        if taken[line.row[left[n, e]]] not in (0, number):
-            return o
+        if taken[_occurrence(line, left[n, e])] not in (0, number):
+            return False
     for e in range(left.shape[1]):
-        p = left[n, e]
-        taken[line.row[p]] = number
-        if held[p] == 0:
-            held[p] = 1
-            positions[o] = p
-            o += 1
-    return o
+        taken[_occurrence(line, left[n, e])] = number
+        held[left[n, e]] = number
+    return True
 
 
 @njit
-def by_end(line, real, order, left):
+def by_end(line, real, order, left, packed):
     """Assignments in order of their ends, and their entries: key, start, end; row, source.
-    real[code]: the key; `order`: that of the positions in time."""
+    real[code]: the key; `order`: that of the positions in time; `packed` as `key_by_key` has it."""
     count, size = left.shape
-    begin = np.zeros(len(order) + 1, dtype=np.int32)
-    for n in range(count):
-        begin[order[left[n, -1]] + 1] += 1
-    for t in range(len(order)):
-        begin[t + 1] += begin[t]
+    _pack(line, real, left, _begins(order, left), order, packed)
     key = np.empty(count, dtype=np.int32)
     start, end = np.empty(count, dtype=np.int64), np.empty(count, dtype=np.int64)
     row, source = np.empty(left.size, dtype=np.int64), np.empty(left.size, dtype=np.int16)
-    for n in range(count):
-        t = order[left[n, -1]]
-        o = np.int64(begin[t])
-        begin[t] += 1
-        key[o] = real[line.code[left[n, 0]]]
-        start[o], end[o] = line.time[left[n, 0]], line.time[left[n, -1]]
+    for o in range(count):
+        key[o], start[o], end[o] = packed[o, 0], packed[o, 1], packed[o, 2]
         for e in range(size):
-            row[o * size + e] = line.row[left[n, e]]
-            source[o * size + e] = line.source[left[n, e]]
+            row[o * size + e] = packed[o, 3 + e]
+            source[o * size + e] = packed[o, 3 + size + e]
     return key, start, end, row, source
+
+
+@njit
+def _begins(order, left):
+    """For each position in time, how many assignments end before it."""
+    begin = np.zeros(len(order) + 1, dtype=np.int32)
+    for n in range(len(left)):
+        begin[order[left[n, -1]] + 1] += 1
+    for t in range(len(order)):
+        begin[t + 1] += begin[t]
+    return begin
+
+
+@part
+def _pack(line, real, left, begin, order, packed):
+    count, size = left.shape
+    for n in range(count):
+        first, last = left[n, 0], left[n, -1]
+        o = np.int64(begin[order[last]])
+        begin[order[last]] += 1
+        packed[o, 0] = real[line.code[first]]
+        packed[o, 1], packed[o, 2] = line.time[first], line.time[last]
+        for e in range(size):
+            packed[o, 3 + e] = line.row[left[n, e]]
+            packed[o, 3 + size + e] = line.source[left[n, e]]

@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank
 from tidegate.engine.detect.events.graph.flat.assignment_conditions import conditions_of
 from tidegate.engine.detect.events.graph.flat.assignment_scan import Comparisons, Walk
 from tidegate.engine.detect.events.graph.flat.flat_node import layout_of, line_of
-from tidegate.engine.detect.events.graph.flat.line import COUNT, LIMIT, Layout, Line
+from tidegate.engine.detect.events.graph.flat.line import COUNT, FROM, LIMIT, Layout, Line
 from tidegate.engine.detect.events.graph.search.asking import column_of, decided
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
@@ -65,10 +65,13 @@ class Assignments(Scan):
 
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         layout, rank = layout_of(self.flat), moment.rank
-        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
+        twice = len({*self.flat.events}) < len(self.flat.events)
+        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=twice)
         asked = conditions_of(self.asked, layout, in_time.line, moment)
+        values = asked.compared.values
+        packed = np.empty((len(in_time.line.code), 3 + len(values)), np.int64)
         own, fits, values, order = assignment_scan.key_by_key(
-            in_time.line, asked.fits, asked.compared.values
+            in_time.line, asked.fits, values, packed
         )
         line = replace(in_time, line=own)
         compared = asked.compared._replace(values=values)
@@ -79,7 +82,7 @@ class Assignments(Scan):
         if self.context is Context.UNRESTRICTED:
             found, used = _alike(line, order, left), np.zeros(len(waiting), np.bool_)
         elif self.context is Context.CUMULATIVE:
-            offsets, positions, used = assignment_choice.unite(own, left, len(rank), waiting)
+            offsets, positions, used = assignment_choice.unite(own, left, waiting)
             found = _unions(line, offsets, positions, moment)
         else:
             names, how = self.flat.events, _HOW[self.context]
@@ -195,22 +198,23 @@ def _walk(layout: Layout, line: Line, fits: Bools, new: Bools) -> Walk:
     """How assignments that end at a `new` position are made."""
     stage, counts = layout.stage[layout.place], layout.table[:, COUNT]
     steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
-    before = assignment_scan.earlier(line, stage, fits, len(counts))
+    before = assignment_scan.earlier(line, layout.place, fits, len(layout.stage))
     ends = new & fits & (stage == len(counts) - 1)[line.source]
     limits = layout.table[:, LIMIT].copy()
-    return Walk(layout.place, ends, steps, limits, before, len(layout.stage))
+    bounds = np.append(layout.table[:, FROM], len(layout.stage))
+    return Walk(layout.place, ends, steps, bounds, limits, before)
 
 
 def _alike(line: KeyedLine, order: Int32, left: Entries) -> Instances:
     """Assignments as instances, in order of their ends. `order`: that of the positions in time."""
-    key, start, end, row, role = assignment_choice.by_end(line.line, line.real, order, left)
-    offsets = np.arange(len(left) + 1) * left.shape[1]
+    count, size = left.shape
+    packed = np.empty((count, 3 + 2 * size), np.int64)
+    key, start, end, row, role = assignment_choice.by_end(line.line, line.real, order, left, packed)
+    offsets = np.arange(count + 1) * size
     return Instances(key, start, end, offsets, row, role)
 
 
 def _unions(line: KeyedLine, offsets: Int64, positions: Int64, moment: Moment) -> Instances:
-    """Unions as instances: their entries are sorted before their ends are taken."""
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((line.line.time[positions], owner))
+    """Unions as instances, in order of their ends: their positions are in order of time."""
     code = line.line.code[positions[offsets[:-1]]]
-    return by_rank(line.instances(code, offsets, positions[order]), moment).by_end()
+    return by_rank(line.instances(code, offsets, positions), moment).by_end()

@@ -8,11 +8,11 @@ positions 0 .. 4:
 ...     np.array([0, 0, 1, 0, 1], dtype=np.int16), np.zeros(5, dtype=np.int32),
 ...     np.array([1, 2, 4, 5, 6]), np.arange(5), 0, 1, 0,
 ... )
->>> places, ends = np.array([0, 1]), line.source == 1
->>> before = earlier(line, places, np.ones(5, dtype=np.bool_), 2)
+>>> place, ends = np.array([0, 1]), line.source == 1
+>>> before = earlier(line, place, np.ones(5, dtype=np.bool_), 2)
 >>> before.tolist()
 [[-1, 0, 1, 1, 3], [-1, -1, -1, 2, 2]]
->>> walk = Walk(places, ends, np.array([1, 0]), np.array([10, 10]), before, 2)
+>>> walk = Walk(place, ends, np.array([1, 0]), np.arange(3), np.array([10, 10]), before)
 >>> none = np.empty(0, np.int64)
 >>> compared = Comparisons(none.reshape(0, 2), none, none.reshape(0, 5))
 >>> most, spent = (100, 100, 100), (np.array([0]), np.array([0]))
@@ -52,17 +52,17 @@ class Walk(NamedTuple):
     place    the place of each source
     ends     whether an assignment may end at a position
     steps    the stages of an assignment's occurrences, from the last one back
+    bounds   the places of stage s are bounds[s] .. bounds[s + 1] - 1
     limits   the longest span up to each stage, microseconds
     before   as `earlier` has it
-    places   how many there are
     """
 
     place: Int64
     ends: Bools
     steps: Int64
+    bounds: Int64
     limits: Int64
     before: npt.NDArray[np.int32]
-    places: int
 
 
 class Comparisons(NamedTuple):
@@ -79,47 +79,58 @@ class Comparisons(NamedTuple):
 
 
 @njit
-def key_by_key(line, fits, values):
+def key_by_key(line, fits, values, packed):
     """A line with the positions of each key beside each other, whether these fit, and their values;
-    and which positions they were."""
+    and which positions they were. `packed` has room for what is known of a position in a row: a
+    position is moved as a whole, to one place in memory."""
     size = len(line.code)
     bounds = np.zeros(line.codes + 1, dtype=np.int64)
     for c in line.code:
         bounds[c + 1] += 1
     bounds = np.cumsum(bounds)
     order, code = np.empty(size, dtype=np.int32), np.empty(size, dtype=np.int32)
-    at = bounds[:-1].copy()
-    for i in range(size):
-        order[at[line.code[i]]] = i
-        at[line.code[i]] += 1
     for c in range(line.codes):
         code[bounds[c] : bounds[c + 1]] = c
-    source, own = np.empty(size, dtype=np.int16), np.empty(size, dtype=np.bool_)
-    time, row = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.int64)
+    _pack(line, fits, values, bounds, order, packed)
+    source, time = np.empty(size, dtype=np.int16), np.empty(size, dtype=np.int64)
+    row, own = np.empty(size, dtype=np.int64), np.empty(size, dtype=np.bool_)
     of_each = np.empty(values.shape, dtype=np.int64)
     for i in range(size):
-        n = order[i]
-        source[i], time[i], row[i], own[i] = line.source[n], line.time[n], line.row[n], fits[n]
+        time[i], row[i] = packed[i, 0], packed[i, 1]
+        source[i], own[i] = packed[i, 2] >> 1, packed[i, 2] & 1
         for t in range(len(values)):
-            of_each[t, i] = values[t, n]
-    sorted_ = Line(source, code, time, row, line.carried, line.codes, line.rows)
-    return sorted_, own, of_each, order
+            of_each[t, i] = packed[i, 3 + t]
+    by_key = Line(source, code, time, row, line.carried, line.codes, line.rows)
+    return by_key, own, of_each, order
+
+
+@part
+def _pack(line, fits, values, at, order, packed):
+    for n in range(len(line.code)):
+        c = line.code[n]
+        i = at[c]
+        at[c] += 1
+        order[i] = n
+        packed[i, 0], packed[i, 1] = line.time[n], line.row[n]
+        packed[i, 2] = 2 * np.int64(line.source[n]) + fits[n]
+        for t in range(len(values)):
+            packed[i, 3 + t] = values[t, n]
 
 
 @njit
-def earlier(line, stage, fits, stages):
-    """For each stage and position the last position of the stage and the key before it; -1: there
-    is none. stage[source]. What does not fit is passed over."""
+def earlier(line, place, fits, places):
+    """For each place and position the last position of the place and the key before it; -1: there
+    is none. place[source]. What does not fit is passed over."""
     code = line.code
-    found = np.empty((stages, len(code)), dtype=np.int32)
-    last = np.full(stages, -1, dtype=np.int32)
+    found = np.empty((places, len(code)), dtype=np.int32)
+    last = np.full(places, -1, dtype=np.int32)
     for i in range(len(code)):
         if i > 0 and code[i] != code[i - 1]:
             last[:] = -1
-        for s in range(stages):
-            found[s, i] = last[s]
+        for q in range(places):
+            found[q, i] = last[q]
         if fits[i]:
-            last[stage[line.source[i]]] = i
+            last[place[line.source[i]]] = i
     return found
 
 
@@ -133,11 +144,12 @@ def assignments(line, walk, compared, since, most, spent):
 
     `spent`: the key of each code; how many steps each key has taken, which is counted on.
     """
-    size, depth = walk.places, len(walk.steps)
+    size, depth = len(walk.before), len(walk.steps)
     scratch = (
         np.full(size, -1, dtype=np.int64),
         np.zeros(depth, dtype=np.int64),
         np.zeros(depth, dtype=np.int64),
+        np.zeros((len(compared.signs), 3), dtype=np.int64),
     )
     found = np.empty((size, min(len(line.code) + 16, most[0]) + 1024), dtype=np.int64)
     i, n = since, 0
@@ -154,9 +166,9 @@ def assignments(line, walk, compared, since, most, spent):
 def _fill(line, walk, compared, i, n, most, spent, scratch, found):
     """Goes back from each end, one occurrence at a time: `at[q]` is the position in place q, or -1;
     `way[d]` the position of step d; `since[d]` the instant before which nothing is near enough."""
-    at, way, since = scratch
+    at, way, since, against = scratch
     source, code, time = line.source, line.code, line.time
-    place, ends, steps, limits, before, _ = walk
+    place, ends, steps, bounds, limits, before = walk
     room, last = found.shape[1], len(steps) - 1
     while i < len(code) and n < most[0]:
         if not ends[i]:
@@ -170,22 +182,38 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
                 _clear(at)
                 return i, begun, FULL, taken
             n = _put(at, found, n)
-        d, p = 1, before[steps[1], i] if last > 0 else -1
+        d, p = 1, _nearest(before, bounds, at, steps[1], i) if last > 0 else -1
         while d > 0:
-            low = since[d - 1]
-            while p >= 0 and time[p] >= low:
-                taken += 1
-                q = place[source[p]]
-                if at[q] < 0 and _true(compared, at, q, p):
-                    if d < last:
-                        break
-                    if n == room:
-                        _clear(at)
-                        return i, begun, FULL, taken
-                    at[q] = p
-                    n = _put(at, found, n)
-                    at[q] = -1
-                p = before[steps[d], p]
+            low, only = since[d - 1], _only(bounds, at, steps[d])
+            if only >= 0:
+                m = _filled(compared, at, only, against)
+                while p >= 0 and time[p] >= low:
+                    taken += 1
+                    if _true(compared, against, m, p):
+                        if d < last:
+                            break
+                        if n == room:
+                            _clear(at)
+                            return i, begun, FULL, taken
+                        at[only] = p
+                        n = _put(at, found, n)
+                        at[only] = -1
+                    p = np.int64(before[only, p])
+            else:
+                while p >= 0 and time[p] >= low:
+                    taken += 1
+                    q = place[source[p]]
+                    m = _filled(compared, at, q, against)
+                    if _true(compared, against, m, p):
+                        if d < last:
+                            break
+                        if n == room:
+                            _clear(at)
+                            return i, begun, FULL, taken
+                        at[q] = p
+                        n = _put(at, found, n)
+                        at[q] = -1
+                    p = _nearest(before, bounds, at, steps[d], p)
             if taken > left:
                 _clear(at)
                 return i, begun, TOO_MANY, taken
@@ -194,12 +222,12 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
                 want = steps[d]
                 since[d] = low if want == steps[d - 1] else max(low, time[p] - limits[want])
                 d += 1
-                p = before[steps[d], p]
+                p = _nearest(before, bounds, at, steps[d], p)
                 continue
             d -= 1
             if d > 0:
                 at[place[source[way[d]]]] = -1
-                p = before[steps[d], way[d]]
+                p = _nearest(before, bounds, at, steps[d], way[d])
         at[place[source[i]]] = -1
         spent[1][key] += taken
         i += 1
@@ -213,21 +241,55 @@ def _put(at, found, n):
     return n + 1
 
 
+@inlined
+def _only(bounds, at, s):
+    """The place of stage s that is empty, if it is the only one; else -1."""
+    found = -1
+    for q in range(bounds[s], bounds[s + 1]):
+        if at[q] < 0:
+            found = q if found == -1 else -2
+    return max(found, -1)
+
+
+@inlined
+def _nearest(before, bounds, at, s, p):
+    """The last position before p in an empty place of stage s; -1: there is none."""
+    found = np.int64(-1)
+    for q in range(bounds[s], bounds[s + 1]):
+        if at[q] < 0:
+            found = max(found, np.int64(before[q, p]))
+    return found
+
+
 @part
-def _true(compared, at, q, p):
-    """Whether a position in place q passes all comparisons with the places that are filled."""
+def _filled(compared, at, q, against):
+    """The comparisons of place q with places that are filled, as if q were on the left: their
+    numbers, signs, and the other values. Returns how many there are."""
+    m = 0
     for t in range(len(compared.signs)):
         left, right = compared.sides[t, 0], compared.sides[t, 1]
+        signs = compared.signs[t]
         if q == left and at[right] >= 0:
-            one, other = compared.values[t, p], compared.values[t, at[right]]
+            against[m, 0], against[m, 1] = t, signs
+            against[m, 2] = compared.values[t, at[right]]
+            m += 1
         elif q == right and at[left] >= 0:
-            one, other = compared.values[t, at[left]], compared.values[t, p]
-        else:
-            continue
-        sign = LESS * (one < other) + EQUAL * (one == other) + MORE * (one > other)
-        if compared.signs[t] & sign == 0:
-            return False
-    return True
+            turned = (signs & EQUAL) | (MORE if signs & LESS else 0) | (LESS if signs & MORE else 0)
+            against[m, 0], against[m, 1] = t, turned
+            against[m, 2] = compared.values[t, at[left]]
+            m += 1
+    return m
+
+
+@inlined
+def _true(compared, against, m, p):
+    """Whether a position passes these m comparisons."""
+    found = True
+    for r in range(m):
+        value, other = compared.values[against[r, 0], p], against[r, 2]
+        sign = LESS if value < other else (EQUAL if value == other else MORE)
+        found &= (against[r, 1] & sign) != 0
+    return found
 
 
 @inlined

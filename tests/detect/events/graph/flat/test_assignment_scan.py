@@ -46,7 +46,7 @@ def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
     count = 32
     line, left = simultaneous(count)
     rank = np.zeros(2 * count, dtype=np.int64)
-    given = (CHRONICLE, line, line.source.astype(np.int64), left, rank, 2 * count)
+    given = (CHRONICLE, line, np.array([0, 1]), left, rank, line.row)
     compiled = assignment_choice.choose(*given)
     for name in PLAIN:
         monkeypatch.setattr(assignment_choice, name, plain(name))
