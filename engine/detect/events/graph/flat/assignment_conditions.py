@@ -73,9 +73,9 @@ def conditions_of(asked: Sifted, layout: Layout, line: Line, moment: Moment) -> 
         else:
             rest.append(condition)
     compared = Comparisons(
-        np.array(between, dtype=np.int64).reshape(-1, 2),
+        np.array(between, dtype=np.int64).reshape(len(between), 2),
         np.array(signs, dtype=np.int64),
-        np.array(values, dtype=np.int64).reshape(-1, len(line.code)),
+        np.array(values, dtype=np.int64).reshape(len(values), len(line.code)),
     )
     return Conditions(fits, compared, _joined(asked, rest) if rest else None)
 
@@ -112,8 +112,10 @@ class _Places:
 
     def sides(self, condition: p.Comparison) -> tuple[int, int] | None:
         """The places of the left and the right side, where each side names one."""
-        left, right = self.of(condition.left), self.of(condition.right)
-        return (*left, *right) if len(left) == len(right) == 1 else None  # type: ignore[return-value]
+        match [*self.of(condition.left)], [*self.of(condition.right)]:
+            case [left], [right]:
+                return left, right
+        return None
 
     def positions(self, place: int) -> Int64:
         if place not in self._positions:
