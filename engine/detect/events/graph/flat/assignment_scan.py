@@ -177,12 +177,14 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
         begun, taken, key = n, 0, spent[0][code[i]]
         left = min(most[1], most[2] - spent[1][key])
         at[place[source[i]]], since[0] = i, time[i] - limits[steps[0]]
-        if last == 0:
-            if n == room:
-                _clear(at)
-                return i, begun, FULL, taken
+        d, p = min(1, last), np.int64(-1)
+        if d > 0:
+            p = _nearest(before, bounds, at, steps[d], i)
+        elif n == room:
+            _clear(at)
+            return i, begun, FULL, taken
+        else:
             n = _put(at, found, n)
-        d, p = 1, _nearest(before, bounds, at, steps[1], i) if last > 0 else -1
         while d > 0:
             low, only = since[d - 1], _only(bounds, at, steps[d])
             if only >= 0:

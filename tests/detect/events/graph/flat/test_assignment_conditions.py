@@ -1,5 +1,5 @@
-"""A comparison of two places means the same where it is decided while assignments are made, and where
-it is asked of assignments: `not (not (..))` is no comparison."""
+"""A comparison of two places means the same where it is decided while assignments are made, and
+where it is asked of assignments: `not (not (..))` is no comparison."""
 
 from __future__ import annotations
 
