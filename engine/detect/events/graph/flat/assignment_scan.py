@@ -187,34 +187,25 @@ def _fill(line, walk, compared, i, n, most, spent, scratch, found):
             n = _put(at, found, n)
         while d > 0:
             low, only = since[d - 1], _only(bounds, at, steps[d])
-            if only >= 0:
-                m = _filled(compared, at, only, against)
-                while p >= 0 and time[p] >= low:
-                    taken += 1
-                    if _true(compared, against, m, p):
-                        if d < last:
-                            break
-                        if n == room:
-                            _clear(at)
-                            return i, begun, FULL, taken
-                        at[only] = p
-                        n = _put(at, found, n)
-                        at[only] = -1
-                    p = np.int64(before[only, p])
-            else:
-                while p >= 0 and time[p] >= low:
-                    taken += 1
+            m = _filled(compared, at, only, against)
+            while p >= 0 and time[p] >= low:
+                taken += 1
+                q = only
+                if only < 0:
                     q = place[source[p]]
                     m = _filled(compared, at, q, against)
-                    if _true(compared, against, m, p):
-                        if d < last:
-                            break
-                        if n == room:
-                            _clear(at)
-                            return i, begun, FULL, taken
-                        at[q] = p
-                        n = _put(at, found, n)
-                        at[q] = -1
+                if _true(compared, against, m, p):
+                    if d < last:
+                        break
+                    if n == room:
+                        _clear(at)
+                        return i, begun, FULL, taken
+                    at[q] = p
+                    n = _put(at, found, n)
+                    at[q] = -1
+                if only >= 0:
+                    p = np.int64(before[only, p])
+                else:
                     p = _nearest(before, bounds, at, steps[d], p)
             if taken > left:
                 _clear(at)
