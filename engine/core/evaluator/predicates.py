@@ -63,6 +63,16 @@ def decision(
     return Decision(tree, dict(types), small=small)
 
 
+@lru_cache(maxsize=1024)
+def sides(
+    tree: p.Comparison, types: tuple[tuple[str, pa.DataType], ...], *, small: bool = False
+) -> tuple[Node, Node] | None:
+    """Both sides of a comparison as values of one type, which compare as it says; None where it is
+    null whatever they are. As `decision`."""
+    maker = _Maker(dict(types), small=small)
+    return _of_one_type(maker.node(tree.left), maker.node(tree.right))
+
+
 def is_small(tree: p.Predicate, columns: Mapping[str, pa.Array]) -> bool:
     """Whether each result of whole numbers has 64 bits, over these values: sums of small numbers
     are faster than exact ones of any size, and the same."""
@@ -198,22 +208,29 @@ def _over_kind(part: Node, kind: pa.DataType) -> Node:
 
 
 def _compared(operator: str, left: Node, right: Node) -> Node:
-    if types.is_null(left.kind) or types.is_null(right.kind):
+    found = _of_one_type(left, right)
+    if found is None:
         return _null(pa.bool_(), left, right)
+    left, right = found
+    text = f"({left.text} {operator} {right.text})"
+    return _both(pa.bool_(), text, left, right, kernels.compared(operator, left.kind))
+
+
+def _of_one_type(left: Node, right: Node) -> tuple[Node, Node] | None:
+    """The type in which two values are compared; None where one is null whatever the row."""
+    if types.is_null(left.kind) or types.is_null(right.kind):
+        return None
     left, right = _as_word(left, right), _as_word(right, left)
     if is_decimal(left.kind) or is_decimal(right.kind):
         left, right = _exact(left), _exact(right)
     if is_float(left.kind) or is_float(right.kind):
-        left, right = cast(left, pa.float64()), cast(right, pa.float64())
-    elif is_decimal(left.kind) and is_decimal(right.kind):
+        return cast(left, pa.float64()), cast(right, pa.float64())
+    if is_decimal(left.kind) and is_decimal(right.kind):
         digits, scale = _widest(left.kind, right.kind)
         wide = pa.decimal256 if digits > DIGITS_MAX else pa.decimal128
-        left, right = (_over_kind(part, wide(digits, scale)) for part in (left, right))
-    else:
-        kind = common(left.kind, right.kind)
-        left, right = cast(left, kind), cast(right, kind)
-    text = f"({left.text} {operator} {right.text})"
-    return _both(pa.bool_(), text, left, right, kernels.compared(operator, left.kind))
+        return _over_kind(left, wide(digits, scale)), _over_kind(right, wide(digits, scale))
+    kind = common(left.kind, right.kind)
+    return cast(left, kind), cast(right, kind)
 
 
 def _as_word(part: Node, other: Node) -> Node:

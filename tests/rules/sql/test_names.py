@@ -42,5 +42,8 @@ def test_sql_does_not_tell_case() -> None:
     assert (event.of, event.time) == (("amount",), "ts")
     assert event.clashes(["amount", "ts", "At", "TOTAL"]) == ["total", "at"]
     assert event.clashes(["amount", "ts", "note"]) == []
+    capital = rules.load(EVENT.format('"*", amount as Sum')).events["e"]
+    assert isinstance(capital, TableEvent)
+    assert capital.clashes(["amount", "sum"]) == ["Sum"]
     with pytest.raises(InputError, match="two columns are named 'Total'"):
         rules.load(EVENT.format('"*", amount as total, ts as Total'))

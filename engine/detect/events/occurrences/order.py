@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
@@ -67,16 +69,40 @@ def greatest(groups: Int64, table: pa.Table, row: Int64) -> Int64:
 
 def comparable(column: pa.ChunkedArray, row: Int64) -> Int64:
     """Numbers in the order of some rows' values, null anywhere."""
-    kind = column.type
-    real = pa.types.is_floating(kind)
-    if not (real or pa.types.is_signed_integer(kind) or pa.types.is_boolean(kind)):
-        return codes(column.take(pa.array(row)))
-    value = column.fill_null(pa.scalar(0).cast(kind)).to_numpy()[row]
-    if not real:
-        return np.asarray(value, dtype=np.int64)
-    value = np.asarray(value, dtype=np.float64) + 0.0  # -0.0 is 0.0
-    bits = value.view(np.int64)
-    return np.asarray(np.where(np.isnan(value), _LARGEST, bits ^ (bits >> 63 & _LARGEST)))
+    if _plain(column.type):
+        return _ordered(_words(column)[row])
+    return codes(column.take(pa.array(row)))
+
+
+def numbers(column: pa.ChunkedArray) -> Int64:
+    """The same of all rows."""
+    return _ordered(_words(column)) if _plain(column.type) else codes(column)
+
+
+def _plain(kind: pa.DataType) -> bool:
+    """Whether the values are ordered as those of numpy are."""
+    return bool(
+        pa.types.is_floating(kind)
+        or pa.types.is_signed_integer(kind)
+        or pa.types.is_boolean(kind)
+        or pa.types.is_timestamp(kind)
+    )
+
+
+def _words(column: pa.ChunkedArray) -> npt.NDArray[Any]:
+    if pa.types.is_timestamp(column.type):
+        column = column.cast(pa.int64())
+    if column.null_count:
+        column = column.fill_null(pa.scalar(0).cast(column.type))
+    return np.asarray(column.to_numpy())
+
+
+def _ordered(values: npt.NDArray[Any]) -> Int64:
+    if values.dtype.kind != "f":
+        return values.astype(np.int64, copy=False)
+    values = values.astype(np.float64) + 0.0  # -0.0 is 0.0
+    bits = values.view(np.int64)
+    return np.asarray(np.where(np.isnan(values), _LARGEST, bits ^ (bits >> 63 & _LARGEST)))
 
 
 def refine(groups: Int64, table: pa.Table) -> Int64:

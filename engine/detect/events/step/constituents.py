@@ -10,8 +10,15 @@ from tidegate.engine.core.event_names import is_tick, shown_name
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.roles import roles
 from tidegate.engine.detect.events.kernels import table_rows
-from tidegate.engine.detect.events.kernels.columns import NEVER, Ranks
-from tidegate.engine.detect.events.kernels.entries import Entries, put, repeats, ticks_among
+from tidegate.engine.detect.events.kernels.columns import Ranks
+from tidegate.engine.detect.events.kernels.detection_order import Lists, in_order
+from tidegate.engine.detect.events.kernels.entries import (
+    Entries,
+    put,
+    repeats,
+    take_entries,
+    ticks_among,
+)
 from tidegate.engine.detect.events.occurrences.instances import Bools, Instances, Int16, points
 from tidegate.engine.detect.events.occurrences.keys import Keys
 from tidegate.engine.detect.events.occurrences.occurrences import Occurrences
@@ -141,8 +148,7 @@ def _order(row: Int64, occurrences: Occurrences) -> tuple[Int64, Int64, Int64]:
 
 
 def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
-    """The detections in order of (end, key, start, constituents). Constituents are compared as
-    lists: a prefix comes first. Detections whose values are all equal are in order of their rows.
+    """The detections in order of (end, key, start, constituents), see `kernels.detection_order`.
 
     `b ; a` in `continuous`, with two equal b's in rows 0 and 1 and an a in row 2: [0, 2], [1, 2].
     """
@@ -155,32 +161,22 @@ def _sorted(shown: Shown, keys: Keys, occurrences: Occurrences) -> Shown:
     instant_and_key = np.append(0, instants) * (ranks.max() + 1) + ranks
     if (instant_and_key[1:] > instant_and_key[:-1]).all():
         return shown
-    order = np.argsort(instant_and_key)
-    if (np.diff(instant_and_key[order]) > 0).all():  # no key has two at one instant
-        place = tied[order]
-        return shown if (place == tied).all() else shown.rearranged(tied, place)
-    begin, sizes = shown.offsets[tied], np.diff(shown.offsets)[tied]
-    filled = sizes > 0
-    first: list[Bools | Int64] = [sizes > 1]
-    for column in _order(shown.row[begin[filled]], occurrences):
-        of_each = np.full(len(tied), NEVER)
-        of_each[filled] = column
-        first.append(of_each)
-    columns = (*first, found.start[tied], ranks, found.end[tied])
-    order = np.lexsort(columns)
-    alike: Bools = np.logical_and.reduce([np.diff(column[order]) == 0 for column in columns])
-    alike &= sizes[order][1:] > 1  # single ones come in order of their rows
+    order = np.argsort(instant_and_key, kind="stable")
     place = tied[order]
-    for run in np.split(np.arange(len(order)), np.flatnonzero(~alike) + 1) if alike.any() else ():
-        if len(run) > 1:
-            place[run] = sorted(place[run], key=lambda i: _in_order(shown, i, occurrences))
+    again = np.diff(instant_and_key[order]) == 0
+    several = np.flatnonzero(np.append(again, False) | np.append(False, again))
+    if len(several):
+        begins = np.flatnonzero(~np.append(False, again)[several])
+        at, bounds = place[several], np.append(begins, len(several))
+        place[several] = at[in_order(_lists(shown, at, occurrences), bounds)]
     return shown if (place == tied).all() else shown.rearranged(tied, place)
 
 
-def _in_order(shown: Shown, i: int, occurrences: Occurrences) -> tuple[list[object], list[int]]:
-    """What a detection is compared by: the values of its constituents, then their rows."""
-    rows = shown.row[shown.offsets[i] : shown.offsets[i + 1]]
-    return [*_constituents(shown, i, occurrences)], rows.tolist()
+def _lists(shown: Shown, at: Int64, occurrences: Occurrences) -> Lists:
+    """The detections at some places."""
+    offsets, row, _ = take_entries(Entries(shown.offsets, shown.row, shown.role), at)
+    own, name, time = _order(row, occurrences)
+    return Lists(shown.found.start[at], offsets, row, time, name, own)
 
 
 def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:

@@ -11,24 +11,23 @@ import numpy.typing as npt
 
 from tidegate.engine.core.evaluator.predicates import is_small
 from tidegate.engine.core.values import Int64
-from tidegate.engine.detect.events.graph.flat import assignment_scan
-from tidegate.engine.detect.events.graph.flat.arrivals import (
-    KeyedLine,
-    by_rank,
-)
+from tidegate.engine.detect.events.graph.flat import assignment_choice, assignment_scan
+from tidegate.engine.detect.events.graph.flat.arrivals import KeyedLine, by_rank
+from tidegate.engine.detect.events.graph.flat.assignment_conditions import conditions_of
+from tidegate.engine.detect.events.graph.flat.assignment_scan import Comparisons, Walk
 from tidegate.engine.detect.events.graph.flat.flat_node import layout_of, line_of
-from tidegate.engine.detect.events.graph.flat.line import COUNT, LIMIT, Layout, Line
+from tidegate.engine.detect.events.graph.flat.line import COUNT, FROM, LIMIT, Layout, Line
 from tidegate.engine.detect.events.graph.search.asking import column_of, decided
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.graph.shape import Scan
-from tidegate.engine.detect.events.kernels.table_rows import split
 from tidegate.engine.detect.events.occurrences.instances import (
     Arrivals,
     Bools,
     Carry,
     Flow,
     Instances,
+    Int32,
     Moment,
     Pending,
 )
@@ -39,10 +38,10 @@ ASKED_MAX = 250_000  # assignments that are asked at once
 KEY_STEPS = 100  # times search_steps_max: the steps of one key in one bucket
 LEFT_MAX = 50_000_000  # occurrences in assignments of one bucket of which a condition is true
 _HOW = {
-    Context.RESTRICTED: assignment_scan.GREATEST,
-    Context.CHRONICLE: assignment_scan.CHRONICLE,
-    Context.RECENT: assignment_scan.RECENT,
-    Context.CONTINUOUS: assignment_scan.CONTINUOUS,
+    Context.RESTRICTED: assignment_choice.GREATEST,
+    Context.CHRONICLE: assignment_choice.CHRONICLE,
+    Context.RECENT: assignment_choice.RECENT,
+    Context.CONTINUOUS: assignment_choice.CONTINUOUS,
 }
 
 Entries = npt.NDArray[np.int64]
@@ -65,54 +64,59 @@ class Assignments(Scan):
     slots: int = 1
 
     def scan(self, arrivals: Arrivals, carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
-        layout = layout_of(self.flat)
-        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=False)
-        line, order = _key_by_key(in_time)
-        left = self._left(layout, line, order >= in_time.line.carried, moment)
-        rank, rows = moment.rank[line.line.row], len(moment.time)
+        layout, rank = layout_of(self.flat), moment.rank
+        twice = len({*self.flat.events}) < len(self.flat.events)
+        in_time = line_of(self.flat, layout, arrivals, carry[0], moment, twice=twice)
+        asked = conditions_of(self.asked, layout, in_time.line, moment)
+        values = asked.compared.values
+        packed = np.empty((len(in_time.line.code), 3 + len(values)), np.int64)
+        own, fits, values, order = assignment_scan.key_by_key(
+            in_time.line, asked.fits, values, packed
+        )
+        line = replace(in_time, line=own)
+        compared = asked.compared._replace(values=values)
+        walk = _walk(layout, own, fits, order >= own.carried)
+        asking = _Asking(asked.rest, layout, own, moment) if asked.rest else None
+        left = self._left(line, walk, compared, asking, rank)
+        waiting = self._waiting(layout, own, moment)
         if self.context is Context.UNRESTRICTED:
-            found, used = _alike(line, left), np.zeros(len(line.line.row), np.bool_)
+            found, used = _alike(line, order, left), np.zeros(len(waiting), np.bool_)
         elif self.context is Context.CUMULATIVE:
-            offsets, positions, used = assignment_scan.unite(line.line, left, rows)
+            offsets, positions, used = assignment_choice.unite(own, left, waiting)
             found = _unions(line, offsets, positions, moment)
         else:
-            names = self.flat.events
-            kind = np.array([names.index(name) for name in names])[line.line.source]
-            how = _HOW[self.context]
-            chosen, used = assignment_scan.choose(how, line.line, kind, left, rank, rows)
-            found = _alike(line, left[chosen])
-        kept = self._kept(layout, line, used, moment)
+            names, how = self.flat.events, _HOW[self.context]
+            kind = np.array([names.index(name) for name in names])
+            chosen, used = assignment_choice.choose(how, own, kind, left, rank, waiting)
+            found = _alike(line, order, left[chosen])
+        kept = self._kept(layout, line, waiting, used)
         counted = kept.take(np.unique(kept.row, return_index=True)[1])
         check_carried([counted], self.carried_per_key_max)
-        return Flow(found.by_end(), Pending(kept.key, kept.start)), (kept,)
+        return Flow(found, Pending(kept.key, kept.start)), (kept,)
 
-    def _left(self, layout: Layout, line: KeyedLine, new: Bools, moment: Moment) -> Entries:
-        """The assignments that end at a `new` position and of which the condition is true, asked
-        some at a time."""
-        own, named = line.line, self.asked.named
-        place, rank = layout.place[own.source], moment.rank[own.row]
-        counts = layout.table[:, COUNT]
-        steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
-        limits = layout.table[:, LIMIT].copy()
-        ends = new & (layout.stage[place] == len(counts) - 1)
-        shown = moment.numbering.shown(own.row)
-        columns = [column_of(shown, each) for each in named]
-        texts = [str(each.column) for each in named]
-        small = is_small(self.asked.condition, dict(zip(texts, columns, strict=True)))
-        found: list[Entries] = [np.empty((0, len(steps)), np.int64)]
+    def _left(
+        self,
+        line: KeyedLine,
+        walk: Walk,
+        compared: Comparisons,
+        asking: _Asking | None,
+        rank: Int64,
+    ) -> Entries:
+        """The assignments of which the condition is true, made and asked some at a time."""
+        own = line.line
+        found: list[Entries] = [np.empty((0, len(walk.steps)), np.int64)]
         most = ASKED_MAX, self.search_steps_max, KEY_STEPS * self.search_steps_max
         spent = line.real, np.zeros(len(line.real), np.int64)
         begin, left = 0, 0
         while begin < len(own.code):
             made, begin, taken = assignment_scan.assignments(
-                own, place, layout.stage, ends, steps, limits, begin, most, spent
+                own, walk, compared, begin, most, spent
             )
             if taken:
                 raise self._too_many(line, begin, taken)
-            at = [_filling(own, made, layout.place, each) for each in named]
-            true = decided(self.asked, columns, at, made.shape[1], small=small)
-            passed = np.ascontiguousarray(made[:, true])
-            found.append(assignment_scan.entries(own, passed, rank, len(steps)))
+            if asking:
+                made = np.ascontiguousarray(made[:, asking.true(made)])
+            found.append(assignment_scan.entries(own, made, rank, len(walk.steps)))
             left += found[-1].size
             if left > LEFT_MAX:
                 raise self._too_many_left()
@@ -144,48 +148,73 @@ class Assignments(Scan):
             "bound the expression by a shorter `within`, or lower bucket_rows_max",
         )
 
-    def _kept(self, layout: Layout, line: KeyedLine, used: Bools, moment: Moment) -> Instances:
-        own, last = line.line, len(layout.table) - 1
-        stage = layout.stage[layout.place[own.source]]
+    def _waiting(self, layout: Layout, line: Line, moment: Moment) -> Int64:
+        """The positions that may be in a later assignment if they are not used up."""
+        last = len(layout.table) - 1
+        late = np.flatnonzero(line.time > moment.watermark - layout.table[last, LIMIT])
+        if layout.table[last, COUNT] > 1:
+            return late
+        return late[layout.stage[layout.place[line.source[late]]] < last]
+
+    def _kept(self, layout: Layout, line: KeyedLine, waiting: Int64, used: Bools) -> Instances:
+        own = line.line
         if self.context is Context.CONTINUOUS:  # what has begun one may yet be in others
-            used = used & (stage == 0)
-        mask = ~used & ((stage < last) | (layout.table[last, COUNT] > 1))
-        mask &= own.time > moment.watermark - layout.table[last, LIMIT]
-        left = np.flatnonzero(mask)
+            used = used & (layout.stage[layout.place[own.source[waiting]]] == 0)
+        left = waiting[~used]
         return line.lasting(line.alike(own.code[left], left[:, None]), own.code[left])
 
 
-def _filling(line: Line, made: Entries, place: Int64, named: Named) -> Int64:
-    """The position that fills one of the roles of a name; where none does, that of a null."""
-    found = np.full(made.shape[1], len(line.code))
-    for at in np.unique(place[[*named.roles]]).tolist():
-        filled = made[at]
-        others = {role for role in range(len(place)) if place[role] == at} - {*named.roles}
-        mask = filled >= 0
-        if others:
-            mask &= np.isin(line.source[filled], [*named.roles])
-        elif mask.all():
-            found = filled
-            continue
-        found = np.where(mask, filled, found)
-    return found
+class _Asking:
+    """A condition that is asked of assignments."""
+
+    def __init__(self, of: Sifted, layout: Layout, line: Line, moment: Moment) -> None:
+        self._of, self._place, self._line = of, layout.place, line
+        shown = moment.numbering.shown(line.row)
+        self._columns = [column_of(shown, each) for each in of.named]
+        names = [str(each.column) for each in of.named]
+        self._small = is_small(of.condition, dict(zip(names, self._columns, strict=True)))
+
+    def true(self, made: Entries) -> Bools:
+        at = [self._filling(made, each) for each in self._of.named]
+        return decided(self._of, self._columns, at, made.shape[1], small=self._small)
+
+    def _filling(self, made: Entries, named: Named) -> Int64:
+        """The position that fills one of the roles of a name; where none does, that of a null."""
+        place, found = self._place, np.full(made.shape[1], len(self._line.code))
+        for at in np.unique(place[[*named.roles]]).tolist():
+            filled = made[at]
+            others = {role for role in range(len(place)) if place[role] == at} - {*named.roles}
+            mask = filled >= 0
+            if others:
+                mask &= np.isin(self._line.source[filled], [*named.roles])
+            elif mask.all():
+                found = filled
+                continue
+            found = np.where(mask, filled, found)
+        return found
 
 
-def _key_by_key(line: KeyedLine) -> tuple[KeyedLine, Int64]:
-    """The line with the positions of each key beside each other, and which positions they were."""
-    own = line.line
-    order, _ = split(own.code, own.codes)
-    columns = own.source[order], own.code[order], own.time[order], own.row[order]
-    return replace(line, line=Line(*columns, own.carried, own.codes, own.rows)), order
+def _walk(layout: Layout, line: Line, fits: Bools, new: Bools) -> Walk:
+    """How assignments that end at a `new` position are made."""
+    stage, counts = layout.stage[layout.place], layout.table[:, COUNT]
+    steps = np.repeat(np.arange(len(counts)), counts)[::-1].copy()
+    before = assignment_scan.earlier(line, layout.place, fits, len(layout.stage))
+    ends = new & fits & (stage == len(counts) - 1)[line.source]
+    limits = layout.table[:, LIMIT].copy()
+    bounds = np.append(layout.table[:, FROM], len(layout.stage))
+    return Walk(layout.place, ends, steps, bounds, limits, before)
 
 
-def _alike(line: KeyedLine, left: Entries) -> Instances:
-    return line.alike(line.line.code[left[:, 0]], left)
+def _alike(line: KeyedLine, order: Int32, left: Entries) -> Instances:
+    """Assignments as instances, in order of their ends. `order`: that of the positions in time."""
+    count, size = left.shape
+    packed = np.empty((count, 3 + 2 * size), np.int64)
+    key, start, end, row, role = assignment_choice.by_end(line.line, line.real, order, left, packed)
+    offsets = np.arange(count + 1) * size
+    return Instances(key, start, end, offsets, row, role)
 
 
 def _unions(line: KeyedLine, offsets: Int64, positions: Int64, moment: Moment) -> Instances:
-    """Unions as instances: their entries are sorted before their ends are taken."""
-    owner = np.repeat(np.arange(len(offsets) - 1), np.diff(offsets))
-    order = np.lexsort((line.line.time[positions], owner))
+    """Unions as instances, in order of their ends: their positions are in order of time."""
     code = line.line.code[positions[offsets[:-1]]]
-    return by_rank(line.instances(code, offsets, positions[order]), moment)
+    return by_rank(line.instances(code, offsets, positions), moment).by_end()

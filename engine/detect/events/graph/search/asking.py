@@ -6,7 +6,8 @@ rows in its named roles alone, so assignments that are alike in these have one a
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -20,7 +21,7 @@ from tidegate.engine.detect.events.graph.search.comparison import Entries
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.occurrences.instances import Bools, Int16, Moment
 from tidegate.rules.errors import EngineError
-from tidegate.rules.expressions.predicates import Column
+from tidegate.rules.expressions.predicates import Column, Predicate
 
 Rows = tuple[int, ...]
 """The rows in the named roles, in the order of the columns; -1 where none is filled."""
@@ -72,9 +73,29 @@ def decided(
     """Of which of `count` assignments the condition is true: columns[n] has the value of the n-th
     name at the places at[n]. `small`: as `Decision` has it."""
     names = [str(named.column) for named in of.named]
-    types = tuple((name, column.type) for name, column in zip(names, columns, strict=True))
+    values = {n: c.take(pa.array(i)) for n, c, i in zip(names, columns, at, strict=True)}
+    return true_of(of.condition, values, count, small=small)
+
+
+def true_of(
+    condition: Predicate, values: Mapping[str, pa.Array], count: int, *, small: bool = False
+) -> Bools:
+    """Of which of `count` rows the condition is true: values[name] has the values of a column."""
+    types = types_of(values)
+    with outside(types):
+        by = decision(condition, types, small=small)
+    return by.true(values, count)
+
+
+def types_of(values: Mapping[str, pa.Array]) -> tuple[tuple[str, pa.DataType], ...]:
+    return tuple((name, column.type) for name, column in values.items())
+
+
+@contextmanager
+def outside(types: tuple[tuple[str, pa.DataType], ...]) -> Iterator[None]:
+    """Raises `EngineError('where-types')` where a condition does not fit the types."""
     try:
-        by = decision(of.condition, types, small=small)
+        yield
     except OutsideError:
         said = ", ".join(f"{name} is {kind}" for name, kind in types)
         raise EngineError(
@@ -82,24 +103,20 @@ def decided(
             f"a where cannot be asked of columns of these types: {said}",
             "change the where, or the types of the columns",
         ) from None
-    values = {n: c.take(pa.array(i)) for n, c, i in zip(names, columns, at, strict=True)}
-    return by.true(values, count)
 
 
 def column_of(shown: Shown, named: Named) -> pa.Array:
     """The values of a column in rows that are `shown`, null in those of other event types; then a
     null."""
     place, index, batches = shown
-    events = [*batches]
-    together = len({id(batch) for batch in batches.values()}) == 1  # the rows of one table
     pieces, places = [], []
-    if together and {*events} <= {*named.events}:
-        pieces.append(values_of(batches[events[0]], index, named.column))
+    if _are_of_one_table(batches) and {*batches} <= {*named.events}:
+        (batch, *_) = batches.values()
+        pieces.append(values_of(batch, index, named.column))
     else:
-        for code in np.unique(place).tolist():
-            if events[code] in named.events:
-                at = np.flatnonzero(place == code)
-                pieces.append(values_of(batches[events[code]], index[at], named.column))
+        for code, event in enumerate(batches):
+            if event in named.events and len(at := np.flatnonzero(place == code)):
+                pieces.append(values_of(batches[event], index[at], named.column))
                 places.append(at)
     try:
         kind = column_type([piece.type for piece in pieces])
@@ -109,7 +126,7 @@ def column_of(shown: Shown, named: Named) -> pa.Array:
         hint = "label the parts apart, or change the types of the columns"
         raise EngineError("where-types", message, hint) from None
     whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
-    if pieces and not places:
+    if len(pieces) == 1 and len(pieces[0]) == len(place):
         return whole
     source = np.full(len(place) + 1, len(whole) - 1)
     if places:
@@ -144,3 +161,7 @@ def values_of(batch: Batch, index: Int64, named: Column) -> pa.Array:
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
     return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+
+
+def _are_of_one_table(batches: Mapping[str, Batch]) -> bool:
+    return len({id(batch) for batch in batches.values()}) == 1

@@ -11,8 +11,8 @@ import pytest
 
 from tests.support.history import run
 from tidegate import rules
-from tidegate.engine.detect.events.graph.flat import assignment_scan
-from tidegate.engine.detect.events.graph.flat.assignment_scan import CHRONICLE, Line
+from tidegate.engine.detect.events.graph.flat import assignment_choice
+from tidegate.engine.detect.events.graph.flat.assignment_choice import CHRONICLE, Line
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.rules.model import Settings
 
@@ -35,7 +35,7 @@ def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
 
     def plain(name: str) -> Any:
         """The kernel in Python, counted."""
-        kernel = getattr(assignment_scan, name).py_func
+        kernel = getattr(assignment_choice, name).py_func
 
         def counted(*given: Any) -> Any:
             calls[name] += 1
@@ -46,11 +46,11 @@ def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
     count = 32
     line, left = simultaneous(count)
     rank = np.zeros(2 * count, dtype=np.int64)
-    given = (CHRONICLE, line, line.source.astype(np.int64), left, rank, 2 * count)
-    compiled = assignment_scan.choose(*given)
+    given = (CHRONICLE, line, np.array([0, 1]), left, rank, line.row)
+    compiled = assignment_choice.choose(*given)
     for name in PLAIN:
-        monkeypatch.setattr(assignment_scan, name, plain(name))
-    chosen, used = assignment_scan.choose.py_func(*given)
+        monkeypatch.setattr(assignment_choice, name, plain(name))
+    chosen, used = assignment_choice.choose.py_func(*given)
     assert compiled[0].tolist() == chosen.tolist()
     assert left[chosen].tolist() == [[n, count + n] for n in range(count)]
     assert used.all()
@@ -58,16 +58,31 @@ def test_chronicle_compares_simultaneous_assignments_as_a_sort_does(
     assert 0 < calls["_older"] <= len(left) * 10  # the logarithm of 1024
 
 
-def test_positions_that_are_passed_over_are_steps() -> None:
-    """Of one c and 200 b without an a: each b is looked at once for the c, and the b before it are
-    looked at for each b."""
-    book = rules.load(
-        "rulebook: r\nevents: {a: {signal: {v: bigint}}, b: {signal: {v: bigint}},"
-        " c: {signal: {v: bigint}}}\n"
-        "rules: {r: {on: a ; b ; c within 1 h, where: a.v < c.v, context: chronicle}}\n"
-    )
+CHAIN = """
+rulebook: r
+events: {{a: {{signal: {{v: bigint}}}}, b: {{signal: {{v: bigint}}}}, c: {{signal: {{v: bigint}}}}}}
+rules: {{r: {{on: a ; b ; c within 3 h, where: a.v < c.v, context: {}}}}}
+"""
+
+
+def test_what_a_stage_looks_at_are_steps() -> None:
+    """Of one c, 200 b and two a, which both come too late to fit: the c looks at each b, and each b
+    after an a at that. What is of another stage is not looked at."""
+    book = rules.load(CHAIN.format("chronicle"))
     lines = [("b", n, {"v": 1}) for n in range(200)] + [("c", 200, {"v": 2})]
-    steps = 200 + 200 * 199 // 2
+    lines[150:150] = [("a", 150, {"v": 3}), ("a", 150, {"v": 3})]
+    lines = sorted(lines, key=lambda line: line[1])
+    steps = 200 + 2 * 49
     assert run(replace(book, settings=Settings(search_steps_max=steps)), lines, []) == []
     with pytest.raises(RuleLimitError, match=f"more than {steps - 1} steps"):
         run(replace(book, settings=Settings(search_steps_max=steps - 1)), lines, [])
+
+
+@pytest.mark.parametrize(("context", "found"), [("chronicle", 1), ("cumulative", 1)])
+def test_a_window_may_hold_thousands_in_the_midst(context: str, found: int) -> None:
+    """5,000 b of one key between an a and a c, under the settings as they are."""
+    book = rules.load(CHAIN.format(context))
+    lines = [("a", 0, {"v": 1})]
+    lines += [("b", 1 + n, {"v": 1}) for n in range(5_000)]
+    lines += [("c", 5_001, {"v": 2})]
+    assert len(run(book, lines, [])) == found
