@@ -10,6 +10,7 @@ from functools import lru_cache
 from typing import Any
 
 from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.engine.store.versions import TAKEN
 from tidegate.rules.analysis.graph import table_events, uses_of
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.loader import Composed, composed, part
@@ -61,7 +62,7 @@ def _key(kept: KeptRulebook) -> tuple[str, str | None, str, str]:
 
 @lru_cache(_KEPT_MAX)
 def _nodes(text: str, file: str | None, added: str, files: str) -> Composed:
-    return composed(text, {}, file, json.loads(added), json.loads(files))
+    return composed(text, TAKEN, file, json.loads(added), json.loads(files))
 
 
 @lru_cache(_PARTS_MAX)
