@@ -71,7 +71,7 @@ def load_rulebook(
 
 @dataclass(frozen=True, slots=True)
 class Composed:
-    """The nodes of a rulebook, with what they were read from. `limits`: that held for the reader.
+    """The nodes of a rulebook, with what they were read from. `limits`: those of `--set`.
     `kept`: texts of files and values of the environment. `included`: names of files. `refused`:
     what is wrong as YAML."""
 
@@ -83,6 +83,7 @@ class Composed:
     included: tuple[str, ...]
     variables: Variables
     refused: tuple[Problem, ...]
+    limits: Mapping[str, str]
 
     @property
     def rules(self) -> Collection[str]:
@@ -118,7 +119,7 @@ def composed(
     node, kept, included, variables = assembled(
         node, file, added, files, environment, bytes_max, refused
     )
-    return Composed(node, text, file, added, kept, included, variables, tuple(refused))
+    return Composed(node, text, file, added, kept, included, variables, tuple(refused), settings)
 
 
 def part(read: Composed, rule: str) -> Rulebook:
@@ -127,7 +128,7 @@ def part(read: Composed, rule: str) -> Rulebook:
     report = Report()
     report.problems.extend(read.refused)
     read = replace(read, variables=copy(read.variables))  # they count what they fill in
-    book, limits = _shaped(read, with_rule(read.node, rule, read.kept), {}, report)
+    book, limits = _shaped(read, with_rule(read.node, rule, read.kept), read.limits, report)
     if report.problems:
         raise InputError(in_order(report.problems))
     return _rulebook(read, book, limits)

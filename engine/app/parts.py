@@ -198,7 +198,7 @@ _NOWHERE = Place()
 def ran_before(kept: KeptRulebook | None) -> Mapping[str, Rule]:
     """The rules of the rulebook that ran last on the store. `kept`: None if none has."""
     try:
-        return kept.load().rules if kept is not None else {}
+        return kept.known().rules if kept is not None else {}
     except InputError:  # it was of another version of the language
         return {}
 

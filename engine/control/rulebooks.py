@@ -68,7 +68,7 @@ class Rules:
                 "disabled_for": [key_texts(key) for key in rule.disabled_for],
                 "put": kept.added.get(rule.name),
             }
-            for rule in kept.load().rules.values()
+            for rule in kept.known().rules.values()
         ]
 
     def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
@@ -89,7 +89,7 @@ def _dropped(kept: KeptRulebook, name: str) -> Mapping[str, str]:
     be gone already: then its disabled keys are dropped."""
     left = {n: text for n, text in kept.added.items() if n.partition("/")[0] != name}
     if name not in kept.added:
-        book = kept.load()
+        book = kept.known()
         if name not in book.rules and left != kept.added:
             return left
         if name not in book.rules:
@@ -104,7 +104,7 @@ def _switched(
     kept: KeptRulebook, name: str, key: Mapping[str, str], *, off: bool
 ) -> Mapping[str, str]:
     """The rules beside a text, after a rule was disabled for a key (`off`), or enabled for it."""
-    book = kept.load()
+    book = kept.known()
     rule = book.rules.get(name)
     if rule is None:
         raise InputError([unknown("rules", name, book, "RULE")])
@@ -193,7 +193,7 @@ def the_rulebooks(store: SqlStore, name: str | None) -> dict[str, Rulebook]:
     if name is not None or len(known) < 2:
         book = the_rulebook(store, name)
         return {book.name: book}
-    return {name: kept.load() for name, kept in sorted(known.items())}
+    return {name: kept.known() for name, kept in sorted(known.items())}
 
 
 def keep_given(store: SqlStore, book: Rulebook) -> None:
@@ -219,4 +219,4 @@ def the_rulebook(store: SqlStore, name: str | None) -> Rulebook:
         names = ", ".join(sorted(known)) or "none"
         what = f"rulebook {name!r} is not in this store" if name else "which rulebook is meant?"
         raise EngineError("no-rulebook", f"{what} (known: {names})", "give --rulebook NAME")
-    return known[name].load()
+    return known[name].known()

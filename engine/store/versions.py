@@ -24,6 +24,8 @@ from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
 RELOAD = "reload"
+TAKEN = {"yaml_bytes_max": str(2**62), "script_markers_max": str(2**62)}
+"""Limits on the size of texts, for one that the engine has taken."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,6 +55,11 @@ class KeptRulebook:
             files=self.files,
             environment=environment,
         )
+
+    def known(self) -> Rulebook:
+        """As `load`, of a text that the engine has taken: how long it may be was judged then, by
+        what `--set` said. Raises InputError."""
+        return self.load(TAKEN)
 
     def says(self, book: Rulebook) -> bool:
         """Whether a rulebook has this text and these files of scripts."""

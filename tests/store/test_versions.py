@@ -15,6 +15,7 @@ from tidegate import load
 from tidegate.connectors.http import rulebooks
 from tidegate.engine.app.reload import Changes, RulebookFile
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, the_rulebooks
+from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.store import KeptRulebook, SqlStore
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.versions import Versions
@@ -321,3 +322,17 @@ def test_a_reload_takes_no_new_variable_from_who_asks(
     assert store.of("bank").versions.newest().files == {"${TIDEGATE_VAR_NEW}": "prod"}
     ask_to_reload(store, load(TEXT), f"{text}# more\n")  # which it knows now
     assert store.of("bank").versions.newest().load().tables["t"].path == "/prod/t"
+
+
+def test_a_text_that_was_taken_is_read_however_long_it_is(store: SqlStore) -> None:
+    text = "rulebook: bank\nevents: {a: {signal: {}}}\nrules: {r: {on: a}}\n"
+    long = f"{text}# {'x' * 2**20}\n"
+    assert load(long, settings={"yaml_bytes_max": "2000000"}).rules
+    store.of("bank").versions.register(long, None)
+    assert {*the_rulebooks(store, None)["bank"].rules} == {"r"}
+    assert [one["rule"] for one in Rules(store, "bank").list()] == ["r"]
+    told = Texts(store, "bank").book(1, "r")
+    assert told is not None
+    assert {*told.rules} == {"r"}
+    with pytest.raises(InputError, match="yaml_bytes_max"):
+        Rules(store, "bank").put("s", "on: a")

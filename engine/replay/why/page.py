@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.layout import counted, pairs_text
 from tidegate.engine.core.text.page import document, inert
+from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why.model import Constituent, Link, Story
 from tidegate.engine.replay.why.picture import DOTS_MAX, STYLE, consumed, picture
 from tidegate.engine.replay.why.text import (
@@ -22,6 +23,8 @@ from tidegate.engine.replay.why.times import Times, key_words
 
 ROWS_MAX = 1_000
 """Constituents and links in a table."""
+CELL_MAX = 1_000
+"""Characters of a value in a table: `--format json` has all."""
 
 
 def page(story: Story) -> str:
@@ -88,7 +91,8 @@ def _cells(one: Constituent, times: Times) -> tuple[str, ...]:
         source = f"signal {one.signal}"
     bucket = "" if one.bucket is None else str(one.bucket)
     waited = shown(one.waited_seconds)
-    return one.event, times.at(one.time), source, bucket, waited, pairs_text(one.row)
+    row = {name: shortened(shown(value), CELL_MAX) for name, value in one.row.items()}
+    return one.event, times.at(one.time), source, bucket, waited, pairs_text(row)
 
 
 def _outcome(story: Story, times: Times) -> Iterator[str]:

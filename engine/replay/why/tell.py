@@ -18,7 +18,7 @@ from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edited, Entry, Story
 from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.rule_words import act_words, sentence
-from tidegate.engine.replay.why.texts import Texts
+from tidegate.engine.replay.why.texts import Texts, meaning
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
@@ -43,6 +43,10 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         rule = book.rules.get(trace.place.rule) if book is not None else None
         gone: list[str] = [] if rule is not None else ["sentence"]
         notes = [] if rule is not None else ["The rulebook's text of then cannot be read any more."]
+        if rule is not None and now is None:
+            version = texts.running.version
+            said = "Whether the rule was edited since is not known"
+            notes.append(f"{said}: version {version} cannot be read.")
         constituents = _constituents(traces, trace, book, gone)
         entries = tuple(_entries(trace, texts.rules()))
         books = {id(one): one for one in (book, now) if one is not None}.values()
@@ -82,7 +86,7 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         context=_context(rule),
         window=rule is not None and isinstance(rule.pattern.on, Window),
         rulebook_version=trace.version,
-        edited=_edited(rule, now, texts.running.version),
+        edited=_edited(rule, book, now, texts.running.version),
         notes=tuple(notes),
         gone=(*gone, *causes.gone, *effects.gone),
     )
@@ -100,24 +104,17 @@ def _micros(trace: Trace, name: str) -> int:
     return found
 
 
-def _edited(rule: Rule | None, now: Rulebook | None, version: int) -> Edited | None:
-    """What the rule says now, if it says something else. `now`, `version`: the running rulebook."""
-    if rule is None or now is None:
+def _edited(
+    rule: Rule | None, book: Rulebook | None, now: Rulebook | None, version: int
+) -> Edited | None:
+    """What the rule says now, if it or an event type of it says something else. `book`: of then.
+    `now`, `version`: the running rulebook."""
+    if rule is None or book is None or now is None:
         return None
     other = now.rules.get(rule.name)
-    said = None if other is None else sentence(other)
-    if said == sentence(rule) and _texts(other) == _texts(rule):
-        return None
-    return Edited(version, said)
-
-
-def _texts(rule: Rule | None) -> Any:
-    """The texts of a rule, in full."""
-    if rule is None:
-        return None
-    actions = (*rule.reaction.actions, *rule.reaction.otherwise)
-    texts = [getattr(one, "text", getattr(one, "fields", None)) for one in actions]
-    return rule.pattern.text, rule.condition and rule.condition.text, texts
+    if other is None:
+        return Edited(version, None)
+    return None if meaning(other, now) == meaning(rule, book) else Edited(version, sentence(other))
 
 
 # -- constituents -------------------------------------------------------------------------------

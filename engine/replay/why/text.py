@@ -9,13 +9,12 @@ from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.layout import counted, cut, pairs_text, wrapped
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why.model import Condition, Constituent, Entry, Link, Story
-from tidegate.engine.replay.why.times import Times, key_words, took
+from tidegate.engine.replay.why.times import VALUE_MAX, Times, key_words, took
 from tidegate.engine.replay.why_not.words import lasting
 
 ID_DIGITS = 8
 CONSTITUENTS_MAX = 20
 LINKS_MAX = 10
-VALUE_MAX = 60
 _GONE = "(gone: retention has taken it)"
 
 
@@ -66,6 +65,9 @@ def edited(story: Story) -> str:
     then = f"That was version {story.rulebook_version} of the rulebook."
     if story.edited.sentence is None:
         return f"{then} Version {story.edited.version} has no such rule any more."
+    if story.edited.sentence == story.sentence:
+        what = "in what this sentence leaves out, or in its event types"
+        return f"{then} The rule was edited since: version {story.edited.version} differs {what}."
     return (
         f"{then} The rule was edited since. Version {story.edited.version}: {story.edited.sentence}"
     )

@@ -4,14 +4,17 @@ a story names are read: all of a large rulebook take longer than a story."""
 from __future__ import annotations
 
 import json
-from collections.abc import Collection
+from collections.abc import Collection, Mapping
+from dataclasses import fields, is_dataclass
 from functools import lru_cache
+from typing import Any
 
 from tidegate.engine.store import KeptRulebook, SqlStore
-from tidegate.rules.analysis.graph import table_events
-from tidegate.rules.errors import InputError
+from tidegate.engine.store.versions import TAKEN
+from tidegate.rules.analysis.graph import table_events, uses_of
+from tidegate.rules.errors import InputError, Place
 from tidegate.rules.loader import Composed, composed, part
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rule, Rulebook
 
 _KEPT_MAX = 8
 _PARTS_MAX = 64
@@ -59,7 +62,7 @@ def _key(kept: KeptRulebook) -> tuple[str, str | None, str, str]:
 
 @lru_cache(_KEPT_MAX)
 def _nodes(text: str, file: str | None, added: str, files: str) -> Composed:
-    return composed(text, {}, file, json.loads(added), json.loads(files))
+    return composed(text, TAKEN, file, json.loads(added), json.loads(files))
 
 
 @lru_cache(_PARTS_MAX)
@@ -70,3 +73,20 @@ def _part(text: str, file: str | None, added: str, files: str, rule: str) -> Rul
 def events_of(book: Rulebook, table: str) -> set[str]:
     """The names of the event types that changes of a table raise."""
     return {event.name for event in table_events(book) if event.table == table}
+
+
+def meaning(rule: Rule, book: Rulebook) -> Any:
+    """What a rule and the event types that it names say, wherever it stands: two that are equal say
+    the same."""
+    events = {name: book.events.get(name) for name in uses_of(rule, book.rules)}
+    return _bare((rule, events))
+
+
+def _bare(value: Any) -> Any:
+    if is_dataclass(value) and not isinstance(value, type):
+        named = [one.name for one in fields(value) if one.compare]
+        own = ((name, getattr(value, name)) for name in named)
+        return type(value), {n: _bare(one) for n, one in own if not isinstance(one, Place)}
+    if isinstance(value, Mapping):
+        return {name: _bare(one) for name, one in value.items()}
+    return [*map(_bare, value)] if isinstance(value, tuple) else value

@@ -9,10 +9,13 @@ from typing import Any
 from zoneinfo import ZoneInfo
 
 from tidegate.engine.core.text.json_text import shown
+from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.replay.why.model import Story
 from tidegate.engine.replay.why_not.words import lasting
 
+VALUE_MAX = 60
+"""Characters of a value in a sentence."""
 _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _MILLISECOND, _SECOND = 1_000, 1_000_000
@@ -59,5 +62,6 @@ def took(micros: int) -> str:
 
 
 def key_words(key: Mapping[str, Any]) -> str:
-    """`account_id 7, region eu`."""
-    return ", ".join(f"{name} {shown(value)}" for name, value in key.items())
+    """`account_id 7, region eu`; of a long value its beginning."""
+    said = ((name, shortened(shown(value), VALUE_MAX)) for name, value in key.items())
+    return ", ".join(f"{name} {value}" for name, value in said)

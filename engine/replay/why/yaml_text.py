@@ -12,6 +12,7 @@ import orjson
 
 _WORD = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _TAKEN = frozenset({"true", "false", "null", "yes", "no", "on", "off", "y", "n"})
+_REFUSED = re.compile("[\x7f-\x9f\u2028\u2029\ufeff\ufffe\uffff]")
 _DIGITS_MAX = 15  # of a number that a double holds
 _WIDTH = 98
 
@@ -34,8 +35,9 @@ def flow(value: Any) -> str:
 
 
 def quoted(text: str) -> str:
-    """A text in double quotes."""
-    return orjson.dumps(text.encode(errors="replace").decode()).decode()
+    """A text in double quotes; what YAML does not allow as it is, is escaped."""
+    said = orjson.dumps(text.encode(errors="replace").decode()).decode()
+    return _REFUSED.sub(lambda found: f"\\u{ord(found[0]):04x}", said)
 
 
 def word(name: str) -> str:

@@ -25,7 +25,7 @@ class Texts:
 
     def __init__(self, ledger: Ledger, running: KeptRulebook) -> None:
         self._ledger, self.version = ledger, running.version
-        self.now = running.load()
+        self.now = running.known()
         self._known: dict[int, Rulebook | None] = {running.version: self.now}
 
     def of(self, version: int) -> Rulebook | None:
@@ -33,7 +33,7 @@ class Texts:
         if version not in self._known:
             kept = self._ledger.versions.version(version)
             try:
-                self._known[version] = None if kept is None else kept.load()
+                self._known[version] = None if kept is None else kept.known()
             except InputError:  # it was of another version of the language
                 self._known[version] = None
         return self._known[version]

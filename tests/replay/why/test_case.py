@@ -12,7 +12,9 @@ from tidegate.engine.replay.cases.driver import CaseResult, Driver
 from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.memory.worlds import MemoryWorlds
 from tidegate.engine.replay.why.case import case_text
+from tidegate.engine.replay.why.yaml_text import quoted
 from tidegate.engine.store import open_store
+from tidegate.rules.yaml.reader import Scalar, read_yaml
 
 EXAMPLES = Path(__file__).parents[3] / "rules/examples"
 FIRINGS_MAX = 4  # of a case
@@ -73,3 +75,12 @@ def test_an_action_edge_and_a_script_are_told_and_left_out(tmp_path: Path) -> No
         run_steps(cases, case, store)
         told = story(store, listed(store, "scripts")["tell"][0])
         assert "comes of script" in case_text(store, told)
+
+
+def test_a_text_is_quoted_so_that_it_is_read_back() -> None:
+    every = [*range(0xD800), *range(0xE000, 0x10000), 0x1F600]
+    text = "".join(map(chr, every))
+    top, refused = read_yaml(f"k: {quoted(text)}", "<text>", 2**20)
+    assert not refused
+    assert isinstance(found := top.entries["k"], Scalar)
+    assert found.text == text
