@@ -30,6 +30,8 @@ def sentence(rule: Rule) -> str:
         said += f", per {', '.join(pattern.key_names)}"
     if pattern.selection is None and not isinstance(pattern.on, Window):
         said += f", in context {pattern.context}"
+    if pattern.where is not None:
+        said += f", where `{_one_line(pattern.where.text)}`"
     if rule.condition is not None:
         asks = "if the query `{}` has a row" if rule.condition.query else "if `{}`"
         said += f", {asks.format(_one_line(rule.condition.text))}"
