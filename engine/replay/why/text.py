@@ -16,6 +16,11 @@ ID_DIGITS = 8
 CONSTITUENTS_MAX = 20
 LINKS_MAX = 10
 _GONE = "(gone: retention has taken it)"
+_ASKED = {  # where the versions that it saw are not recorded
+    "immediate": "of each table as it was at the end of the firing",
+    "deferred": "of the tables as its bucket pinned them",
+    "detached": "after the bucket, of the tables as they were then",
+}
 
 
 def lines(story: Story, width: int) -> Iterator[str]:
@@ -110,7 +115,7 @@ def condition_sentence(condition: Condition) -> str:
         sentence += f": {values}"
     if condition.query:
         seen = ", ".join(f"version {v} of {name}" for name, v in condition.versions.items())
-        sentence += f"; it saw {seen}" if seen else f"; it is a {condition.coupling} query"
+        sentence += f"; it saw {seen}" if seen else f"; it was asked {_ASKED[condition.coupling]}"
     if condition.asked_again:
         return f"{sentence}. {condition.asked_again}"
     return f"{sentence}."

@@ -276,6 +276,8 @@ class Fate:
         if firing is None:
             return self._no_firing()
         sentence = f"It fired{words.of_key} at {words.at(firing.end)} (firing {firing.id[:8]})."
+        if self._asked.rule.reaction.dry:
+            sentence += " The rule is dry (mode: dry): none of its actions ran."
         return Rung("fired", True, sentence, {"firing_id": firing.id, "instant": firing.end})
 
     def _no_firing(self) -> Rung:

@@ -18,8 +18,8 @@ from tests.replay.why.books import SHOP, day, listed, story
 from tests.replay.why.stored import run_case
 from tests.support import make
 from tidegate.engine.replay.why.ask import why
-from tidegate.engine.replay.why.model import Story, as_json
-from tidegate.engine.replay.why.text import lines
+from tidegate.engine.replay.why.model import Condition, Story, as_json
+from tidegate.engine.replay.why.text import condition_sentence, lines
 from tidegate.engine.replay.why.times import took
 from tidegate.engine.store import SqlStore, open_store, traces
 from tidegate.engine.store import tables as t
@@ -333,3 +333,56 @@ def test_digits_that_fit_firings_of_two_rulebooks_are_unclear(
 )
 def test_what_the_engine_took_is_rounded(micros: int, said: str) -> None:
     assert took(micros) == said
+
+
+MATCHED = """\
+rulebook: matched
+tables: {orders: {path: ./orders, key: [id]}}
+events: {ordered: {on: insert, table: orders}}
+rules:
+  dearer:
+    on: x:(ordered) ; y:(ordered) within 1 h
+    per: kind
+    context: recent
+    where: y.amount > x.amount + 3
+    if: max(amount) > 1
+"""
+MATCHED_CASES = """\
+rulebook: matched.yaml
+schemas: {orders: "id BIGINT, kind STRING, amount BIGINT"}
+tests:
+- name: dearer
+  steps:
+  - {at: 2026-03-02T09:00:00}
+  - {after: 1 min, insert: {orders: {id: 1, kind: a, amount: 4}}}
+  - {after: 1 min, insert: {orders: {id: 2, kind: a, amount: 9}}}
+"""
+
+
+def test_the_sentence_has_the_condition_between_constituents(
+    tmp_path: Path, empty_store: Path
+) -> None:
+    (tmp_path / "matched.yaml").write_text(MATCHED)
+    file = tmp_path / "matched.test.yaml"
+    file.write_text(MATCHED_CASES)
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'matched.db')}"
+    with open_store(url, create=True) as store:
+        run_case(file, "dearer", store)
+        (firing,) = listed(store, "matched")["dearer"]
+        assert story(store, firing).sentence == (
+            "Rule dearer fires on `x:(ordered) ; y:(ordered) within 1 h`, per kind, in context"
+            " recent, where `y.amount > x.amount + 3`, if `max(amount) > 1`."
+        )
+
+
+@pytest.mark.parametrize(
+    ("coupling", "said"),
+    [
+        ("immediate", "of each table as it was at the end of the firing"),
+        ("deferred", "of the tables as its bucket pinned them"),
+        ("detached", "after the bucket, of the tables as they were then"),
+    ],
+)
+def test_a_query_of_unknown_versions_says_when_it_was_asked(coupling: str, said: str) -> None:
+    condition = Condition("SELECT firing_id FROM event", "held", query=True, coupling=coupling)
+    assert condition_sentence(condition).endswith(f" held; it was asked {said}.")

@@ -37,6 +37,13 @@ def test_each_rung_of_an_answer_is_of_one_firing(store: SqlStore) -> None:
     assert answer.rungs[2].evidence["firing_id"] == answer.fired
 
 
+def test_a_firing_of_a_dry_rule_says_that_nothing_was_done(store: SqlStore) -> None:
+    run = Stored(store, HEAD + "rules:\n  r: {per: k, on: told, mode: dry, do: [{enable: r}]}\n")
+    said = told(run.signal(10, "told", k=7).at(20).why_not("r", {"k": 7}))[1]
+    assert "It fired for k 7 at 09:00:10" in said
+    assert said.endswith("The rule is dry (mode: dry): none of its actions ran.")
+
+
 def test_a_begin_after_all_that_is_seen_is_not_seen(store: SqlStore) -> None:
     run = Stored(store, HEAD + "rules:\n  r: {per: k, on: told}\n")
     run.signal(10, "told", k=7).at(50)
