@@ -94,3 +94,9 @@ def test_a_rule_beside_the_text_is_part_of_it() -> None:
     added = {"put": "on: r ; a", "r/disabled_for": "disabled_for: []"}
     read = composed(text, {}, None, added, {})
     assert {*part(read, "put").rules} == {*part(read, "r").rules} == {"put", "r"}
+
+
+def test_a_text_that_is_refused_is_refused_in_part_too() -> None:
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules: {r: {on: a}, s: {on: a}, s: {on: r}}\n"
+    with pytest.raises(InputError, match="s"):
+        part(composed(text, {}, None, {}, {}), "r")
