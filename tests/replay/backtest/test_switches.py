@@ -223,16 +223,6 @@ def test_another_rulebook_is_judged_over_the_same_past(store: SqlStore) -> None:
     assert outcomes(found.against) == live.fired()
 
 
-def test_a_request_that_was_refused_switches_nothing_in_another_rulebook(store: SqlStore) -> None:
-    live = Live(TEXT, store)
-    live.switch("disable", "new")  # no rule has this name yet
-    insert(live, 1)
-    live.settle()
-    found = tried_again(live, BEGIN, live.clock.at, TEXT.replace("  one:", "  new:"))
-    assert found.against is not None
-    assert ends(found.against, "new") == ends(found, "one") == [9.5]
-
-
 def test_a_table_that_was_reset_is_read_once_and_said(store: SqlStore) -> None:
     live = Live(TEXT, store)
     for _ in range(3):
