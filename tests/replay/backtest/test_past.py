@@ -69,7 +69,7 @@ def test_a_piece_ends_before_other_columns_and_leaves_out_what_changes_no_row() 
     span = TableRange("t", 1, 1, {1: past.instants[0]}, past.cursor)
     for version in (1, 2):
         span = replace(span, first=version, last=version, instants={})
-        assert len(shown.read(model, span, ReadRequest(("k",), ("insert",)))) == 1
+        assert len(shown.read(model, span, ReadRequest(("k",), frozenset({"insert"})))) == 1
     assert feed.read_ == [(1, 4, [3, 4])]
 
 
@@ -77,7 +77,10 @@ def test_a_span_that_ends_in_the_future_ends_now() -> None:
     text = ONE + "  none: {on: 'not(b)[a, [2 s]]'}\n"
     feed, end = feed_of([(5, 7, 1), (9, 7, 1)]), moment(BEGIN + HOUR)
     run = tried(
-        [tables_of(text, feed, None)], Asked(moment(BEGIN), end), BEGIN + 10 * SECOND, lambda *_: 0
+        [tables_of(text, feed, None)],
+        Asked(moment(BEGIN), end),
+        BEGIN + 10 * SECOND,
+        lambda *_: None,
     )
     assert run.span.end == BEGIN + 10 * SECOND
     assert fired(run) == [("one", 5), ("none", 7), ("one", 9)]
