@@ -79,8 +79,9 @@ def test_what_a_rule_uses_and_what_uses_it_is_read_with_it(rule: str) -> None:
 
 
 def test_a_variable_in_the_file_of_a_script_names_a_rule() -> None:
-    read = composed(IN_FILE, {}, "/lake/chains.yaml", {}, {"echo.es": SCRIPT})
-    for _ in range(2):
+    limit = {"yaml_bytes_max": "1000"}
+    read = composed(IN_FILE, limit, "/lake/chains.yaml", {}, {"echo.es": SCRIPT})
+    for _ in range(1_000 // (2 * len("one")) + 2):  # what is filled in counts once, not each time
         assert {*part(read, "alone").rules} == {"alone", "one", "five", "held"}
 
 
@@ -94,3 +95,9 @@ def test_a_rule_beside_the_text_is_part_of_it() -> None:
     added = {"put": "on: r ; a", "r/disabled_for": "disabled_for: []"}
     read = composed(text, {}, None, added, {})
     assert {*part(read, "put").rules} == {*part(read, "r").rules} == {"put", "r"}
+
+
+def test_a_text_that_is_refused_is_refused_in_part_too() -> None:
+    text = "rulebook: b\nevents: {a: {signal: {}}}\nrules: {r: {on: a}, s: {on: a}, s: {on: r}}\n"
+    with pytest.raises(InputError, match="s"):
+        part(composed(text, {}, None, {}, {}), "r")

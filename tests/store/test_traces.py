@@ -83,6 +83,17 @@ def test_what_came_of_a_commit_has_its_event_type_and_its_version(
     assert [*traces.came_of_commit({"deposit"}, 7)] == []
 
 
+def test_only_firings_that_actions_caused_lead_from_a_commit(store: SqlStore, epoch: int) -> None:
+    fired = caused("a", 1, [7, 7, 8, 8], [None] * 4)
+    depth = fired.firings.column_names.index("depth")
+    mixed = fired.firings.set_column(depth, "depth", pa.array([1, 2], pa.int32()))
+    make.commit(store, epoch, make.plan(), fired=[replace(fired, firings=mixed)])
+    traces = store.of("bank").traces
+    _, deep = make.hex_ids(fired)
+    assert [*traces.came_of_commit({"withdrawal"}, 7)] == []
+    assert [one.firing_id for one in traces.came_of_commit({"withdrawal"}, 8)] == [deep]
+
+
 def test_one_commit_leads_to_many_buckets_whatever_was_merged(
     store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -126,6 +137,7 @@ def test_a_commit_leads_to_its_entry_and_the_firings_behind_it(store: SqlStore, 
     (row,) = traces.behind("a", 12)
     assert (row["number"], row["rows_written"]) == (1, 3)
     assert traces.firings_of(row, 10) == ([held], False)
+    assert traces.firings_of(row, 0) == ([], True)
     (row,) = traces.behind("a", 13)
     assert traces.firings_of(row, 10) == ([failed], False)
     assert traces.firings_of(row, 0) == ([], True)
@@ -233,6 +245,9 @@ def test_a_version_leads_to_the_last_bucket_that_took_it(store: SqlStore, epoch:
 
 def test_a_trace_has_what_was_asked_of_its_entries(store: SqlStore, epoch: int) -> None:
     fired = make.firings("pay")
+    store.of("bank").controls.ask("skip", "1", asked_by="eve")  # there is no entry yet
+    with store.database.write() as connection:
+        connection.execute(sa.update(t.controls).values(asked_at=make.BEGIN))
     (entry,) = make.commit(store, epoch, make.plan(), fired=[fired], entries=[make.entry("pay")])
     store.of("bank").controls.ask("redrive", "1", option="may-double", asked_by="ada")
     store.of("bank").controls.ask("skip", "2")

@@ -342,3 +342,11 @@ def test_a_rule_runs_with_those_that_switch_it() -> None:
     run = found(text, [(1, 7, 1), (2, 7, 2), (3, 7, 1)], rule="pair")
     assert fired(run) == [("pair", 1)]
     assert [rule.name for rule in run.rules if rule.shown] == ["pair"]
+
+
+def test_a_rule_runs_with_those_of_whose_actions_it_hears() -> None:
+    text = BOOK + (
+        "  warn: {on: a, per: k, do: [{signal: {hot: {k: k}}}]}\n"
+        "  done: {on: end_of warn, per: k}\n  other: {on: a}\n"
+    )
+    assert fired(found(text, [(1, 7, 1)], rule="done")) == [("done", 1.001)]

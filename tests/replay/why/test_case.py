@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
 from tests.replay.why.books import day, listed, story
-from tests.replay.why.stored import run_steps
+from tests.replay.why.stored import run_case, run_steps
 from tidegate.engine.replay.cases.driver import CaseResult, Driver
 from tidegate.engine.replay.cases.reader import read_cases
 from tidegate.engine.replay.memory.worlds import MemoryWorlds
@@ -56,6 +57,37 @@ def test_each_kind_of_change_becomes_a_step(tmp_path: Path) -> None:
             file.write_text(case_text(store, story(store, found[rule][0])))
             ran = result(file)
             assert (rule, ran.outcome, ran.differences) == (rule, "passed", ())
+
+
+NAMES = """\
+rulebook: names
+tables: {people: {path: ./people, key: [name]}}
+events: {gone: {on: delete, table: people}}
+rules: {left: {on: gone, per: name}}
+"""
+LEAVING = r"""
+rulebook: names.yaml
+schemas: {people: "name STRING"}
+tests:
+- name: day
+  tables: {people: [{name: "o'neil \\' x"}, {name: "o''neil"}]}
+  steps:
+  - {at: 2026-03-02T09:00:00}
+  - {after: 1 min, delete: {people: "name is not null"}}
+"""
+
+
+def test_a_key_with_quotes_is_a_literal_of_spark(tmp_path: Path) -> None:
+    (tmp_path / "names.yaml").write_text(NAMES)
+    (tmp_path / "names.test.yaml").write_text(LEAVING)
+    with open_store(f"sqlite:///{tmp_path / 'names.db'}", create=True) as store:
+        run_case(tmp_path / "names.test.yaml", "day", store)
+        left = listed(store, "names")["left"]
+        assert sorted(one["key"]["name"] for one in left) == ["o''neil", r"o'neil \' x"]
+        texts = [case_text(store, story(store, one)) for one in left]
+    for name, text in (("o''neil", r"o\\'\\'neil"), (r"o'neil \' x", r"o\\'neil \\\\\\' x")):
+        (mine,) = [text_ for text_ in texts if f"\"name = '{text}'\"" in text_]
+        assert json.dumps(name) in mine
 
 
 def test_a_case_says_what_the_store_does_not_keep(tmp_path: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from datetime import datetime
+from pathlib import Path
 
 import pytest
 
@@ -36,17 +37,29 @@ tests:
   - {at: 2026-03-02T08:05:00, insert: {readings: [{sensor: a, celsius: 85}]}}
   - {at: 2026-03-02T08:20:00, insert: {readings: [{sensor: a, celsius: 70}]}}
   - {until: 2026-03-02T09:00:00}
+- name: again
+  steps:
+  - {at: 2026-03-02T08:00:00}
+  - {at: 2026-03-02T08:01:00, insert: {readings: [{sensor: a, celsius: 90}]}}
+  - {at: 2026-03-02T08:20:00, insert: {readings: [{sensor: a, celsius: 70}]}}
+  - {at: 2026-03-02T08:30:00, insert: {readings: [{sensor: a, celsius: 90}]}}
+  - {at: 2026-03-02T08:50:00, insert: {readings: [{sensor: a, celsius: 70}]}}
+  - {until: 2026-03-02T09:00:00}
 """
+
+
+def ran(folder: Path, case: str, store: SqlStore) -> None:
+    (folder / "plant.yaml").write_text(BOOK)
+    file = folder / "plant.test.yaml"
+    file.write_text(CASES)
+    run_case(file, case, store)
 
 
 @pytest.fixture(scope="module")
 def day(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SqlStore]:
     folder = tmp_path_factory.mktemp("plant")
-    (folder / "plant.yaml").write_text(BOOK)
-    file = folder / "plant.test.yaml"
-    file.write_text(CASES)
     with open_store(f"sqlite:///{folder / 'plant.db'}", create=True) as store:
-        run_case(file, "day", store)
+        ran(folder, "day", store)
         yield store
 
 
@@ -82,6 +95,28 @@ def test_an_end_comes_of_the_firing_that_it_ends(day: SqlStore) -> None:
     effects = [(link.firing_id, link.via) for link in story(day, hot).effects]
     assert effects == [(cooled["firing_id"], "resolved hot")]
     assert story(day, other).effects == ()
+
+
+def test_each_end_comes_of_the_last_firing_before_it(tmp_path: Path) -> None:
+    with open_store(f"sqlite:///{tmp_path / 'plant.db'}", create=True) as store:
+        ran(tmp_path, "again", store)
+        found = listed(store, "plant")
+        hot, cooled = (
+            sorted(found[rule], key=lambda one: one["end"]) for rule in ("hot", "cooled")
+        )
+        assert [one["end"][11:16] for one in (*hot, *cooled)] == [
+            "08:11",
+            "08:40",
+            "08:25",
+            "08:55",
+        ]
+        for held, resolved in zip(hot, cooled, strict=True):
+            (cause,) = story(store, resolved).causes
+            (effect,) = story(store, held).effects
+            assert (cause.firing_id, effect.firing_id) == (
+                held["firing_id"],
+                resolved["firing_id"],
+            )
 
 
 def at(time: str) -> int:

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from tests.replay.why.books import SHOP, day, listed, story
 from tests.replay.why.stored import run_case
 from tests.support import make
+from tidegate.engine.replay.why import links
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Condition, Story, as_json
 from tidegate.engine.replay.why.text import condition_sentence, lines
@@ -316,6 +317,38 @@ def test_digits_that_fit_firings_of_two_rulebooks_are_unclear(
         with pytest.raises(EngineError, match="firings of other and shop begin with"):
             why(store, None, whole[:8])
         assert why(store, "shop", whole[:8]).firing_id == whole
+
+
+def test_digits_that_fit_several_firings_of_one_rulebook_are_unclear_whatever_others_have(
+    tmp_path: Path, empty_store: Path
+) -> None:
+    url = f"sqlite:///{shutil.copy(empty_store, tmp_path / 'bank.db')}"
+    with open_store(url, create=False) as store:
+        for name in ("bank", "other"):
+            text = f"rulebook: {name}\nevents: {{e: {{signal: {{}}}}}}\nrules: {{pay: {{on: e}}}}\n"
+            store.of(name).versions.register(text, None)
+        epoch = store.of("bank").lease.acquire("one", 60)
+        for bucket in (1, 2):
+            fired = make.firings("pay", 1, bucket)
+            make.commit(store, epoch, make.plan(bucket), fired=[fired])
+        (whole,) = make.hex_ids(fired)
+        with pytest.raises(EngineError, match="several firings begin with"):
+            why(store, None, whole[:16])
+        assert why(store, None, whole).firing_id == whole
+
+
+def test_of_many_links_the_first_are_told(
+    shop: tuple[SqlStore, Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, found = shop
+    (twice,) = found["twice"]
+    assert len(story(store, twice).causes) == 2
+    monkeypatch.setattr(links, "LINKS_MAX", 1)
+    told = story(store, twice)
+    assert len(told.causes) == 1
+    assert told.notes == (
+        "more than 1 firings by settled, an event of twice: the first are listed.",
+    )
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.shape import shape_of
+from tidegate.engine.replay.conditions import Outcomes
 from tidegate.engine.replay.damping import Damper
 from tidegate.engine.replay.why_not.evidence import (
     ActiveSpan,
@@ -149,7 +150,8 @@ def _fired(book: Rulebook, found: Detections, damper: Damper) -> Firings:
         assert compiled is not None
         held = compiled.held(relation)
         outcomes = np.array(["held" if i in held else "failed" for i in ids.to_pylist()], object)
-    said = {rule.name: pa.array(outcomes, pa.string())} if rule.condition is not None else {}
+    asked = rule.condition is not None
+    said = {rule.name: Outcomes(pa.array(outcomes, pa.string()))} if asked else {}
     damped = damper.damp([found], said)
     table = pa.table(
         [

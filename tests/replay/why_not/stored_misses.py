@@ -54,7 +54,7 @@ def text(name: str, rules: str, settings: str = "{}") -> str:
 
 TABLES = {
     "items": {"id": "bigint", "amount": "bigint", "note": "string"},
-    "visits": {"k": "bigint", "at": "timestamp"},
+    "visits": {"k": "bigint", "at": "timestamp", "owner": "string"},
 }
 
 

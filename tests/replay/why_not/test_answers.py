@@ -89,10 +89,12 @@ def test_rows_that_became_none_are_told_where_nothing_else_came(store: SqlStore)
 
 
 def test_of_a_rejected_row_the_key_and_what_the_reason_names_are_told(store: SqlStore) -> None:
-    run = opened(store, "shop", "  r: {per: k, on: timed}")
+    run = opened(store, "shop", "  r: {per: k, on: timed, if: max(owner) <> ''}")
     stamp = datetime.fromtimestamp(BEGIN // SECOND + 100, UTC)
     row = {"k": 7, "at": stamp, "owner": "Ada Lovelace"}
     run.at(5).insert(900, row, table="visits").at(3_000)
+    (kept,) = run.ledger.past.rejected(["timed"], 1, 999)
+    assert kept.fields["owner"] == "Ada Lovelace"
     answer = run.why_not("r", {"k": 7})
     assert told(answer)[0] == "rejected"
     assert answer.rungs[-1].evidence["row"].keys() == {"k", "at"}

@@ -11,7 +11,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import of_question
 from tidegate.engine.replay.why_not.asking import Question, asked
-from tidegate.engine.replay.why_not.words import Words, key_options
+from tidegate.engine.replay.why_not.words import Words, key_options, quoted
 from tidegate.engine.store import SqlStore
 from tidegate.rules import load
 from tidegate.rules.errors import InputError
@@ -86,6 +86,14 @@ def test_times_in_commands_are_exact_in_the_hour_that_is_there_twice() -> None:
 def test_keys_in_commands_are_quoted() -> None:
     key = {"card": 7, "name": "a b", "region": None, "open": True}
     assert key_options(key) == " --key card=7 --key 'name=a b' --null region --key open=true"
+
+
+def test_texts_that_look_like_something_else_are_quoted() -> None:
+    for text in ("null", "true", "false", "7", "2.5", "", "a b", "2026-03-02"):
+        assert quoted(text) == f"'{text}'"
+    assert [quoted(each) for each in ("eu", "Null", None, True, 7)] == [
+        "eu", "Null", "null", "true", "7",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("said", ["soon", "", "nan", "1e99", "0 h ago", "9999999 d", 2**70, "-1 h"])
