@@ -107,8 +107,10 @@ def _span(tree: p.Predicate, spans: Mapping[str, Span]) -> Span | None:
 
 
 def column_type(kinds: Sequence[pa.DataType]) -> pa.DataType:
-    """The type of a column that several event types have. Raises `OutsideError`."""
-    return common(pa.null(), *kinds) if any(not types.is_null(k) for k in kinds) else pa.null()
+    """The type of a column that several event types have. One type stays as it is: it may yet be
+    asked for null. Raises `OutsideError`."""
+    several = [*dict.fromkeys(kind for kind in kinds if not types.is_null(kind))]
+    return common(*several) if len(several) > 1 else next(iter(several), pa.null())
 
 
 class _Maker:

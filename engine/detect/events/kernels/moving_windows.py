@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.core.columns.numba_cache import inlined, njit
+from tidegate.engine.core.columns.numba_cache import inlined, njit, part
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.columns import Int32
 
@@ -48,19 +48,49 @@ def key_by_key(key, time, rank, row, codes):
         o = at[key[i]]
         order[o], times[o] = i, time[i]
         at[key[i]] += 1
+    kept, when = np.empty(len(key), dtype=np.int64), np.empty(len(key), dtype=np.int64)
+    sorting = order, times, rank, row, kept, when
     for c in range(codes):
-        for i in range(bounds[c] + 1, bounds[c + 1]):
-            if times[i - 1] < times[i]:
-                continue
-            p, t, o = order[i], times[i], i
-            while o > bounds[c] and times[o - 1] >= t:
-                q = order[o - 1]
-                if times[o - 1] == t and (rank[row[q]], row[q]) <= (rank[row[p]], row[p]):
-                    break
-                order[o], times[o] = q, times[o - 1]
-                o -= 1
-            order[o], times[o] = p, t
+        _sort(bounds[c], bounds[c + 1], sorting)
     return order, times, bounds
+
+
+@part
+def _sort(first, until, sorting):
+    """Sorts the rows of one key by merging runs, of which most are in order already."""
+    width = 1
+    while width < until - first:
+        for low in range(first, until - width, 2 * width):
+            mid = low + width
+            order, times = sorting[0], sorting[1]
+            if _ahead(order[mid], times[mid], order[mid - 1], times[mid - 1], sorting):
+                _merge(low, mid, min(mid + width, until), sorting)
+        width *= 2
+
+
+@part
+def _merge(low, mid, high, sorting):
+    order, times, _, _, kept, when = sorting
+    for i in range(low, mid):
+        kept[i], when[i] = order[i], times[i]
+    o, p, q = low, low, mid
+    while p < mid:
+        if q < high and _ahead(order[q], times[q], kept[p], when[p], sorting):
+            order[o], times[o] = order[q], times[q]
+            q += 1
+        else:
+            order[o], times[o] = kept[p], when[p]
+            p += 1
+        o += 1
+
+
+@inlined
+def _ahead(p, time, q, other, sorting):
+    """Whether row p is before row q."""
+    if time != other:
+        return time < other
+    rank, row = sorting[2], sorting[3]
+    return (rank[row[p]], row[p]) < (rank[row[q]], row[q])
 
 
 @njit

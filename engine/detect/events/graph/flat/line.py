@@ -119,15 +119,20 @@ def arrange(arrivals, more, sources, rank, codes):
         np.empty(room, dtype=np.int64),
         np.empty(room, dtype=np.int64),
     )
+    spare = (
+        np.empty(room, dtype=np.int16),
+        np.empty(room, dtype=np.int32),
+        np.empty(room, dtype=np.int64),
+    )
     real = np.arange(codes + ends)
     last = np.arange(codes)
     ended = np.full(codes if sources.absent >= 0 else 0, NEVER, dtype=np.int64)
-    o, used = _arrange(arrivals, more, sources, rank, real, last, ended, out)
+    o, used = _arrange(arrivals, more, sources, rank, real, last, ended, out, spare)
     return out[0][:o], out[1][:o], out[2][:o], out[3][:o], real[:used], last
 
 
 @part
-def _arrange(arrivals, more, sources, rank, real, last, ended, out):
+def _arrange(arrivals, more, sources, rank, real, last, ended, out, spare):
     event, time, key, begin = arrivals
     i, m, o, used = 0, 0, 0, len(last)
     while i < len(event) or m < len(more.key):
@@ -142,7 +147,7 @@ def _arrange(arrivals, more, sources, rank, real, last, ended, out):
             o = _put(out, o, len(sources.order) - 1, more.key[m], now, more.row[m])
             m += 1
         if o > first + 1:
-            _sort(first, o, sources.order, rank, out)
+            _sort(first, o, sources.order, rank, out, spare)
         if sources.absent >= 0:
             o, used = _end(first, o, sources, used, real, last, ended, out)
     return o, used
@@ -155,20 +160,40 @@ def _put(out, o, source, code, time, row):
 
 
 @part
-def _sort(first, until, order, rank, out):
-    """Sorts the positions of one instant by insertion, as they mostly are in order."""
+def _sort(first, until, order, rank, out, spare):
+    """Sorts the positions of one instant by merging runs, of which most are in order already."""
+    source, _, _, row = out
+    width = 1
+    while width < until - first:
+        for low in range(first, until - width, 2 * width):
+            mid = low + width
+            if _ahead(order, rank, source[mid], row[mid], source[mid - 1], row[mid - 1]):
+                _merge(low, mid, min(mid + width, until), order, rank, out, spare)
+        width *= 2
+
+
+@part
+def _merge(low, mid, high, order, rank, out, spare):
+    """Merges the positions low:mid and mid:high. `spare` has room for the first of them."""
     source, code, _, row = out
-    for i in range(first + 1, until):
-        s, k, r = source[i], code[i], row[i]
-        o = i
-        while o > first and (order[source[o - 1]], -rank[row[o - 1]], -row[o - 1]) < (
-            order[s],
-            -rank[r],
-            -r,
-        ):
-            source[o], code[o], row[o] = source[o - 1], code[o - 1], row[o - 1]
-            o -= 1
-        source[o], code[o], row[o] = s, k, r
+    for i in range(low, mid):
+        spare[0][i - low], spare[1][i - low], spare[2][i - low] = source[i], code[i], row[i]
+    o, p, q = low, 0, mid
+    while p < mid - low:
+        if q < high and _ahead(order, rank, source[q], row[q], spare[0][p], spare[2][p]):
+            source[o], code[o], row[o] = source[q], code[q], row[q]
+            q += 1
+        else:
+            source[o], code[o], row[o] = spare[0][p], spare[1][p], spare[2][p]
+            p += 1
+        o += 1
+
+
+@inlined
+def _ahead(order, rank, source, row, than, its):
+    """Whether an occurrence is before another of its instant."""
+    one, other = order[source], order[than]
+    return one > other or (one == other and (rank[row], row) < (rank[its], its))
 
 
 @part

@@ -160,7 +160,8 @@ def values_of(batch: Batch, index: Int64, named: Column) -> pa.Array:
     found = values.combine_chunks()
     if isinstance(found, pa.ChunkedArray):
         found = pa.concat_arrays(found.chunks) if found.num_chunks else pa.nulls(0, found.type)
-    return found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+    found = found.dictionary_decode() if pa.types.is_dictionary(found.type) else found
+    return found.cast(pa.string()) if pa.types.is_large_string(found.type) else found
 
 
 def _are_of_one_table(batches: Mapping[str, Batch]) -> bool:

@@ -84,3 +84,26 @@ def test_what_names_places_that_may_be_empty_is_asked_of_assignments() -> None:
     decided = found_by("any(2, a, b, c)", conditions)
     assert decided == found_by("any(2, a, b, c)", [f"not (not ({each}))" for each in conditions])
     assert all(decided)
+
+
+@pytest.mark.parametrize("kind", [pa.large_string(), pa.string_view(), pa.string()])
+def test_texts_compare_whatever_their_offsets_are(kind: pa.DataType) -> None:
+    """Polars writes strings of 64 bits."""
+    texts = pa.array(["x", "x", "y"]).cast(kind)
+    table = pa.table({"event": [*"abb"], "time": [1, 2, 3], "s": texts})
+    book = EVENTS.format("s: string") + RULE.format(0, "a ; b", "a.s = b.s")
+    assert detect(book, table).column("constituents").to_pylist() == [[0, 1]]
+
+
+@pytest.mark.parametrize(
+    ("kind", "value"),
+    [("array<string>", ["x"]), ("struct<x: bigint>", {"x": 1}), ("binary", b"x")],
+)
+def test_a_column_that_does_not_compare_is_asked_for_null(kind: str, value: Any) -> None:
+    """In a `where`, and counted in a window."""
+    table = pa.table({"event": [*"abab"], "time": [1, 2, 3, 4], "s": [value, None, None, None]})
+    events = EVENTS.format(f"s: '{kind}'")
+    asked = detect(events + RULE.format(0, "a ; b", "a.s is not null and b.s is null"), table)
+    assert asked.column("constituents").to_pylist() == [[0, 1], [0, 3]]
+    counted = "  r: {on: {over: {window: 10 s, of: [a, b], fire: count(s) = 1}}}\n"
+    assert detect(events + counted, table).column("constituents").to_pylist() == [[0]]
