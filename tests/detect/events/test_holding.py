@@ -98,7 +98,7 @@ class Alerts:
         assert isinstance(on, w.Holding)
         self.draw, self.book, self.on = draw, book, on
         self.begun, self.ended = (
-            [*x.names_in(part) - {"p"}] or ["b"] for part in (on.begun, on.ended)
+            sorted(x.names_in(part) - {"p"}) or ["b"] for part in (on.begun, on.ended)
         )
         self.now = 0
         self.lines: list[Line] = []

@@ -80,6 +80,12 @@ def test_what_did_not_hold_long_enough(history: str, until: float, says: str) ->
             " 09:08:20, within `keep: 2 min`. It fires once until then.", id="kept",
         ),
         pytest.param(
+            "over@0 ok@400 over@400", 350, 900,
+            "It fired for k 7 at 09:05:00 and is not over: `ok` came at 09:06:40, but `over`"
+            " again at"
+            " 09:06:40, within `keep: 2 min`. It fires once until then.", id="kept at once",
+        ),
+        pytest.param(
             "over@0 ok@400 over@500 off@850", 350, 900,
             "It fired for k 7 at 09:05:00 and is not over: `off` came at 09:14:10, and it is"
             " over at"
@@ -104,10 +110,15 @@ def test_what_has_fired_before(history: str, since: float, until: float, says: s
 
 def test_what_lasted_long_ago_is_told_only_where_nothing_came_since() -> None:
     history = "over@0 ok@290 over@1000 ok@1010"
-    assert "1 min" not in said(HOLDS, history, 1100, 1000)
     assert "for only 10 s of the 5 min" in said(HOLDS, history, 1100, 1000)
     assert "for only 4 min 50 s of the 5 min" in said(HOLDS, history, 1100)
     assert "for only 10 s of" in said(HOLDS, history, 8_000, 7_000)
+
+
+def test_what_would_have_fired_when_the_time_that_is_asked_for_begins_is_told() -> None:
+    history = "over@0 ok@300 over@310 ok@320"
+    assert "came at the last instant, 09:05:00" in said(HOLDS, history, 900, 300)
+    assert "for only 10 s of the 5 min" in said(HOLDS, history, 900, 301)
 
 
 def test_what_came_later_is_not_told() -> None:
@@ -174,6 +185,20 @@ def test_what_was_resolved_before_the_time_that_is_asked_for() -> None:
             "`fire: count(*) > 2 and max(v) > 5` was true for k 7 at none of 4 instants. Nearest"
             " was"
             " 09:03:40: count(*) is 3, max(v) is 2.0, of 3 rows in 1 min.", id="several terms",
+        ),
+        pytest.param(
+            "{over: {window: 1 min, of: over, fire: count(*) > 5 and max(v) > 5 and min(v) < 2}}",
+            "over@0(9) over@1(9) over@100(1)", 150,
+            "`fire: count(*) > 5 and max(v) > 5 and min(v) < 2` was true for k 7 at none of 4"
+            " instants."
+            " Nearest was 09:00:01: count(*) is 2, max(v) is 9.0, min(v) is 9.0, of 2 rows in 1"
+            " min.", id="one term is true of none, each other of some",
+        ),
+        pytest.param(
+            OVER, "over@0(-90) over@100(null)", 150,
+            "`fire: avg(v) > 10` was true for k 7 at none of 2 instants. Nearest was 09:00:00:"
+            " avg(v)"
+            " is -90.0, of 1 row in 1 min.", id="null is nearest to nothing",
         ),
     ],
 )  # fmt: skip
@@ -258,6 +283,13 @@ def test_a_window_without_rows_in_the_time_that_is_asked_for() -> None:
 )  # fmt: skip
 def test_a_window_that_has_not_ended(on: str, history: str, until: float, says: str) -> None:
     assert said(on, history, until) == says
+
+
+def test_a_row_in_no_window_at_a_tick_and_at_the_end_of_the_time() -> None:
+    """A window ends at 9:05:00, which its last row is before."""
+    on = "{window: 1 min, every: 5 min, of: over}"
+    assert "The row for k 7 at 09:05:00 is in no window" in said(on, "over@270 over@300", 500, 400)
+    assert "The row for k 7 at 09:06:00 is in no window" in said(on, "over@270 over@360", 360, 330)
 
 
 def test_a_row_in_no_window_after_one_that_was() -> None:

@@ -24,5 +24,6 @@ def lines(text: str) -> list[Line]:
     for word in text.split():
         event, _, rest = word.partition("@")
         seconds, _, value = rest.rstrip(")").partition("(")
-        found.append((event, float(seconds), {"k": 7, "v": float(value or 0)}))
+        of_row = None if value == "null" else float(value or 0)
+        found.append((event, float(seconds), {"k": 7, "v": of_row}))
     return found

@@ -94,3 +94,25 @@ def test_an_open_window_has_a_limit(on: str) -> None:
         run(rulebook, case.history, [4_000_000])
     assert caught.value.message.startswith("rule busy, key k=7: a window has 4 rows, at most 3")
     assert caught.value.hint == "make the window shorter, or raise carried_per_key_max"
+
+
+@pytest.mark.parametrize(
+    "on",
+    [
+        "{window: 1 h, every: 30 min, of: a}",
+        "{over: {window: 1 h, of: a, fire: count(*) > 9}}",
+        "{holds: a, until: b, for: 1 h}",
+    ],
+)
+def test_what_slides_crosses_or_holds_has_a_limit(on: str) -> None:
+    """Of one key, as an open window has."""
+    case = read(
+        f"title: x\nrule busy: {on}\nper busy: k\n"
+        "history: a@0(k=8) a@1(k=7) a@2(k=7) a@3(k=7) a@4(k=7)"
+    )
+    rulebook = replace(case.rulebook, settings=Settings(carried_per_key_max=3))
+    run(rulebook, case.history[:4], [4_000_000])
+    with pytest.raises(RuleLimitError) as caught:
+        run(rulebook, case.history, [4_000_000])
+    assert caught.value.message.startswith("rule busy, key k=7: a window has 4 rows, at most 3")
+    assert caught.value.hint == "make the window shorter, or raise carried_per_key_max"

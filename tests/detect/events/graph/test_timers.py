@@ -38,6 +38,7 @@ TIMED = [
     "{session: 1 s, of: a}",
     "{window: 3 s, every: 1 s, of: [a, b]}",
     "{over: {window: 2 s, of: a, fire: count(*) = 1, rearm: count(*) > 1}}",
+    "{holds: a, until: b, for: 2 s, keep: 1 s}",
 ]
 CHOSEN = ["A*(a, b, [2 s])", "not(b)[a, [2 s]]", "(a ; b) ; [1 s]"]
 Line = tuple[str, int, dict[str, Any]]
@@ -162,6 +163,37 @@ def test_g08_ticks_of_one_millisecond_are_not_parted(on: str, end: int) -> None:
         seen += [len(d) for d in found]
         arrived = {}
     assert seen == [5] * (1 if "*" in on else end // SECOND)
+
+
+HELD = "{holds: a, until: b, for: 2200 ms, keep: KEEP ms}"
+
+
+@pytest.mark.parametrize(
+    "rules",
+    [
+        {"r": "{window: 1 s, of: a}"},
+        {"r": "{window: 1 s, every: 1 s, of: a}"},
+        {"r": "{session: 1500 ms, of: a}"},
+        {"r": "{over: {window: 2200 ms, of: a, fire: count(*) = 1, rearm: count(*) > 1}}"},
+        {"r": HELD.replace("KEEP", "0")},
+        {"r": HELD.replace("KEEP", "1300"), "e": "resolved r"},
+    ],
+    ids=["tumbling", "sliding", "session", "crossing", "holds", "resolved"],
+)
+def test_g08_a_step_has_as_many_timers_of_windows_as_it_may(rules: dict[str, str]) -> None:
+    """What is detected as rows arrive is none of them. Five keys, one a second: of each rule each
+    has one."""
+    book = loaded("ab", **{name: f"on: {on}, per: k" for name, on in rules.items()})
+    partitioned = Partitioned(Detector(book, dict.fromkeys(book.rules, 0)), 4)
+    rows = [("a", 100), ("a", SECOND // 4), ("b", 3 * SECOND + 50)]
+    lines = [(e, k * SECOND + after, {"k": k, "v": 1}) for k in range(5) for e, after in rows]
+    arrivals, end = {line[1] for line in lines}, 20 * SECOND
+    carried, watermark, fired = Carried(), -1, list[int]()
+    while watermark < end:
+        left = batches(book, sorted((o for o in lines if o[1] > watermark), key=lambda o: o[1]))
+        found, carried, watermark = partitioned.step(carried, left, end, end, limit=2)
+        fired.append(sum(int(at) not in arrivals for d in found for at in d.end))
+    assert fired == ([2, 2, 1] if len(rules) == 1 else [2] * 5)
 
 
 def micros(text: str) -> int:

@@ -78,6 +78,21 @@ def test_a_comparison_is_decided_as_it_is_asked(on: str) -> None:
     assert sum(0 < len(found) < len(every) for found in decided) > 60
 
 
+LACKED = """
+rulebook: r
+tables: {t: {path: /t}}
+events: {a: {on: insert, table: t}, b: {signal: {v: bigint}}}
+rules:
+"""
+
+
+def test_a_column_that_a_table_lacks_compares_as_null() -> None:
+    conditions = ("a.lacked = b.v", "b.v <= a.lacked", "a.lacked <> b.v", "a.v = b.v")
+    rules = "".join(RULE.format(n, "a ; b", condition) for n, condition in enumerate(conditions))
+    history = {"event": [*"ab"], "time": pa.array([0, 1]), "v": pa.array([0, 0])}
+    assert detect(LACKED + rules, pa.table(history)).column("rule").to_pylist() == ["r3"]
+
+
 def test_what_names_places_that_may_be_empty_is_asked_of_assignments() -> None:
     """Of `any(2, a, b, c)` one place is empty: its column is null."""
     conditions = ("a.n < b.n", "c.n is null", "c.n > 0")

@@ -86,3 +86,10 @@ def test_a_window_may_hold_thousands_in_the_midst(context: str, found: int) -> N
     lines += [("b", 1 + n, {"v": 1}) for n in range(5_000)]
     lines += [("c", 5_001, {"v": 2})]
     assert len(run(book, lines, [])) == found
+
+
+@pytest.mark.parametrize(("late", "found"), [(-1, 1), (0, 1), (1, 0)])
+def test_a_span_is_as_long_as_the_within_at_most(late: int, found: int) -> None:
+    """To the microsecond."""
+    lines = [("a", 0, {"v": 1}), ("b", 1, {"v": 1}), ("c", 3 * 3_600_000_000 + late, {"v": 2})]
+    assert len(run(rules.load(CHAIN.format("chronicle")), lines, [])) == found
