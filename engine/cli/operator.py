@@ -16,7 +16,7 @@ from tidegate.engine.cli.options import (
     pairs,
     the_store,
 )
-from tidegate.engine.core.text.layout import counted, dead_text, fates_text
+from tidegate.engine.core.text.layout import counted, fates_text
 
 of_key = click.option(
     "--key", multiple=True, metavar="K=V", help="For this key only: a value of each `per` column."
@@ -146,9 +146,8 @@ def firings(
     match = " that match" if chosen.narrow else ""
     of = counted(total.detected, "detection")
     title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {of}"
-    title += f" (times in {zone}): "
-    title += fates_text({**total.shown, "unanswered": total.unanswered, "dead": 0})
-    title += dead_text(total.dead)
+    title += f" (times in {zone}): {fates_text(total.fates)}"
+    title += f"; of these {total.dead:,} dead" if total.dead else ""
     output.firings(shown, title, zone)
 
 

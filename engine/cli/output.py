@@ -287,7 +287,8 @@ def firings(found: Sequence[Mapping[str, Any]], title: str, zone: str) -> None:
     """`tidegate firings` for people: a title, and a few lines each with times in a zone."""
     pointer = "`tidegate why ID` tells why one is there, and what became of it"
     below = [pointer] if found else []
-    for line in chain([title], firing_lines(found, zone, screen_width()), below):
+    width = screen_width()
+    for line in chain(wrapped(title, width), firing_lines(found, zone, width), below):
         say(line)
 
 

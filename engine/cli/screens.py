@@ -17,7 +17,6 @@ from tidegate.engine.core.text.layout import (
     columns,
     counted,
     cut,
-    dead_text,
     fates_text,
     pairs_text,
     time_text,
@@ -172,7 +171,8 @@ def _progress(status: Mapping[str, Any]) -> str:
     if status["adjusted_commits"]:
         moved = counted(status["adjusted_commits"], "commit")
         parts.append(f"{moved} with their time moved")
-    return ", ".join(parts) + dead_text(status["dead"])
+    dead = status["dead"]  # they are among the others
+    return ", ".join(parts) + (f"; {counted(dead, 'detection')} dead" if dead else "")
 
 
 def _table(

@@ -50,6 +50,11 @@ class Total:
         return self.detected - decided
 
     @property
+    def fates(self) -> dict[str, int]:
+        """What became of all of them: disjoint, and together `detected`."""
+        return {**self.shown, "unanswered": self.unanswered, "dead": 0}
+
+    @property
     def shown(self) -> dict[str, int]:
         """The four numbers that commands and monitors show."""
         return {

@@ -18,7 +18,7 @@ from tests.support import make
 from tidegate.engine.cli.screens import entry_lines
 from tidegate.engine.core.entries import Fate
 from tidegate.engine.core.state import Parked
-from tidegate.engine.core.text.layout import dead_text, fates_text
+from tidegate.engine.core.text.layout import fates_text
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
@@ -233,7 +233,7 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
         return tidegate("firings", *words, "--store", url).stdout.splitlines()
 
     lines = shown()
-    title = "4 of 4 detections (times in UTC): 4 fired; of all detections 1 is dead"
+    title = "4 of 4 detections (times in UTC): 4 fired; of these 1 dead"
     assert lines[0] == f"the newest {title}"
     assert max(map(len, lines)) <= 75
     assert lines[-1] == "`tidegate why ID` tells why one is there, and what became of it"
@@ -310,11 +310,9 @@ def test_people_read_times_in_the_rulebooks_zone_and_programs_in_utc(
 
 def test_what_became_of_detections_adds_up() -> None:
     total = Total(31, fired=20, condition_failed=5, damped={"cooldown": 2}, dead=2)
-    counts = {**total.shown, "unanswered": total.unanswered, "dead": 0}
-    assert fates_text(counts) + dead_text(total.dead) == (
-        "20 fired, 5 whose condition failed, 2 damped, 4 whose condition has no answer; of all "
-        "detections 2 are dead"
-    )
+    said = "20 fired, 5 whose condition failed, 2 damped, 4 whose condition has no answer"
+    assert fates_text(total.fates) == said
+    assert sum(total.fates.values()) == 31
 
 
 def test_one_firing_is_said_in_the_singular(tidegate: Tidegate, tmp_path: Path) -> None:

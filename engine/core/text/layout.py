@@ -54,12 +54,6 @@ def fates_text(counts: Mapping[str, int]) -> str:
     return f"{counts['fired']:,} fired" + "".join(said)
 
 
-def dead_text(dead: int) -> str:
-    """How many of a store's detections are dead, which are among the other fates: `; of all
-    detections 2 are dead`. Nothing for 0."""
-    return f"; of all detections {dead:,} {'is' if dead == 1 else 'are'} dead" if dead else ""
-
-
 def screen_width() -> int:
     """The width of the terminal in characters; without a terminal, COLUMNS."""
     return max(WIDTH_MIN, shutil.get_terminal_size((WIDTH_OF_NO_TERMINAL, 25)).columns)
