@@ -343,4 +343,3 @@ def _fate(firing: Mapping[str, Any]) -> str:
     if "damped" in firing:
         return f"damped ({firing['damped']})"
     return states or ("condition held" if firing["condition"] == "held" else "")
-

@@ -45,9 +45,9 @@ too many connections (53300), a cancelled statement (57014), a shutdown (57P01),
 class Database:
     """Connections to one database, and transactions on them.
 
-    Raises EngineError `bad-store-url`, `store-driver`; from a transaction `no-store` (the file is no
-    database), `store-unreachable`, `store-busy`, `store-failed`, `store-replaced`, each naming the
-    URL without its password.
+    Raises EngineError `bad-store-url`, `store-driver`; from a transaction `no-store` (its file is
+    no database), `store-unreachable`, `store-busy`, `store-failed`, `store-replaced`, each naming
+    the URL without its password.
     """
 
     def __init__(self, url: str) -> None:

@@ -59,7 +59,9 @@ def heard_events(book: Rulebook) -> set[str]:
     """The event types, and rules, that rules and scripts which are on listen to."""
     nodes = (n for rule in book.rules.values() if rule.enabled for n in rule.pattern.on.walk())
     heard = {node.name for node in nodes if isinstance(node, x.Name | x.Edge)}
-    return heard | {each.event for script in book.scripts.values() for each in script.inputs.values()}
+    return heard | {
+        each.event for script in book.scripts.values() for each in script.inputs.values()
+    }
 
 
 def effects(book: Rulebook) -> Mapping[str, Effects]:

@@ -29,6 +29,9 @@ class LeftOut:
     switches: int = 0
 
 
+NOTHING = LeftOut()
+
+
 class Kept:
     """What a rulebook keeps of a store's past. `left_out` counts the rest."""
 

@@ -19,7 +19,7 @@ from tidegate.engine.core.values import Signal
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.ports import Ports
 from tidegate.engine.replay.backtest.dry import DryActions, dry_book, effects
-from tidegate.engine.replay.backtest.edited import LeftOut
+from tidegate.engine.replay.backtest.edited import NOTHING, LeftOut
 from tidegate.engine.replay.backtest.ledger import CutError, Key, PastLedger
 from tidegate.engine.replay.backtest.past import PastFeed, TablePast
 from tidegate.engine.replay.backtest.switches import Switching
@@ -51,7 +51,7 @@ class Past:
     switchings: Sequence[Switching] = ()
     switched_by: Collection[tuple[str, str, str]] = ()
     reset: Collection[str] = ()
-    left_out: LeftOut = LeftOut()
+    left_out: LeftOut = NOTHING
 
     @property
     def commits(self) -> int:

@@ -75,7 +75,7 @@ def _check_versions(first: TableVersion, last: TableVersion) -> None:
     """Raises InputError if they are of one table, and the last one comes first."""
     if last.table == first.table and last.version < first.version:
         message = f"version {last.version} comes before version {first.version}"
-        hint = "--from has the first version, --to the last one"
+        hint = f"--from takes the first of them; for a time {FORMS}"
         raise InputError([Problem("span", message, word_place("--to"), hint)])
 
 

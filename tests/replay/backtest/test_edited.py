@@ -100,7 +100,7 @@ rules:
     do: [{signal: {hot: {k: max(k)}}}]
     within: 5 min
     otherwise: [{signal: {cold: {k: max(k)}}}]
-  quiet: {on: s}
+  quiet: {on: s, mode: dry, do: [{signal: {hot: {k: max(k)}}}]}
   sees: {on: end_of acts or end_of quiet or hot or cold}
 """
 
@@ -115,7 +115,7 @@ rules:
         ("f-0", "hot", ENGINE, None, True),  # its entry is forgotten
         ("f-0", "cold", ENGINE, None, False),
         ("f-end_of", "end_of acts", ENGINE, None, True),
-        ("f-end_of", "end_of quiet", ENGINE, None, False),  # it has no actions any more
+        ("f-end_of", "end_of quiet", ENGINE, None, False),  # it is dry
         ("f-0", "cold", CLIENT, None, True),
         ("alarm", "hot", CLIENT, None, True),
     ],
