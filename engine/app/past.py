@@ -27,6 +27,7 @@ from tidegate.engine.replay.backtest.chosen import chosen
 from tidegate.engine.replay.backtest.conditions import Skipping
 from tidegate.engine.replay.backtest.ledger import PastLedger
 from tidegate.engine.replay.backtest.model import Backtest
+from tidegate.engine.replay.backtest.span import ends_of
 from tidegate.engine.replay.backtest.trial import Asked, Progress, Tables, tried
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.store import Ledger, SqlStore, open_store
@@ -85,6 +86,8 @@ def backtest(
     asked = Asked(begin, end, rule, _micros(warm_up), conditions == "skip")
     allowed = replace(load_policy(policy), at_least_once=frozenset(UNMARKED))
     books = [_loaded(rulebook, settings, allowed, rule, context)]
+    now = SystemClock().wall()
+    ends_of(begin, end, books[0][1], now)  # wrong ones are refused before Spark starts
     with ExitStack() as stack:
         opened = None if store is None else stack.enter_context(open_store(store, create=False))
         past = None if opened is None else _past(opened, books[0][1].name)
@@ -102,7 +105,7 @@ def backtest(
             names = called(lake.catalog.locations, own)
             tables.append(_tables(label, book, lake, past, names, skip=asked.skip))
         with hushed():
-            return tried(tables, asked, SystemClock().wall(), progress)
+            return tried(tables, asked, now, progress)
 
 
 def _past(store: SqlStore, rulebook: str) -> tuple[str, Ledger]:

@@ -23,7 +23,9 @@ READING = (
 log = logging.getLogger(__name__)
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT
 OF_THE_CALLER = {
-    **dict.fromkeys(("signal-conflict", "bad-position"), 1),
+    **dict.fromkeys(
+        ("signal-conflict", "bad-position", "firing-gone", "firing-unclear", "no-store"), 1
+    ),
     **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
 }
 

@@ -125,7 +125,8 @@ def firings(
         given = {name for name in context.params if _given(context, name)}
         if given - {"entry", "store", "name", "as_json"}:
             raise click.UsageError("--entry excludes all other choices")
-        output.entry(show_entry(url, name, entry), as_json=at.as_json)
+        one, zone = show_entry(url, name, entry)
+        output.entry(one, zone, as_json=at.as_json)
         return
     chosen = FiringFilter(
         rule,
@@ -138,15 +139,16 @@ def firings(
     )
     found = list_firings(url, name, chosen)
     if at.as_json:
-        output.firings(found, as_json=True)
+        output.json_lines(found)
         return
     shown = list(found)
-    total = count_detections(url, name, rule)
+    total, zone = count_detections(url, name, rule)
     match = " that match" if chosen.narrow else ""
     of = counted(total.detected, "detection")
     title = f"{'all' if all_ else 'the newest'} {len(shown):,}{match} of {of}"
-    title += f": {fates_text(total.shown)}"
-    output.firings(shown, title, as_json=False)
+    title += f" (times in {zone}): {fates_text(total.fates)}"
+    title += f"; of these {total.dead:,} dead" if total.dead else ""
+    output.firings(shown, title, zone)
 
 
 def _given(context: click.Context, name: str) -> bool:
@@ -205,7 +207,8 @@ def dead(rule: str | None, limit: int, at: At) -> None:
     """Dead letters: actions that are no longer tried, the newest last."""
     from tidegate.engine.control.firings import list_dead
 
-    output.dead(list_dead(at.url, at.name, rule, limit), as_json=at.as_json)
+    found, zone = list_dead(at.url, at.name, rule, limit)
+    output.dead(found, zone, as_json=at.as_json)
 
 
 @main.command()

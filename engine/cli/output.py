@@ -23,6 +23,7 @@ from tidegate.engine.cli.screens import (
     entry_lines,
     firing_lines,
     heard_lines,
+    in_zone,
     overview_lines,
     status_lines,
 )
@@ -103,6 +104,12 @@ def json_line(value: Mapping[str, Any]) -> None:
         text = json.dumps(value, default=str)
     sys.stdout.write(in_json(text) + "\n")
     sys.stdout.flush()
+
+
+def json_lines(values: Iterable[Mapping[str, Any]]) -> None:
+    """A JSON line for each value."""
+    for value in values:
+        json_line(value)
 
 
 def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> None:
@@ -203,8 +210,7 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
 def _show(found: Iterable[Mapping[str, Any]], lines: Iterable[str], *, as_json: bool) -> None:
     """Results: a JSON line each, or `lines` for people."""
     if as_json:
-        for one in found:
-            json_line(one)
+        json_lines(found)
     else:
         for line in lines:
             say(line)
@@ -240,8 +246,7 @@ def summary(value: Mapping[str, Any], *, as_json: bool) -> None:
 def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
     """Results of the same fields: a JSON line each, or a table."""
     if as_json:
-        for row in rows:
-            json_line(row)
+        json_lines(rows)
         return
     if not rows:
         say(f"{title}: -")
@@ -250,19 +255,25 @@ def mappings(title: str, rows: Sequence[Mapping[str, Any]], *, as_json: bool) ->
     table(title, columns, ([_plainly(row.get(c)) for c in columns] for row in rows))
 
 
-def dead(rows: Sequence[Mapping[str, Any]], *, as_json: bool) -> None:
-    """`tidegate dead`: a JSON line each, or a table and the commands for those in it."""
-    hidden = () if as_json else ("commands", "text")
-    shown = [{name: cell for name, cell in row.items() if name not in hidden} for row in rows]
-    mappings("dead letters", shown, as_json=as_json)
-    if rows and not as_json:
-        say("`tidegate firings --entry N` shows the statement and the firings of one;")
-        say("`tidegate redrive N`, `tidegate redrive --all [RULE]`, `tidegate skip N` get past it")
+def dead(rows: Sequence[Mapping[str, Any]], zone: str, *, as_json: bool) -> None:
+    """`tidegate dead`: a JSON line each, or a table and the commands for those in it. `zone`: of
+    the times in the table."""
+    if as_json or not rows:
+        mappings("dead letters", rows, as_json=as_json)
+        return
+    hidden = ("commands", "text")
+    shown = [
+        {name: cell for name, cell in in_zone(row, zone).items() if name not in hidden}
+        for row in rows
+    ]
+    mappings(f"dead letters (times in {zone})", shown, as_json=False)
+    say("`tidegate firings --entry N` shows the statement and the firings of one;")
+    say("`tidegate redrive N`, `tidegate redrive --all [RULE]`, `tidegate skip N` get past it")
 
 
-def entry(value: Mapping[str, Any], *, as_json: bool) -> None:
-    """`tidegate firings --entry`: a line a field, then its firings."""
-    _show([value], entry_lines(value, screen_width()), as_json=as_json)
+def entry(value: Mapping[str, Any], zone: str, *, as_json: bool) -> None:
+    """`tidegate firings --entry`: a line a field, then its firings. `zone`: of times in text."""
+    _show([value], entry_lines(value, zone, screen_width()), as_json=as_json)
 
 
 def _plainly(value: Any) -> Any:
@@ -272,12 +283,13 @@ def _plainly(value: Any) -> Any:
     return shown(value) if isinstance(value, Mapping) else value
 
 
-def firings(found: Iterable[Mapping[str, Any]], title: str = "", *, as_json: bool) -> None:
-    """`tidegate firings`: a JSON line each, or a title and a few lines each."""
+def firings(found: Sequence[Mapping[str, Any]], title: str, zone: str) -> None:
+    """`tidegate firings` for people: a title, and a few lines each with times in a zone."""
     pointer = "`tidegate why ID` tells why one is there, and what became of it"
-    below = [pointer] if title and found else []
-    lines = firing_lines(found, screen_width())
-    _show(found, chain([title], lines, below), as_json=as_json)
+    below = [pointer] if found else []
+    width = screen_width()
+    for line in chain(wrapped(title, width), firing_lines(found, zone, width), below):
+        say(line)
 
 
 def told(value: Mapping[str, Any], lines: Iterable[str], *, as_json: bool) -> None:

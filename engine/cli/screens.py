@@ -13,6 +13,7 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import (
     age_text,
     bytes_text,
+    clock_text,
     columns,
     counted,
     cut,
@@ -22,6 +23,7 @@ from tidegate.engine.core.text.layout import (
     wrapped,
 )
 from tidegate.engine.core.text.printable import in_line
+from tidegate.engine.core.text.times import local_text
 
 _THEN = {
     "action": "Its entries are dead: `tidegate dead`",
@@ -37,6 +39,8 @@ _LISTS = {  # list of a status -> its title
     "asked_for": "asked for",
     "answered": "answered",
 }
+_TIMES = frozenset({"from", "to", "asked_at"})
+"""Instants in these lists."""
 ID_DIGITS = 8  # of a firing's id
 ROWS_MAX = 8  # of a firing
 HEAD_LINES_MAX = 4
@@ -48,9 +52,10 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if lag := _behind(status):
         yield from wrapped(lag, width, "  ")
     yield from wrapped(_progress(status), width, "  ")
-    yield f"  store of {bytes_text(status['store_bytes'])}"
-    yield from _tables(status["tables"], width)
-    yield from _rules(status["rules"], width)
+    zone = status["timezone"]
+    yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"
+    yield from _tables(status["tables"], zone, width)
+    yield from _rules(status["rules"], zone, width)
     yield from _scripts(status["scripts"], width)
     yield from _carried(status, width)
     yield from _timers(status, width)
@@ -60,19 +65,20 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     scripts = {row["script"] for row in status["scripts"]}
     for parked in status["parked_rules"]:
         what = "script" if parked["rule"] in scripts else "rule"
-        said = f"{what} {parked['rule']} is parked since {time_text(parked['since'])}: "
+        said = f"{what} {parked['rule']} is parked since {time_text(parked['since'], zone)}: "
         said += f"{parked['reason']}\n{parked['hint']}; then {parked['commands'][0]}"
         yield from _part(f"{said} ({parked['passed_over']:,} occurrences passed over)", width)
     for disabled in status["disabled_rules"]:
         what = "script" if disabled["rule"] in scripts else "rule"
-        said = f"{what} {disabled['rule']} is disabled since {time_text(disabled['since'])}"
-        yield from _part(f"{said}: {disabled['commands'][0]}", width)
+        since = time_text(disabled["since"], zone)
+        said = f"{what} {disabled['rule']} is disabled since {since}: {disabled['commands'][0]}"
+        yield from _part(said, width)
     for text in status["quarantined"]:
-        yield from _part(_quarantined(text), width)
+        yield from _part(_quarantined(text, zone), width)
     for entry in status["entries"]:
         yield from _part(_entry(entry), width)
     for name, title in _LISTS.items():
-        yield from _listed(title, map(_told, status[name]), width)
+        yield from _listed(title, (_told(row, zone) for row in status[name]), width)
     if any(row["last_fired"] for row in status["rules"]):
         yield from _part("`tidegate firings` lists what fired; `tidegate why ID` tells why", width)
 
@@ -117,7 +123,7 @@ def _activity(status: Mapping[str, Any]) -> str:
     if some := _waiting(behind):
         said = [f"{some}, the oldest of {age_text(behind['seconds'])} ago"]
     if since := status["losing_ground_since"]:
-        said.append(f"losing ground since {time_text(since)}")
+        said.append(f"losing ground since {time_text(since, status['timezone'])}")
     if status["doing"]:
         said.append(status["doing"])
     return f"{state}: {'; '.join(said)}"
@@ -134,7 +140,8 @@ def _behind(status: Mapping[str, Any]) -> str | None:
     if not some and not lag["seconds"]:
         return None
     said = f"behind: {some or 'what was due'}, the oldest of {_age(lag['seconds'])} ago"
-    return f"{said}, as of {time_text(lag['as_of'])} UTC" if lag["as_of"] else said
+    as_of = lag["as_of"]
+    return f"{said}, as of {time_text(as_of, status['timezone'])}" if as_of else said
 
 
 def _waiting(counts: Mapping[str, Any]) -> str:
@@ -156,15 +163,16 @@ def _progress(status: Mapping[str, Any]) -> str:
     seen = status["seen_until"]
     parts = [
         f"bucket {status['bucket']:,}",
-        f"everything up to {time_text(seen)} UTC" if seen else "nothing seen yet",
-        fates_text(status),
+        f"everything up to {time_text(seen, status['timezone'])}" if seen else "nothing seen yet",
+        fates_text({**status, "dead": 0}),
         f"{status['rejected_rows']:,} rejected",
         f"{counted(status['unplaced_signals'], 'signal')} waiting",
     ]
     if status["adjusted_commits"]:
         moved = counted(status["adjusted_commits"], "commit")
         parts.append(f"{moved} with their time moved")
-    return ", ".join(parts)
+    dead = status["dead"]  # they are among the others
+    return ", ".join(parts) + (f"; {counted(dead, 'detection')} dead" if dead else "")
 
 
 def _table(
@@ -176,21 +184,21 @@ def _table(
         yield from columns(names, rows, width, left=left)
 
 
-def _tables(tables: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _tables(tables: Sequence[Mapping[str, Any]], zone: str, width: int) -> Iterator[str]:
     names = ("table", "version read", "its time", "commits behind", "seconds behind")
     rows = [
-        (t["table"], t["version"], time_text(t["instant"]), t.get("commits_behind"),
+        (t["table"], t["version"], time_text(t["instant"], zone), t.get("commits_behind"),
          t.get("seconds_behind"))
         for t in tables
     ]  # fmt: skip
     yield from _table(names, rows, width)
 
 
-def _rules(rules: Sequence[Mapping[str, Any]], width: int) -> Iterator[str]:
+def _rules(rules: Sequence[Mapping[str, Any]], zone: str, width: int) -> Iterator[str]:
     names = ("rule", "state", "last fired", "fired", "if failed", "damped", "dead", "open")
     rows = [
-        (r["rule"], r["state"], time_text(r["last_fired"]), r["fired"], r["condition_failed"],
-         r["damped"], r["dead"], r["pending"] + r["held"])
+        (r["rule"], r["state"], time_text(r["last_fired"], zone), r["fired"],
+         r["condition_failed"], r["damped"], r["dead"], r["pending"] + r["held"])
         for r in rules
     ]  # fmt: skip
     yield from _table(names, rows, width, left=2)
@@ -223,8 +231,9 @@ def _misfires(misfires: Mapping[str, int], width: int) -> Iterator[str]:
 
 def _timers(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if status["next_timers"]:
+        zone = status["timezone"]
         rows = [
-            (time_text(t["at"]), ", ".join(t["rules"]), t["clock"] or pairs_text(t["key"]))
+            (time_text(t["at"], zone), ", ".join(t["rules"]), t["clock"] or pairs_text(t["key"]))
             for t in status["next_timers"]
         ]
         yield from _table(("next timer", "rules", "clock or key"), rows, width)
@@ -248,13 +257,16 @@ def _listed(title: str, rows: Iterable[str], width: int) -> Iterator[str]:
         yield from wrapped(row, width, "  ")
 
 
-def _told(row: Mapping[str, Any]) -> str:
-    return ", ".join(f"{k} {v}" for k, v in row.items() if v is not None and k != "ordinal")
+def _told(row: Mapping[str, Any], zone: str) -> str:
+    """A row of a list, field after field; its instants to the microsecond."""
+    local = {name: local_text(row[name], zone).replace("T", " ") for name in _TIMES & row.keys()}
+    fields = {**row, **local}.items()
+    return ", ".join(f"{k} {v}" for k, v in fields if v is not None and k != "ordinal")
 
 
-def _quarantined(text: Mapping[str, Any]) -> str:
+def _quarantined(text: Mapping[str, Any], zone: str) -> str:
     """What a text in quarantine did to Spark, what becomes of it, and the way out."""
-    said = f"in quarantine since {time_text(text['since'])}: {text['told']} {text['did']}."
+    said = f"in quarantine since {time_text(text['since'], zone)}: {text['told']} {text['did']}."
     then = (
         f"{_THEN.get(text['kind'], 'It runs no more')}. It runs alone now, and no more at all once"
     )
@@ -268,27 +280,31 @@ def _part(text: str, width: int) -> Iterator[str]:
     yield from wrapped(text, width)
 
 
-def firing_lines(firings: Iterable[Mapping[str, Any]], width: int) -> Iterator[str]:
-    """The lines of `tidegate firings`; none is wider than `width`."""
+def firing_lines(
+    firings: Iterable[Mapping[str, Any]], zone: str | None, width: int
+) -> Iterator[str]:
+    """The lines of `tidegate firings`, with times in a zone (None: in UTC, with a Z); none is wider
+    than `width`."""
     for firing in firings:
         grave = f" ({firing['severity']})" if "severity" in firing else ""
-        words = [firing["firing_id"][:ID_DIGITS], time_text(firing["end"]), firing["rule"] + grave]
+        ended = time_text(firing["end"], zone)
+        words = [firing["firing_id"][:ID_DIGITS], ended, firing["rule"] + grave]
         if firing["key"]:
             words.append(pairs_text(firing["key"]))
         words.append(_fate(firing))
         yield from wrapped(cut("  ".join(words), HEAD_LINES_MAX * width), width)
         rows = firing["constituents"]
         for row in rows[:ROWS_MAX]:
-            told = f"    {row['event']}  {_clock(row['time'])}  {pairs_text(_fields(row))}"
-            yield cut(told, width)
+            told = f"    {row['event']}  {clock_text(row['time'], zone)}  "
+            yield cut(told + pairs_text(_fields(row)), width)
         if len(rows) > ROWS_MAX:
             yield f"    .. and {counted(len(rows) - ROWS_MAX, 'row')} more"
 
 
 def heard_lines(item: Mapping[str, Any], width: int) -> Iterator[str]:
-    """The lines of one item of `tidegate listen`: a firing, or a signal."""
+    """The lines of one item of `tidegate listen`: a firing, or a signal, with times in UTC."""
     if "firing_id" in item and "rule" in item:
-        yield from firing_lines([item], width)
+        yield from firing_lines([item], None, width)
     else:
         yield in_line(f"{item['time']} {item['event']} {json_text.shown(_fields(item))}")
 
@@ -297,17 +313,26 @@ def _fields(occurrence: Mapping[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in occurrence.items() if name not in ("event", "time")}
 
 
-def entry_lines(entry: Mapping[str, Any], width: int) -> Iterator[str]:
-    """An outbox entry: each field in full, then its firings. Its SQL text keeps its own lines; no
-    other line is wider than `width`."""
-    for name, value in entry.items():
+def in_zone(row: Mapping[str, Any], zone: str) -> dict[str, Any]:
+    """A row of the store with its own instants (`stored_at`) as local times of a zone."""
+    return {
+        name: time_text(value, zone) if value and name.endswith("_at") else value
+        for name, value in row.items()
+    }
+
+
+def entry_lines(entry: Mapping[str, Any], zone: str, width: int) -> Iterator[str]:
+    """An outbox entry: each field in full, then its firings, with times in a zone. Its SQL text
+    keeps its own lines; no other line is wider than `width`."""
+    for name, value in in_zone(entry, zone).items():
         if name != "firings" and value not in (None, []):
             shown = "; ".join(value) if name == "commands" else json_text.shown(value)
             for line in f"{name}: {shown}".replace("\n", "\n    ").split("\n"):
                 fits = name == "text" or cell_len(line) <= width
                 yield from [line] if fits else wrapped(line, width, line[: -len(line.lstrip())])
-    yield f"firings: {len(entry['firings'])}"
-    yield from firing_lines([{**firing, "entries": ()} for firing in entry["firings"]], width)
+    yield f"firings: {len(entry['firings'])} (times in {zone})"
+    firings = [{**firing, "entries": ()} for firing in entry["firings"]]
+    yield from firing_lines(firings, zone, width)
 
 
 def _fate(firing: Mapping[str, Any]) -> str:
@@ -318,8 +343,3 @@ def _fate(firing: Mapping[str, Any]) -> str:
     if "damped" in firing:
         return f"damped ({firing['damped']})"
     return states or ("condition held" if firing["condition"] == "held" else "")
-
-
-def _clock(instant: str) -> str:
-    """The time of day of an instant, with its fraction."""
-    return instant.partition("T")[2].rstrip("Z")

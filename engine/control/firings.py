@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Generic, NamedTuple, TypeVar
 
 from tidegate.engine.control.rulebooks import opened, unknown
 from tidegate.engine.core.text import json_text
@@ -15,6 +15,14 @@ from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
 
 _ID = re.compile("[0-9a-f]{6,32}")
+_Found = TypeVar("_Found")
+
+
+class InZone(NamedTuple, Generic[_Found]):
+    """What a store has, its instants in UTC; and the rulebook's zone, in which people read them."""
+
+    found: _Found
+    zone: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,19 +91,19 @@ def list_firings(
         )
 
 
-def count_detections(url: str, name: str | None, rule: str | None) -> Total:
+def count_detections(url: str, name: str | None, rule: str | None) -> InZone[Total]:
     """How many detections fired, failed, were damped or died: of all rules or of one."""
     with opened(url, name) as (store, book):
-        return store.of(book.name).firings.totals(rule)
+        return InZone(store.of(book.name).firings.totals(rule), book.timezone)
 
 
-def show_entry(url: str, name: str | None, number: int) -> dict[str, Any]:
+def show_entry(url: str, name: str | None, number: int) -> InZone[dict[str, Any]]:
     """`tidegate firings --entry`: an entry with the full text of its error."""
     with opened(url, name) as (store, book):
         found = store.of(book.name).firings.entry(number, book.rules)
     if found is None:
         raise InputError([no_entry(number, "--entry")])
-    return found
+    return InZone(found, book.timezone)
 
 
 def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> list[dict[str, Any]]:
@@ -104,13 +112,15 @@ def list_rejected(url: str, name: str | None, limit: int, *, whole: bool) -> lis
         return store.of(book.name).rejections.newest(limit, whole=whole)
 
 
-def list_dead(url: str, name: str | None, rule: str | None, limit: int) -> list[dict[str, Any]]:
+def list_dead(
+    url: str, name: str | None, rule: str | None, limit: int
+) -> InZone[list[dict[str, Any]]]:
     """`tidegate dead`: the newest entries that are no longer tried."""
     with opened(url, name) as (store, book):
         found = store.of(book.name).dead_letters.newest(rule, limit, book.rules)
         if not found:
             check_rule(book, rule)
-        return found
+        return InZone(found, book.timezone)
 
 
 def check_rule(book: Rulebook, rule: str | None) -> None:

@@ -172,6 +172,7 @@ def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     """The part of the status that is cheap enough to be asked each second."""
     texts = texts_of(book)
     status = store.of(book.name).status.shown(declared=book.events, rules=book.rules, texts=texts)
+    status["timezone"] = book.timezone
     for row in status["tables"]:
         table = book.tables.get(row["table"])
         seen = ahead(table, row["version"]) if table is not None else None

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable
 
 import sqlalchemy as sa
@@ -12,6 +13,8 @@ from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
 from tidegate.engine.store.holder import this_user
 from tidegate.engine.store.tables import controls
+
+_OF_ACTION = re.compile(r"rule (\w+), entry \d+")
 
 
 class Controls(Bound):
@@ -75,6 +78,17 @@ def pending(connection: sa.Connection, rulebook: str) -> tuple[Control, ...]:
     query = sa.select(c.id, c.kind, c.subject, c.version, c.option, c.asked_at, c.asked_by)
     query = query.where(c.rulebook == rulebook, c.bucket.is_(None), c.answer.is_(None))
     return tuple(Control(*row) for row in connection.execute(query.order_by(c.id)))
+
+
+def of_action(rule: str, entry: int) -> str:
+    """Who asked, where an action did."""
+    return f"rule {rule}, entry {entry}"
+
+
+def asking_rule(asked_by: str | None) -> str | None:
+    """The rule whose action asked, None: somebody else did."""
+    found = _OF_ACTION.fullmatch(asked_by or "")
+    return found and found[1]
 
 
 def answer(connection: sa.Connection, rulebook: str, control: int, text: str) -> None:

@@ -45,8 +45,9 @@ too many connections (53300), a cancelled statement (57014), a shutdown (57P01),
 class Database:
     """Connections to one database, and transactions on them.
 
-    Raises EngineError `bad-store-url`, `store-driver`; from a transaction `store-unreachable`,
-    `store-busy`, `store-failed`, `store-replaced`, each naming the URL without its password.
+    Raises EngineError `bad-store-url`, `store-driver`; from a transaction `no-store` (its file is
+    no database), `store-unreachable`, `store-busy`, `store-failed`, `store-replaced`, each naming
+    the URL without its password.
     """
 
     def __init__(self, url: str) -> None:
@@ -155,6 +156,9 @@ class Database:
     def _stopped(self, error: DBAPIError) -> EngineError:
         reason = " ".join(without_secrets(str(error.orig), self.url).split())
         kept = "the last bucket committed stands; start again once this is mended"
+        if getattr(error.orig, "sqlite_errorcode", 0) == sqlite3.SQLITE_NOTADB:
+            message = f"{self.shown} is no store: {reason}"
+            return EngineError("no-store", message, "is the URL another one?")
         if "database is locked" in reason:
             message = f"store {self.shown} was locked by another writer for {BUSY_SECONDS} s"
             return OutageError("store-busy", message, "end the program that holds it, start again")

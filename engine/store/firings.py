@@ -232,7 +232,10 @@ class StoredFirings(Bound):
 
 def firing_gone(digits: str) -> EngineError:
     """The error where no firing's id begins with these digits."""
-    hint = "they are kept for firings_retention_days after their entries are finished"
+    hint = (
+        "is the id mistyped, or of another rulebook or store (--rulebook, --store)? Firings are "
+        "kept for firings_retention_days after their entries are finished"
+    )
     return EngineError("firing-gone", f"there is no firing {digits} (any more)", hint)
 
 

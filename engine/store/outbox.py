@@ -113,7 +113,7 @@ class Outbox(Bound):
             signals.raise_by_entry(connection, self.rulebook, entry, outcome.signals)
             failpoint("settle.signals")
             if outcome.asks is not None:
-                by = f"rule {entry.rule}, entry {entry.number}"
+                by = controls.of_action(entry.rule, entry.number)
                 controls.add(connection, self.rulebook, *outcome.asks, asked_by=by)
         if outcome.firings is not None:
             self._decide(connection, entry, outcome.firings)

@@ -18,15 +18,26 @@ from tidegate.engine.core.statement import SwitchStatement
 from tidegate.engine.core.values import ENGINE, FOREVER, Namespace, Signal
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.controls import asking_rule
 from tidegate.engine.store.outbox import DONE, stored_firings, to_entry
 from tidegate.engine.store.past import reaching
 
 
 class PlacedSwitch(NamedTuple):
-    """A request that enabled or disabled a rule. It took effect behind `watermark`."""
+    """A request that enabled or disabled a rule. It took effect behind `watermark`. `rule`: whose
+    action asked for it; None: an operator, or it is not known any more."""
 
     watermark: int
     control: Control
+    rule: str | None = None
+
+
+class PlacedSignal(NamedTuple):
+    """A signal, received where a bucket placed it. `rule`: whose action raised it; None: a client,
+    or it is not known any more."""
+
+    signal: Signal
+    rule: str | None = None
 
 
 class Placed(Bound):
@@ -61,8 +72,8 @@ class Placed(Bound):
         `history_retention_days`, a `disable` of each rule that is off still, and, at no known time
         (0), of each that was off until a kept request enabled it."""
         c, b, d = t.controls.c, t.buckets.c, t.disabled.c
-        query = sa.select(b.watermark_before, b.now, b.plan, c.id, c.kind, c.subject, c.asked_at)
-        query = query.where(
+        columns = (c.id, c.kind, c.subject, c.asked_at, c.asked_by)
+        query = sa.select(b.watermark_before, b.now, b.plan, *columns).where(
             c.rulebook == self.rulebook,
             c.kind.in_(("enable", "disable")),
             c.answer.is_(None),
@@ -106,26 +117,24 @@ class Placed(Bound):
                 found |= {(firing, kind, one.rule) for firing in ids}
         return frozenset(found)
 
-    def signals(self, begin: int, end: int) -> list[Signal]:
-        """The signals in (begin, end], received at the instants at which buckets placed them."""
-        c = t.signals.c
-        columns = (c.id, c.event, c.fields, c.depth, c.namespace)
-        own = c.rulebook == self.rulebook
-        waiting = sa.select(*columns, c.received_at.label("at")).where(
-            own, c.bucket.is_(None), c.received_at > begin, c.received_at <= end
+    def signals(self, begin: int, end: int) -> list[PlacedSignal]:
+        """The signals in (begin, end]."""
+        c, o = t.signals.c, t.outbox.c
+        columns = (c.id, c.event, c.fields, c.depth, c.namespace, o.rule)
+        some = sa.select(*columns).outerjoin_from(t.signals, t.outbox, o.number == c.entry)
+        some = some.where(c.rulebook == self.rulebook)
+        waiting = some.add_columns(c.received_at.label("at")).where(
+            c.bucket.is_(None), c.received_at > begin, c.received_at <= end
         )
-        placed = sa.select(*columns, c.instant.label("at")).where(
-            own, c.bucket.is_not(None), c.instant > begin, c.instant <= end
+        placed = some.add_columns(c.instant.label("at")).where(
+            c.bucket.is_not(None), c.instant > begin, c.instant <= end
         )
         with self.database.read() as connection:
             buckets = self._buckets(connection, begin, end)
             rows = [*connection.execute(waiting)]
             rows += connection.execute(placed.where(c.bucket.between(*buckets)))
         rows.sort(key=lambda row: (row.at, row.id))
-        return [
-            Signal(r.id, r.event, json.loads(r.fields), r.at, r.depth, namespace=r.namespace)
-            for r in rows
-        ]
+        return [_signal(row) for row in rows]
 
     def raised_later(self, end: int) -> frozenset[tuple[str, Namespace]]:
         """The ids of the signals after an instant that actions have raised, without those of which
@@ -153,7 +162,13 @@ def _switch(row: sa.Row[*tuple[Any, ...]]) -> PlacedSwitch:
     anew = _anew(row)
     asked_at = min(row.asked_at, row.now) if anew is None else anew - 1
     control = Control(row.id, row.kind, row.subject, asked_at=asked_at)
-    return PlacedSwitch(row.watermark_before, control)
+    return PlacedSwitch(row.watermark_before, control, asking_rule(row.asked_by))
+
+
+def _signal(row: sa.Row[*tuple[Any, ...]]) -> PlacedSignal:
+    fields = json.loads(row.fields)
+    made = Signal(row.id, row.event, fields, row.at, row.depth, namespace=row.namespace)
+    return PlacedSignal(made, row.rule)
 
 
 def _anew(row: sa.Row[*tuple[Any, ...]]) -> int | None:

@@ -44,6 +44,17 @@ class Total:
     dead: int = 0
 
     @property
+    def unanswered(self) -> int:
+        """Those whose condition has no answer: it is not asked yet, or could not be asked."""
+        decided = self.fired + self.condition_failed + sum(self.damped.values())
+        return self.detected - decided
+
+    @property
+    def fates(self) -> dict[str, int]:
+        """What became of all of them: disjoint, and together `detected`."""
+        return {**self.shown, "unanswered": self.unanswered, "dead": 0}
+
+    @property
     def shown(self) -> dict[str, int]:
         """The four numbers that commands and monitors show."""
         return {

@@ -15,6 +15,7 @@ import tidegate as package
 from tests.cli.conftest import Tidegate
 from tests.replay.backtest.made import backtest as made
 from tests.support.lake import Shop
+from tidegate.engine.app.sessions import Sessions
 from tidegate.engine.control.firings import list_firings
 from tidegate.engine.replay.backtest.model import Backtest
 from tidegate.rules.errors import InputError
@@ -239,7 +240,7 @@ def test_what_vacuum_took_is_refused_with_the_earliest_time(
         (["--from", "99"], "--from: table `orders` has no version 99 yet: its last one is 5"),
         (["--from", "yesterday"], "--from: 'yesterday' is neither a time nor a version"),
         (["--from", "oders@1"], "did you mean 'orders'?"),
-        (["--from", "4", "--to", "2"], "--to: the span ends at"),
+        (["--from", "4", "--to", "2"], "--to: version 2 comes before version 4"),
         (["--from", "1", "--rule", "nothed"], "did you mean 'noted'?"),
         (["--from", "1", "--context", "recnt"], "did you mean 'recent'?"),
         (["--from", "1", "--warm-up", "1 month"], "months and years have no fixed length"),
@@ -253,6 +254,37 @@ def test_wrong_words_are_refused(
 ) -> None:
     result = tidegate("backtest", shop.book, *words)
     assert result.exit_code == 1
+    assert said in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--from", "3"], "--from: 3 may be a version of several tables"),
+        (["--from", "log@1"], "--from: no table `log` raises events in this rulebook"),
+        (["--from", "yesterday"], "--from: 'yesterday' is neither a time nor a version"),
+        (["--from", "1 h", "--to", "soon"], "--to: 'soon' is neither a time nor a version"),
+        (["--from", "2026-03-02", "--to", "2026-03-01"], "--to: the span ends at 2026-03-01T"),
+        (["--from", "2999-01-01"], "before it begins"),
+        (["--from", "orders@4", "--to", "orders@2"], "--to: version 2 comes before version 4"),
+        (["--from", "1 h", "--warm-up", "1 month"], "months and years have no fixed length"),
+    ],
+)
+def test_what_needs_no_table_is_refused_before_spark_starts(
+    tidegate: Tidegate,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    words: list[str],
+    said: str,
+) -> None:
+    def started(_: Sessions) -> None:
+        raise AssertionError
+
+    monkeypatch.setattr(Sessions, "get", started)
+    file = tmp_path / "shop.yaml"
+    file.write_text(BOOK.replace("large:", "priced: {on: insert, table: prices}\n  large:", 1))
+    result = tidegate("backtest", file, *words)
+    assert result.exit_code == 1, result.stderr
     assert said in result.stderr
 
 

@@ -280,7 +280,7 @@ def test_what_is_asked_for_wrongly_is_no_failure_of_the_engine(
 
 def test_a_store_that_is_not_there_is_named(tidegate: Tidegate, tmp_path: Path) -> None:
     result = tidegate("firings", "--store", f"sqlite:///{tmp_path}/none.db")
-    assert result.exit_code == 3
+    assert result.exit_code == 1
     assert "none.db" in result.stderr
     assert not (tmp_path / "none.db").exists()
 

@@ -18,9 +18,11 @@ from tests.support import make
 from tidegate.engine.cli.screens import entry_lines
 from tidegate.engine.core.entries import Fate
 from tidegate.engine.core.state import Parked
+from tidegate.engine.core.text.layout import fates_text
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.holder import this_holder
+from tidegate.engine.store.totals import Total
 
 NAME = "doors"
 
@@ -231,7 +233,8 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
         return tidegate("firings", *words, "--store", url).stdout.splitlines()
 
     lines = shown()
-    assert lines[0] == "the newest 4 of 4 detections: 4 fired, 1 dead"
+    title = "4 of 4 detections (times in UTC): 4 fired; of these 1 dead"
+    assert lines[0] == f"the newest {title}"
     assert max(map(len, lines)) <= 75
     assert lines[-1] == "`tidegate why ID` tells why one is there, and what became of it"
     heads = [line for line in lines[1:-1] if not line.startswith(" ")]
@@ -241,10 +244,8 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
     assert heads[2].endswith("other  account_id=null")
     assert "account_id=-0.000000000000000001" in heads[3]
     assert sum(line.startswith("    withdrawal  ") for line in lines) == 4
-    assert (
-        shown("--rule", "passed", "--limit", 1)[0]
-        == "the newest 1 of 2 detections: 2 fired, 1 dead"
-    )
+    (first, *_) = shown("--rule", "passed", "--limit", 1)
+    assert first == f"the newest {title.replace('4 of 4', '1 of 2').replace('4 fired', '2 fired')}"
     for words, chosen in (
         (["--before", ids[2][:8]], ids[:2]),
         (["--rule", "other", "--all"], ids[2:]),
@@ -256,7 +257,8 @@ def test_firings_are_the_newest_with_their_rows_and_what_became_of_them(
         assert [json.loads(line)["firing_id"] for line in found] == chosen, words
     wrong = tidegate("firings", "--key", "dor=7", "--store", url)
     assert (wrong.exit_code, "did you mean 'door'?" in wrong.stderr) == (1, True)
-    assert shown("--key", "door=7") == ["the newest 0 that match of 4 detections: 4 fired, 1 dead"]
+    none = title.replace("4 of 4", "0 that match of 4")
+    assert " ".join(map(str.strip, shown("--key", "door=7"))) == f"the newest {none}"
 
 
 def test_a_time_without_an_offset_is_one_of_the_rulebooks_zone(
@@ -277,6 +279,42 @@ def test_a_time_without_an_offset_is_one_of_the_rulebooks_zone(
             assert len(found.splitlines()) == count, (option, time)
 
 
+def test_people_read_times_in_the_rulebooks_zone_and_programs_in_utc(
+    tidegate: Tidegate, url: str
+) -> None:
+    text = f"{SIGNALS}  other: {{on: opened}}\ntimezone: Asia/Tokyo\n"
+    with open_store(url, create=False) as store:
+        store.of(NAME).versions.register(text, None)
+    at = ("--store", url)
+    (first, head, row, *_) = tidegate("firings", *at).stdout.splitlines()
+    assert first.startswith("the newest 2 of 2 detections (times in Asia/Tokyo): 2 fired")
+    assert "  2026-03-02 18:01:00  passed  " in head, "09:01:00 UTC"
+    assert row.startswith("    withdrawal  18:0")
+    assert answer(tidegate, "firings", "--limit", 1, *at)["end"] == "2026-03-02T09:02:00Z"
+    entry = tidegate("firings", "--entry", 2, *at).stdout
+    assert "firings: 1 (times in Asia/Tokyo)" in entry
+    assert "  2026-03-02 18:02:00  passed" in entry
+    stored = answer(tidegate, "firings", "--entry", 2, *at)["stored_at"].removesuffix("Z")
+    there = datetime.fromisoformat(stored) + timedelta(hours=9)
+    assert f"stored_at: {there:%Y-%m-%d %H:%M:%S}" in entry.splitlines()
+    letters = tidegate("dead", *at).stdout
+    assert letters.startswith("dead letters (times in Asia/Tokyo)\n")
+    assert f"{there:%Y-%m-%d %H:%M:%S}" in letters
+    status = tidegate("status", *at).stdout
+    assert "; times are in Asia/Tokyo\n" in status
+    assert "everything up to 2026-03-02 19:00:00," in status
+    assert answer(tidegate, "status", *at)["timezone"] == "Asia/Tokyo"
+    heard = tidegate("listen", "passed", "--since", "earliest", "--once", *at).stdout
+    assert "  2026-03-02 09:01:00Z  passed" in heard, "listen has no head line"
+
+
+def test_what_became_of_detections_adds_up() -> None:
+    total = Total(31, fired=20, condition_failed=5, damped={"cooldown": 2}, dead=2)
+    said = "20 fired, 5 whose condition failed, 2 damped, 4 whose condition has no answer"
+    assert fates_text(total.fates) == said
+    assert sum(total.fates.values()) == 31
+
+
 def test_one_firing_is_said_in_the_singular(tidegate: Tidegate, tmp_path: Path) -> None:
     url = f"sqlite:///{tmp_path / 'one.db'}"
     with open_store(url, create=True) as store:
@@ -285,8 +323,8 @@ def test_one_firing_is_said_in_the_singular(tidegate: Tidegate, tmp_path: Path) 
         make.commit(store, epoch, make.plan(rulebook=NAME), fired=[make.firings("passed", 1)])
         store.of(NAME, epoch).lease.release()
     shown = tidegate("firings", "--store", url).stdout.splitlines()
-    assert shown[0] == "the newest 1 of 1 detection: 1 fired"
-    assert tidegate("firings", "--all", "--store", url).stdout.startswith("all 1 of 1 detection:")
+    assert shown[0] == "the newest 1 of 1 detection (times in UTC): 1 fired"
+    assert tidegate("firings", "--all", "--store", url).stdout.startswith("all 1 of 1 detection (")
 
 
 def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str) -> None:
@@ -309,11 +347,12 @@ def test_values_are_shown_where_they_are_asked_for(tidegate: Tidegate, url: str)
 def test_what_an_entry_says_fits_the_screen_and_its_text_stays_as_it_is() -> None:
     text = f"INSERT INTO t\n  {'a ' * 80}"
     entry = {"error": "word " * 60, "text": text, "details": "sum(a)\n    ^^^", "firings": ()}
-    said = list(entry_lines(entry, 100))
+    said = list(entry_lines(entry, "UTC", 100))
     assert " ".join(" ".join(said).split()).startswith("error: " + "word " * 60)
     assert [len(line) > 100 for line in said].count(True) == 1
     assert said[-5:] == [
-        "text: INSERT INTO t", "      " + "a " * 80, "details: sum(a)", "        ^^^", "firings: 0"
+        "text: INSERT INTO t", "      " + "a " * 80, "details: sum(a)", "        ^^^",
+        "firings: 0 (times in UTC)",
     ]  # fmt: skip
 
 

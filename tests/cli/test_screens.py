@@ -21,8 +21,8 @@ from tidegate.engine.store import SqlStore, open_store
 
 NAME, HOLDER = "doors", "one/7/x"
 BUCKET = (
-    "  bucket 1, everything up to 2026-03-02 10:00:00 UTC, 2 fired, 0 rejected, 0 signals waiting\n"
-    "  store of 1 MB"
+    "  bucket 1, everything up to 2026-03-02 10:00:00, 2 fired, 0 rejected, 0 signals waiting\n"
+    "  store of 1 MB; times are in UTC"
 )
 RULES = """\
 
@@ -155,7 +155,7 @@ def test_what_was_not_taken_is_known_after_a_kill_and_not_before_a_first_look(
     assert "behind" not in lines("catching up: 214 commits")[1]
     with closing(sqlite3.connect(url.removeprefix("sqlite:///"))) as file, file:
         file.execute("UPDATE leases SET expires_at = 1")  # it was killed, and its lease ran out
-    said = "  behind: 214 commits, the oldest of 24 min ago, as of 2026-03-02 10:00:00 UTC"
+    said = "  behind: 214 commits, the oldest of 24 min ago, as of 2026-03-02 10:00:00"
     assert said in lines("stopped: its process ended without notice")
     assert lag()[::2] == (214, "2026-03-02T10:00:00Z")
     epoch = store.of(NAME).lease.acquire(HOLDER, 60)  # another one starts

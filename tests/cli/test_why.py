@@ -111,7 +111,8 @@ def test_a_commit_names_the_firings_behind_it(
 @pytest.mark.parametrize(
     ("words", "code", "said"),
     [
-        (("ffffffffffff",), 3, "there is no firing ffffffffffff (any more)"),
+        (("ffffffffffff",), 1, "there is no firing ffffffffffff (any more)"),
+        (("ffffffffffff",), 1, "is the id mistyped, or of another rulebook or store"),
         (("pay",), 1, "'pay' is no firing's id"),
         ((), 2, "say either FIRING or --commit TABLE@VERSION"),
         (("abcdef", "--commit", "orders@1"), 2, "say either FIRING or --commit"),

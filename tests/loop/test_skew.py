@@ -93,7 +93,7 @@ def test_g01_what_is_moved_is_told_counted_and_listed(
     ]
     lines = "\n".join(status_lines(whole_status(store, bench.book), 200))
     assert "3 commits with their time moved" in lines
-    there = f"from {moment(logged[3])}, to {moment(placed[3])}"
+    there = f"from {moment(logged[3])}, to {moment(placed[3])}".replace("T", " ").replace("Z", "")
     assert f"  table t, version 3, {there}, bucket 3" in lines
 
 

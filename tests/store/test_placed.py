@@ -70,7 +70,12 @@ def test_a_span_has_what_ended_and_stood_in_it(store: SqlStore) -> None:
                 (f"c{n}", BEGIN + n * HOUR + SECOND if n < 5 else BEGIN + 4 * HOUR + 50 * SECOND)
                 for n in range(1, 6)
             }
-            found = [(one.id, one.received_at) for one in placed.signals(begin, end)]
+            signals = placed.signals(begin, end)
+            found = [(one.id, one.received_at) for one, _ in signals]
+            assert {(one.namespace == ENGINE, rule) for one, rule in signals} <= {
+                (True, "rare"),
+                (False, None),
+            }
             assert {one for one in found if one[0][0] == "c"} == {
                 (id_, at) for id_, at in stood if begin < at <= end
             }

@@ -245,7 +245,7 @@ def test_a_file_that_is_no_database_is_left_alone(tmp_path: Path) -> None:
     file = tmp_path / "notes.db"
     file.write_text("these are my notes, no database at all\n" * 99)
     error = refusal(f"sqlite:///{file}")
-    assert error.code == "store-failed"
+    assert error.code == "no-store"
     assert "not a database" in error.message
     assert file.read_text().startswith("these are my notes")
 

@@ -11,6 +11,7 @@ from rich.cells import cell_len, set_cell_size
 
 from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.printable import in_line
+from tidegate.engine.core.text.times import local_text
 
 WIDTH_MIN = 40
 WIDTH_OF_NO_TERMINAL = 100
@@ -46,6 +47,7 @@ def fates_text(counts: Mapping[str, int]) -> str:
     others = {
         "whose condition failed": counts["condition_failed"],
         "damped": counts["damped"],
+        "whose condition has no answer": counts.get("unanswered", 0),
         "dead": counts["dead"],
     }
     said = (f", {count:,} {words}" for words, count in others.items() if count)
@@ -62,9 +64,18 @@ def pairs_text(values: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={shown(value)}" for name, value in values.items())
 
 
-def time_text(instant: str | None) -> str:
-    """An ISO 8601 instant of the store, to the second."""
-    return "-" if instant is None else instant[:19].replace("T", " ")
+def time_text(instant: str | None, zone: str | None) -> str:
+    """An ISO 8601 instant of the store in a zone, to the second: `2026-03-02 08:02:00`. None: in
+    UTC, with a Z."""
+    if instant is None:
+        return "-"
+    day, _, clock = local_text(instant, zone).partition("T")
+    return f"{day} {clock[:8]}{'Z' * clock.endswith('Z')}"
+
+
+def clock_text(instant: str, zone: str | None) -> str:
+    """The time of day of an ISO 8601 instant, with its fraction; zones as in `time_text`."""
+    return local_text(instant, zone).partition("T")[2]
 
 
 def cut(text: str, width: int) -> str:

@@ -48,6 +48,18 @@ def micros_text(micros: int) -> str:
     return f"{text}.{fraction:06}" if fraction else text
 
 
+def local_text(instant: str, zone: str | None) -> str:
+    """An ISO 8601 instant of UTC (`2026-03-02T07:02:00Z`) as the local time of a zone, without
+    offset. Without a zone it stays as it is, and so does a year that Python does not have."""
+    if zone is None:
+        return instant
+    try:
+        found = datetime.fromisoformat(instant).astimezone(ZoneInfo(zone))
+    except (ValueError, OverflowError):
+        return instant
+    return found.replace(tzinfo=None).isoformat()
+
+
 def of_text(text: str, zone: str = "UTC") -> int:
     """The instant of ISO 8601, microseconds; without offset the local time of a zone (S11: a
     repeated one taken first, a skipped one moved forward). Raises ValueError."""

@@ -55,12 +55,20 @@ class Effects(NamedTuple):
     switches: frozenset[tuple[str, str]]
 
 
+def heard_events(book: Rulebook) -> set[str]:
+    """The event types, and rules, that rules and scripts which are on listen to."""
+    nodes = (n for rule in book.rules.values() if rule.enabled for n in rule.pattern.on.walk())
+    heard = {node.name for node in nodes if isinstance(node, x.Name | x.Edge)}
+    return heard | {
+        each.event for script in book.scripts.values() for each in script.inputs.values()
+    }
+
+
 def effects(book: Rulebook) -> Mapping[str, Effects]:
     """By rule, what other rules or scripts notice of its actions, other than by what they write.
     Rules of which nothing is noticed are left out."""
     nodes = [n for rule in book.rules.values() if rule.enabled for n in rule.pattern.on.walk()]
-    heard = {node.name for node in nodes if isinstance(node, x.Name | x.Edge)}
-    heard |= {each.event for script in book.scripts.values() for each in script.inputs.values()}
+    heard = heard_events(book)
     edges = {rule: set[str]() for rule in book.rules}
     for node in nodes:
         if isinstance(node, x.BeginOf | x.EndOf) and node.name in edges:

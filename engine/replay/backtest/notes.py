@@ -8,6 +8,7 @@ from collections.abc import Collection, Iterator
 
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
+from tidegate.engine.replay.backtest.edited import left_out_text
 from tidegate.engine.replay.backtest.run import Run
 from tidegate.engine.replay.backtest.switches import switches_text
 from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
@@ -42,6 +43,7 @@ def _notes(
     active = {rule.name for rule in book.rules.values() if rule.enabled}
     active |= {script.name for script in book.scripts.values() if script.enabled}
     yield from switches_text(past.switchings, active, book.timezone)
+    yield from left_out_text(past.left_out)
     for name in sorted(past.reset):
         yield f"{name} was reset in it: where its versions stood before, the store does not know."
     if not stored:

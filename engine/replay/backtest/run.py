@@ -19,6 +19,7 @@ from tidegate.engine.core.values import Signal
 from tidegate.engine.loop.loop import Loop
 from tidegate.engine.loop.ports import Ports
 from tidegate.engine.replay.backtest.dry import DryActions, dry_book, effects
+from tidegate.engine.replay.backtest.edited import NOTHING, LeftOut
 from tidegate.engine.replay.backtest.ledger import CutError, Key, PastLedger
 from tidegate.engine.replay.backtest.past import PastFeed, TablePast
 from tidegate.engine.replay.backtest.switches import Switching
@@ -39,7 +40,8 @@ class Past:
     """What happened. `begin`: the last watermark before it. `end`: its last one. `tables`: those
     that raise events. `signals`: at their instants. `known`: ids of signals that came later.
     `switchings`: what enabled and disabled rules. `switched_by`: the firings whose actions did.
-    `reset`: the tables that were reset."""
+    `reset`: the tables that were reset. `left_out`: what a store has of actions that the rulebook
+    does not have."""
 
     begin: int
     end: int
@@ -49,6 +51,7 @@ class Past:
     switchings: Sequence[Switching] = ()
     switched_by: Collection[tuple[str, str, str]] = ()
     reset: Collection[str] = ()
+    left_out: LeftOut = NOTHING
 
     @property
     def commits(self) -> int:

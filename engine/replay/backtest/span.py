@@ -14,6 +14,7 @@ from typing import NamedTuple
 
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import of_question
 from tidegate.engine.replay.backtest.past import Stored, cursor_before, listed
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
@@ -30,7 +31,10 @@ class TableVersion(NamedTuple):
     version: int
 
 
-def end_of(said: str | datetime, option: str, book: Rulebook, now: int) -> int | TableVersion:
+End = int | TableVersion
+
+
+def end_of(said: str | datetime, option: str, book: Rulebook, now: int) -> End:
     """What an end of the span means: an instant, microseconds, or a version. Raises InputError."""
     if isinstance(said, datetime):
         said = said.isoformat()
@@ -42,6 +46,37 @@ def end_of(said: str | datetime, option: str, book: Rulebook, now: int) -> int |
     except ValueError:
         message = f"{said!r} is neither a time nor a version"
         raise InputError([Problem("time", message, word_place(option), FORMS)]) from None
+
+
+def ends_of(
+    begin: str | datetime, end: str | datetime | None, book: Rulebook, now: int
+) -> tuple[End, End]:
+    """What the ends of the span mean; None: it ends `now`, as it does if its end is later. Raises
+    InputError, also where the tables need not be asked whether it ends before it begins."""
+    first = end_of(begin, "--from", book, now)
+    last = now if end is None else end_of(end, "--to", book, now)
+    last = min(now, last) if isinstance(last, int) else last
+    if isinstance(first, int) and isinstance(last, int):
+        check_order(first, last)
+    if isinstance(first, TableVersion) and isinstance(last, TableVersion):
+        _check_versions(first, last)
+    return first, last
+
+
+def check_order(begin: int, end: int) -> None:
+    """Raises InputError for a span that ends before it begins."""
+    if end < begin:
+        message = f"the span ends at {json_text.instant(end)}, before it begins"
+        hint = f"it begins at {json_text.instant(begin)}"
+        raise InputError([Problem("span", message, word_place("--to"), hint)])
+
+
+def _check_versions(first: TableVersion, last: TableVersion) -> None:
+    """Raises InputError if they are of one table, and the last one comes first."""
+    if last.table == first.table and last.version < first.version:
+        message = f"version {last.version} comes before version {first.version}"
+        hint = f"--from takes the first of them; for a time {FORMS}"
+        raise InputError([Problem("span", message, word_place("--to"), hint)])
 
 
 def _table(said: str | None, version: int, option: str, book: Rulebook) -> str:

@@ -19,6 +19,7 @@ from tidegate.engine.core.ports import Analyst, Feed, Sink
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.values import Firings
 from tidegate.engine.replay.backtest.conditions import queries_of, with_skipped
+from tidegate.engine.replay.backtest.edited import Kept
 from tidegate.engine.replay.backtest.found import by_rule, firings_of, shared_columns
 from tidegate.engine.replay.backtest.ledger import PastLedger
 from tidegate.engine.replay.backtest.model import Backtest, Span
@@ -26,7 +27,7 @@ from tidegate.engine.replay.backtest.notes import notes
 from tidegate.engine.replay.backtest.parked import rules_found
 from tidegate.engine.replay.backtest.past import HistoryError, Listing, Stored
 from tidegate.engine.replay.backtest.run import Past, PortsOf, Run
-from tidegate.engine.replay.backtest.span import TableVersion, end_of, known_instant
+from tidegate.engine.replay.backtest.span import End, check_order, ends_of, known_instant
 from tidegate.engine.replay.backtest.switches import switchings
 from tidegate.engine.replay.backtest.warm_up import memory
 from tidegate.engine.store.placed import Placed
@@ -95,23 +96,26 @@ class Tables:
         tables = {name: listing.until(last) for name, listing in listings.items()}
         if self.store is None:
             return Past(before, last, tables)
-        reset = self.store.resets(before)
+        reset, kept = self.store.resets(before), Kept(self.book)
+        signals = kept.signals(self.store.signals(before, last))
+        switched = switchings(kept.switches(self.store.switches()), before, last)
         return Past(
             before,
             last,
             tables,
-            self.store.signals(before, last),
+            signals,
             self.store.raised_later(last),
-            switchings(self.store.switches(), before, last),
+            switched,
             self.store.switched_by(before, last),
             frozenset(name for name in tables if self.names.get(name) in reset),
+            kept.left_out,
         )
 
 
 def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) -> Backtest:
     """What the first rulebook would have done; `against` has what the second one would, if there is
     one. `now`: the clock. Raises InputError, EngineError."""
-    first, ends = tables[0], _ends(tables[0], asked, now)
+    first, ends = tables[0], ends_of(asked.begin, asked.end, tables[0].book, now)
     memories = [memory(one.book) for one in tables]
     wanted = max(micros for micros, _ in memories) if asked.warm_up is None else asked.warm_up
     warm_up, known = wanted, _known(first, ends, asked)
@@ -151,16 +155,6 @@ def tried(tables: Sequence[Tables], asked: Asked, now: int, progress: Progress) 
     return found[0] if len(found) == 1 else replace(found[0], against=found[1])
 
 
-End = int | TableVersion
-
-
-def _ends(tables: Tables, asked: Asked, now: int) -> tuple[End, End]:
-    """What the ends of the span mean."""
-    begin = end_of(asked.begin, "--from", tables.book, now)
-    end = now if asked.end is None else end_of(asked.end, "--to", tables.book, now)
-    return begin, min(now, end) if isinstance(end, int) else end
-
-
 def _known(tables: Tables, ends: tuple[End, End], asked: Asked) -> Span:
     """The span by what is known of versions before the tables are listed: they may stand a little
     later."""
@@ -183,10 +177,7 @@ def _placed(known: Span, ends: tuple[End, End], listings: Mapping[str, Listing])
         instant if isinstance(end, int) else listings[end.table].instant(end.version)
         for end, instant in zip(ends, (known.begin, known.end), strict=True)
     )
-    if end < begin:
-        message = f"the span ends at {json_text.instant(end)}, before it begins"
-        hint = f"it begins at {json_text.instant(begin)}"
-        raise InputError([Problem("span", message, word_place("--to"), hint)])
+    check_order(begin, end)
     return Span(begin, end, known.zone)
 
 

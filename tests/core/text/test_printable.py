@@ -36,8 +36,8 @@ def test_all_that_commands_print_is_harmless(capsys: pytest.CaptureFixture[str])
     row = {"event": "e", "time": "2026-03-02T09:00:00Z", "by": ATTACK}
     fired = {"firing_id": "f" * 32, "end": row["time"], "rule": "r", "key": {"by": ATTACK}}
     fired |= {"constituents": [row], "condition": "none", "entries": []}
-    output.firings([fired], "newest", as_json=False)
-    output.entry({"error": f"{ATTACK}\nok: forged", "firings": [fired]}, as_json=False)
+    output.firings([fired], "newest", "UTC")
+    output.entry({"error": f"{ATTACK}\nok: forged", "firings": [fired]}, "UTC", as_json=False)
     output.document(f'"{ATTACK[:-1]}"\n', as_json=True)
     said = capsys.readouterr()
     assert harmless(said.out)

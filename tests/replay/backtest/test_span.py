@@ -33,7 +33,7 @@ def test_commits_of_one_instant_are_parted_by_their_versions(warm_up: int | None
 
 
 @pytest.mark.parametrize(
-    ("begin", "end", "option"), [("20260301", "1", "--from"), ("1", "t@7", "--to")]
+    ("begin", "end", "option"), [("20260301", "20260301", "--from"), ("1", "t@7", "--to")]
 )
 def test_a_version_that_is_not_there_is_told_with_what_may_be_written(
     begin: str, end: str, option: str

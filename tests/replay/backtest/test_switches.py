@@ -13,13 +13,12 @@ from tests.replay.backtest.live import Live, outcomes, tables_of, tried_again
 from tests.replay.backtest.test_trial import BOOK
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.core.entries import Control
-from tidegate.engine.core.values import Signal
 from tidegate.engine.replay.backtest.against import compared
 from tidegate.engine.replay.backtest.switches import Switching, switches_text, switchings
 from tidegate.engine.replay.backtest.trial import Asked, tried
 from tidegate.engine.replay.memory.observation import moment
 from tidegate.engine.store import SqlStore, open_store
-from tidegate.engine.store.placed import Placed, PlacedSwitch
+from tidegate.engine.store.placed import Placed, PlacedSignal, PlacedSwitch
 
 TEXT = BOOK + (
     "  one: {on: a, per: k}\n"
@@ -171,7 +170,7 @@ def test_what_an_engine_writes_meanwhile_is_not_seen_in_part(
     insert(live, 1)
     read, threads = Placed.signals, []
 
-    def meanwhile(self: Placed, *span: int) -> list[Signal]:
+    def meanwhile(self: Placed, *span: int) -> list[PlacedSignal]:
         if not threads:
             threads.append(Thread(target=enable))
             threads[0].start()

@@ -32,7 +32,7 @@ from tidegate.engine.replay.backtest.report.labels import (
 
 PERIODS_MAX = 35
 """Periods that are shown: days, or if there are more of them weeks, months, years."""
-RULES_MAX = 6
+RULES_MAX = 10
 """Rules that have bars of their own in each period: those that fired most. The others have one
 together."""
 KEYS_MAX = 10

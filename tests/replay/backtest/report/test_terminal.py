@@ -104,11 +104,15 @@ def test_nothing_that_fired_has_no_bars() -> None:
 
 
 def test_rules_beyond_those_with_bars_are_counted_together() -> None:
-    rows = [firing(f"r{n}", "{}", MARCH) for n in range(RULES_MAX + 3) for _ in range(20 - n)]
-    lines = list(show(backtest(rows)))
-    days = words(lines, "fired, by day and rule")
-    assert [row[-1] for row in days] == ["20", "19", "18", "17", "16", "15", str(14 + 13 + 12)]
-    assert "(3 other rules)" in " ".join(days[-1])
+    def days(rules: int) -> list[list[str]]:
+        rows = [firing(f"r{n}", "{}", MARCH) for n in range(rules) for _ in range(20 - n)]
+        return words(list(show(backtest(rows))), "fired, by day and rule")
+
+    counts = [str(20 - n) for n in range(10)]
+    assert RULES_MAX == 10
+    assert [row[-1] for row in days(10)] == counts
+    assert [row[-1] for row in days(13)] == [*counts, str(10 + 9 + 8)]
+    assert "(3 other rules)" in " ".join(days(13)[-1])
 
 
 def test_the_busiest_keys_are_no_more_than_fit() -> None:
