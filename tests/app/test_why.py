@@ -22,12 +22,18 @@ if TYPE_CHECKING:
 
 BOOK = """\
 rulebook: shop
-tables: {orders: {path: ./orders, key: [id], on_restore: skip}, log: {path: ./log, key: [id]}}
+tables:
+  orders: {path: ./orders, key: [id], on_restore: skip}
+  log: {path: ./log, key: [id]}
+  limits: {path: ./limits}
 events: {ordered: {on: insert, table: orders}, logged: {on: insert, table: log}}
 rules:
   large:
     on: ordered
-    if: {sql: SELECT e.firing_id FROM event e JOIN orders o ON o.id = e.id WHERE o.amount > 5}
+    if:
+      sql: |
+        SELECT e.firing_id FROM event e JOIN orders o ON o.id = e.id JOIN limits l
+        ON o.amount > l.amount
     do: [{sql: "INSERT INTO log SELECT 'large', id, amount FROM event"}]
   seen: {on: logged, per: id}
 """
@@ -40,6 +46,8 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
     shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
+    shop.create("limits", "amount BIGINT")
+    shop.append("limits", (5,))
     shop.run_once()
     shop.order((1, 10), (2, 3), (3, 30))
     with shop.engine() as engine:
@@ -72,10 +80,13 @@ def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(shop: Shop
         assert {one.firing_id for one in held.effects} == of_both
         assert len(of_both) == 2
         assert held.firing_id in [one.firing_id for one in seen.causes]
-        assert held.condition.versions == {"orders": 1}
+        assert (held.condition.versions, held.condition.in_log) == ({"orders": 1}, ("limits",))
+        shop.append("limits", (0,))  # too late: it was not asked of this version
         failed = next(f for f in list_firings(shop.store, "shop") if f["condition"] == "failed")
         missed = why(store, None, failed["firing_id"])
         assert _again(spark, store, missed).endswith("it does not hold.")
+        told = why(store, None, held.firing_id, lambda *of: asked_again(*of, spark=spark))
+        assert told.condition.versions == {"limits": 1, "orders": 1}
         shop.sql("RESTORE {orders} TO VERSION AS OF 0")  # no order is left
         assert _again(spark, store, held).endswith("of the same versions, it holds.")
         assert why(store, None, held.firing_id) == held
