@@ -29,8 +29,8 @@ _Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 @dataclass(frozen=True, slots=True)
 class AsOf:
     """Finds the version of a table at an instant: by the commits of a plan's ranges, else by the
-    history of earlier buckets, else by the table's log. The log is the last resort, because instants are fixed
-    once, and the log's times may have changed since.
+    history of earlier buckets, else by the table's log. The log is the last resort, because
+    instants are fixed once, and the log's times may have changed since.
 
     Example: the ranges have the versions 4 at 10:00 and 5 at 10:01. At 10:00:30 the table was at 4.
     """

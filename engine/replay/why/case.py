@@ -144,7 +144,9 @@ def _add(one: Constituent, made: _Case) -> None:
     if one.script is not None:
         takes = listed(_taken(one.script, made.book))
         text = f"`{one.event}` comes of script {one.script}: add {takes} under `steps`, which the"
-        made.said[f"{text} script takes. Until then nothing happens here, and the test fails."] = None
+        made.said[f"{text} script takes. Until then nothing happens here, and the test fails."] = (
+            None
+        )
         return
     event = next((e for e in table_events(made.book) if e.name == key.event), None)
     if event is None:

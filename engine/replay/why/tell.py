@@ -71,9 +71,7 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
     if ask_again is not None and condition.query and rule is not None and book is not None:
         again = ask_again(trace, rule, book, condition.versions)
         left = tuple(table for table in condition.in_log if table not in again.versions)
-        condition = replace(
-            condition, versions=again.versions, in_log=left, asked_again=again.said
-        )
+        condition = replace(condition, versions=again.versions, in_log=left, asked_again=again.said)
     kind = (row.get(DAMPED) or None) if DAMPED in row else None
     return Story(
         firing_id=trace.place.firing_id,

@@ -23,6 +23,12 @@ EXAMPLES = Path(__file__).parents[3] / "rules/examples"
 FIRINGS_MAX = 4  # of a case
 
 
+@pytest.fixture(autouse=True)
+def _elsewhere(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Cases are kept where the command is typed."""
+    monkeypatch.chdir(tmp_path)
+
+
 def result(file: Path) -> CaseResult:
     """The result of the one case in a file, without Spark."""
     cases = read_cases(file)
@@ -87,7 +93,7 @@ def test_a_case_of_a_script_says_what_to_add_and_fails_for_want_of_it(tmp_path: 
         run_steps(cases, case, store)
         text = case_text(store, story(store, listed(store, "scripts")["tell"][0]))
     said = " ".join(line.removeprefix("# ") for line in text.splitlines())
-    assert "`alarmed` comes of script alarm: add `abnormal` and `normal` under `steps`" in said
+    assert "`alarmed` comes of script alarm: add `normal` and `abnormal` under `steps`" in said
     (tmp_path / "one.test.yaml").write_text(text)
     (missing,) = result(tmp_path / "one.test.yaml").mismatches
     assert missing.why is not None
@@ -109,7 +115,11 @@ def test_a_case_runs_the_rule_alone_and_those_that_it_uses(tmp_path: Path) -> No
         text = case_text(store, story(store, found["twice"][0]))
         assert "rules: [twice]" in text.splitlines()
         assert "Spark" not in text
-        book = (tmp_path / "shop.yaml").read_text().replace("tables: {", "tables: {stores: {path: s}, ")
+        book = (
+            (tmp_path / "shop.yaml")
+            .read_text()
+            .replace("tables: {", "tables: {stores: {path: s}, ")
+        )
         (tmp_path / "shop.yaml").write_text(book + QUERY)
         file = tmp_path / "one.test.yaml"
         file.write_text(text.replace("schemas:", 'schemas:\n  stores: {id: "bigint"}'))

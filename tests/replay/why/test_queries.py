@@ -1,4 +1,4 @@
-"""A condition that is a query: which versions it saw, and where those stand that the store lacks."""
+"""A condition that is a query: which versions it saw, and where the others are found."""
 
 from __future__ import annotations
 
@@ -29,6 +29,7 @@ events: {withdrawal: {on: insert, table: readings}, transfer: {on: insert, table
 rules:
   blocked:
     on: withdrawal ; transfer
+    coupling: immediate
     if: {sql: "SELECT e.firing_id FROM event e JOIN sensors s ON s.id = e.account_id JOIN readings"}
 """
 END = BEGIN + 60 * SECOND  # of the first firing
