@@ -115,7 +115,8 @@ def condition_sentence(condition: Condition) -> str:
         sentence += f": {values}"
     if condition.query:
         seen = ", ".join(f"version {v} of {name}" for name, v in condition.versions.items())
-        sentence += f"; it saw {seen}" if seen else f"; it was asked {_ASKED[condition.coupling or ""]}"
+        asked = _ASKED.get(condition.coupling or "", "")
+        sentence += f"; it saw {seen}" if seen else f"; it was asked {asked}"
     if condition.asked_again:
         return f"{sentence}. {condition.asked_again}"
     if condition.in_log:
