@@ -16,7 +16,7 @@ import pyarrow as pa
 from tidegate.engine.core.parameters import SAMPLE
 from tidegate.engine.core.ports import Conditions, Feed
 from tidegate.engine.core.text.logs import SAMPLING, begin, go_on
-from tidegate.engine.core.values import Batch, Detections, Failure, Int64, Plan
+from tidegate.engine.core.values import Batch, Detections, Failure, Int64, TableRange
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
 
@@ -28,21 +28,21 @@ _Seen = tuple[tuple[str, int | None], ...]  # the version of each table
 
 @dataclass(frozen=True, slots=True)
 class AsOf:
-    """Finds the version of a table at an instant: by the plan's commits, else by the history of
-    earlier buckets, else by the table's log. The log is the last resort, because instants are fixed
-    once, and the log's times may have changed since.
+    """Finds the version of a table at an instant: by the commits of a plan's ranges, else by the
+    history of earlier buckets, else by the table's log. The log is the last resort, because
+    instants are fixed once, and the log's times may have changed since.
 
-    Example: a plan has the versions 4 at 10:00 and 5 at 10:01. At 10:00:30 the table was at 4.
+    Example: the ranges have the versions 4 at 10:00 and 5 at 10:01. At 10:00:30 the table was at 4.
     """
 
     tables: Mapping[str, Table]
     feed: Feed
-    plan: Plan
     history: History
+    ranges: Sequence[TableRange] = ()
 
     def version(self, table: str, instant: int) -> int | None:
         """The version; None if the table did not exist then. Raises EngineError `table-missing`."""
-        for span in self.plan.ranges:
+        for span in self.ranges:
             if span.table == table and not span.snapshot:
                 passed = [v for v, at in span.instants.items() if at <= instant]
                 if passed:

@@ -269,7 +269,7 @@ class Loop:
         failpoint("detect.after")
         with self.stages.at("evaluate"):  # 6. firings, and whose condition holds
             history = ports.ledger.buckets.version_at
-            as_of = AsOf(book.tables, ports.feed, plan, history)
+            as_of = AsOf(book.tables, ports.feed, history, plan.ranges)
             ticks = detector.detector.samples
             sampler = Sampler(compiled.prepared.samples, ticks, ports.conditions, as_of)
             evaluated = evaluate(

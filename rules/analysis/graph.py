@@ -157,6 +157,20 @@ def reached(names: Iterable[T], follows: Callable[[T], Iterable[T]]) -> dict[T, 
     return found
 
 
+def made_of(names: Iterable[str], book: Rulebook) -> dict[str, None]:
+    """Rules or scripts, and all that they are made of: event types, scripts, the rules that they
+    use, and those of whose actions they see the begin or end."""
+
+    def below(name: str) -> list[str]:
+        of = book.rules.get(name) or book.scripts.get(name)
+        if of is None:
+            return [maker.name for maker in makers([name], book)]
+        edges = of.pattern.on.walk() if isinstance(of, Rule) else ()
+        return [*uses_of(of, book.rules), *(n.name for n in edges if isinstance(n, x.Edge))]
+
+    return reached(names, below)
+
+
 def table_events(rulebook: Rulebook) -> Iterator[TableEvent]:
     """Every event type that changes of a table raise. A signal with `from_table:` is raised by the
     rows inserted there: its fields are their columns."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shlex
+from functools import partial
 from typing import TYPE_CHECKING
 
 import pytest
@@ -22,7 +23,10 @@ if TYPE_CHECKING:
 
 BOOK = """\
 rulebook: shop
-tables: {orders: {path: ./orders, key: [id], on_restore: skip}, log: {path: ./log, key: [id]}}
+tables:
+  orders: {path: ./orders, key: [id], on_restore: skip}
+  log: {path: ./log, key: [id]}
+  limits: {path: ./limits}
 events: {ordered: {on: insert, table: orders}, logged: {on: insert, table: log}}
 rules:
   large:
@@ -30,6 +34,11 @@ rules:
     if: {sql: SELECT e.firing_id FROM event e JOIN orders o ON o.id = e.id WHERE o.amount > 5}
     do: [{sql: "INSERT INTO log SELECT 'large', id, amount FROM event"}]
   seen: {on: logged, per: id}
+  above:
+    on: ordered
+    per: id
+    coupling: immediate
+    if: {sql: SELECT e.firing_id FROM event e JOIN limits l ON e.id > l.id}
 """
 
 
@@ -40,6 +49,8 @@ def shop(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Shop:
     shop.book.write_text(BOOK)
     shop.create("orders", "id BIGINT, amount BIGINT")
     shop.create("log", "rule STRING, id BIGINT, amount BIGINT")
+    shop.create("limits", "id BIGINT")
+    shop.append("limits", (2,))
     shop.run_once()
     shop.order((1, 10), (2, 3), (3, 30))
     with shop.engine() as engine:
@@ -73,7 +84,7 @@ def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(shop: Shop
         assert len(of_both) == 2
         assert held.firing_id in [one.firing_id for one in seen.causes]
         assert held.condition.versions == {"orders": 1}
-        failed = next(f for f in list_firings(shop.store, "shop") if f["condition"] == "failed")
+        failed = next(f for f in found if (f["rule"], f["condition"]) == ("large", "failed"))
         missed = why(store, None, failed["firing_id"])
         assert _again(spark, store, missed).endswith("it does not hold.")
         shop.sql("RESTORE {orders} TO VERSION AS OF 0")  # no order is left
@@ -82,6 +93,21 @@ def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(shop: Shop
         for file in (shop.folder / "orders").glob("*.parquet"):
             file.unlink()
         assert "versions that are gone (VACUUM" in _again(spark, store, held)
+
+
+def test_g14_the_version_of_a_table_without_events_is_found_in_its_log(shop: Shop) -> None:
+    shop.append("limits", (0,))  # after the firings: none of them was asked of this version
+    above = [f for f in list_firings(shop.store, "shop") if f["rule"] == "above"]
+    assert sorted(f["condition"] for f in above) == ["failed", "failed", "held"]
+    with open_store(shop.store, create=False) as store:
+        for firing in above:
+            bare = why(store, None, firing["firing_id"])
+            assert (bare.condition.versions, bare.condition.in_log) == ({}, ("limits",))
+            asks = partial(asked_again, spark=shop.spark)
+            told = why(store, None, firing["firing_id"], asks).condition
+            assert (told.versions, told.in_log) == ({"limits": 1}, ())
+            says = "it holds." if firing["condition"] == "held" else "it does not hold."
+            assert (told.asked_again or "").endswith(f"of the same versions, {says}")
 
 
 def _again(spark: SparkSession, store: SqlStore, story: Story) -> str:

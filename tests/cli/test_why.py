@@ -14,7 +14,7 @@ import sqlalchemy as sa
 from tests.cli.conftest import Tidegate
 from tests.replay.why.books import day
 from tidegate.engine.cli.screens import ID_DIGITS
-from tidegate.engine.replay.why.model import Condition
+from tidegate.engine.replay.why.model import AskedAgain, Condition
 from tidegate.engine.store import open_store
 from tidegate.engine.store import tables as t
 
@@ -145,9 +145,9 @@ def test_a_query_is_asked_again_with_the_policy_and_the_conf_that_are_given(
     url, first = shop
     given: dict[str, Any] = {}
 
-    def asked(*_: Any, **options: Any) -> str:
+    def asked(*_: Any, **options: Any) -> AskedAgain:
         given.update(options)
-        return "Asked again."
+        return AskedAgain("Asked again.", {})
 
     monkeypatch.setattr("tidegate.engine.app.asked_again.asked_again", asked)
     monkeypatch.setattr("tidegate.engine.replay.why.tell._condition", a_query)

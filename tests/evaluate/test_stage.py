@@ -20,7 +20,7 @@ from tidegate.engine.evaluate.stage import evaluate
 from tidegate.rules.model import Damping, Hysteresis, Rule
 
 PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
-AS_OF = AsOf({}, MemoryFeed(0), PLAN, lambda *_: None)
+AS_OF = AsOf({}, MemoryFeed(0), lambda *_: None)
 MOVED = [{"id": n, "account": n % 2, "amount": Decimal(n), "kind": "w"} for n in range(4)]
 SETS = [("amount",), ("account", "amount"), ("amount", "kind"), ()]
 

@@ -342,11 +342,16 @@ FORM = k.record(
         "its path, from this file's folder",
         required=True,
     ),
+    Key(
+        "rules",
+        k.listing(k.with_node(NAME), 1),
+        "only these rules run, and those that they use; default all",
+    ),
     Key("schemas", _mapping(SCHEMA, "a table"), "by table: its columns, as DDL"),
     Key("defaults", _mapping(ROW, "a table"), "by table: values that rows leave out"),
     Key("tests", k.listing(CASE), "the tests", required=True),
     like="{rulebook: bank.yaml, tests: [..]}",
-    words={"cases": "tests", "rules": "rulebook"},
+    words={"cases": "tests", "rule": "rules"},
 )
 FILE = Path(__file__).with_name("schema.json")
 

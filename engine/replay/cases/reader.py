@@ -12,6 +12,7 @@ from yaml.events import CollectionEndEvent, CollectionStartEvent, ScalarEvent
 
 from tidegate import rules
 from tidegate.engine.core.policy import load_policy
+from tidegate.engine.replay.cases.chosen_rules import check_chosen, chosen_rules
 from tidegate.engine.replay.cases.columns import check_columns
 from tidegate.engine.replay.cases.form import ASKED, FORM
 from tidegate.engine.replay.cases.model import CaseFile
@@ -65,7 +66,9 @@ def read_cases(file: Path, log_schema: LogSchema | None = None) -> CaseFile:
     if book is None:
         raise InputError(in_order(report.problems), in_order(report.warnings))
     declared, defaults = form.readable("schemas"), form.readable("defaults")
+    book = chosen_rules(book, form, report)
     cases = shape(form, book, report)
+    check_chosen(book, form, cases, report)
     schemas = schemas_of(book, declared, defaults, cases, log_schema, top.place, report)
     check_columns(book, schemas, defaults, cases, report)
     warnings = in_order(report.warnings)

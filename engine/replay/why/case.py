@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -21,11 +22,12 @@ from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.types.spark import arrow_schema, spark_type
 from tidegate.engine.replay.why.model import Constituent, Story
-from tidegate.engine.replay.why.texts import Texts
+from tidegate.engine.replay.why.texts import Texts, tables_of
 from tidegate.engine.replay.why.times import Times, key_words
 from tidegate.engine.replay.why.yaml_text import comment, flow, quoted, word
+from tidegate.engine.replay.why_not.words import listed
 from tidegate.engine.store import SqlStore
-from tidegate.rules.analysis.graph import lateness_micros, table_events
+from tidegate.rules.analysis.graph import lateness_micros, made_of, table_events
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Change, Rule, Rulebook, SignalEvent, TableEvent
@@ -108,8 +110,14 @@ def _say_first(story: Story, made: _Case, relation: pa.Table) -> None:
     """What holds of the case as a whole."""
     if story.edited is not None:
         made.said["The rule was edited since: its text of now may not fire."] = None
-    if story.condition.query:
-        made.said["Its condition is a query: list the rows that it needs under `tables`."] = None
+    for name in made_of([story.rule], made.book):
+        rule = made.book.rules.get(name)
+        if rule is not None and rule.condition is not None and rule.condition.query:
+            whose = "Its condition" if name == story.rule else f"The `if` of {name}, which it uses,"
+            made.said[f"{whose} is a query, so that the test needs Spark."] = None
+            if tables := tables_of(rule.condition.text, made.book):
+                needed = listed(f"`{one}`" for one in tables)
+                made.said[f"Add the rows of {needed} that it needs to `tables`."] = None
     if any(isinstance(node, _SILENT) for node in made.rule.pattern.on.walk()):
         text = (
             "Not all that a window of A, A*, P or P* begins with is a constituent: add what lacks."
@@ -134,12 +142,23 @@ def _add(one: Constituent, made: _Case) -> None:
         made.said[f"`{one.event}` is an event of an action: add what makes that rule fire."] = None
         return
     if one.script is not None:
-        made.said[f"`{one.event}` comes of script {one.script}: add what the script takes."] = None
+        takes = listed(_taken(one.script, made.book))
+        text = f"`{one.event}` comes of script {one.script}: add {takes} under `steps`, which the"
+        made.said[f"{text} script takes. Until then nothing happens here, and the test fails."] = (
+            None
+        )
         return
     event = next((e for e in table_events(made.book) if e.name == key.event), None)
     if event is None:
         return  # a tick or a clock: it comes by itself
     _change(event, one, made)
+
+
+def _taken(script: str, book: Rulebook) -> Iterator[str]:
+    """What a script takes, for people: `` `hot` (rows of readings) ``."""
+    for name in dict.fromkeys(each.event for each in book.scripts[script].inputs.values()):
+        table = getattr(book.events.get(name), "table", None)
+        yield f"`{name}`" if table is None else f"`{name}` (rows of {table})"
 
 
 def _own(event: str, row: Mapping[str, Any], made: _Case) -> Row:
@@ -302,7 +321,8 @@ def _lines(story: Story, made: _Case, *, unfit: bool) -> Iterator[str]:
         yield from comment(text)
     if book.file is None:
         yield from comment("Save the rulebook as a file, and name it here.")
-    yield f"rulebook: {quoted(os.path.abspath(book.file) if book.file else f'{book.name}.yaml')}"
+    yield f"rulebook: {quoted(_path(book))}"
+    yield f"rules: [{word(story.rule)}]"
     schemas = {table: made.schemas[table] for table in book.tables if table in made.schemas}
     if schemas:
         yield "schemas:"
@@ -326,12 +346,21 @@ def _lines(story: Story, made: _Case, *, unfit: bool) -> Iterator[str]:
         yield from _step(instant, step)
     behind = lateness_micros(book).get(story.rule, 0)
     until = -(-story.end // _MILLISECOND) * _MILLISECOND + behind
-    if until > max([first, *made.steps]):
+    if until > max(made.steps, default=begin):
         yield f"  - {{until: {_instant(until)}}}"
     yield "  expect:"
     yield "    firings:"
     yield f"      {word(story.rule)}:"
     yield f"      - {flow(_expected(story, unfit=unfit))}"
+
+
+def _path(book: Rulebook) -> str:
+    """The rulebook's path: from the current folder where it stands below it, for a test is most
+    often kept there."""
+    if book.file is None:
+        return f"{book.name}.yaml"
+    path = Path(os.path.abspath(book.file))
+    return (path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path).as_posix()
 
 
 def _step(instant: int, step: _Step) -> Iterator[str]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 from tidegate.engine.core.text.json_text import instant, value
 
@@ -36,7 +36,8 @@ class Constituent:
 class Condition:
     """The `if`. `outcome`: held, failed, dead (it could not be asked) or none. `values`: of an
     expression, by aggregate or column. `versions`: of a query, the versions that it saw, by table.
-    `asked_again`: what the query says now of those versions, None if nobody asked."""
+    `in_log`: the tables of which the table's log alone tells the version. `asked_again`: what the
+    query says now of those versions, None if nobody asked."""
 
     text: str | None
     outcome: str
@@ -44,7 +45,15 @@ class Condition:
     query: bool = False
     coupling: str | None = None
     versions: Mapping[str, int] = field(default_factory=dict)
+    in_log: tuple[str, ...] = ()
     asked_again: str | None = None
+
+
+class AskedAgain(NamedTuple):
+    """What a query says now, as a sentence, and the versions that it was asked of, by table."""
+
+    said: str
+    versions: Mapping[str, int]
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,10 +15,18 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
 from tidegate.engine.replay.why import links as linked
-from tidegate.engine.replay.why.model import Asked, Condition, Constituent, Edited, Entry, Story
+from tidegate.engine.replay.why.model import (
+    Asked,
+    AskedAgain,
+    Condition,
+    Constituent,
+    Edited,
+    Entry,
+    Story,
+)
 from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.rule_words import act_words, sentence
-from tidegate.engine.replay.why.texts import Texts, meaning
+from tidegate.engine.replay.why.texts import Texts, meaning, tables_of
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
 from tidegate.engine.store.outbox import PENDING, REDRIVEN
@@ -28,8 +36,8 @@ from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Coupling, Rule, Rulebook, ScriptEvent, TableEvent
 
-AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], str]
-"""Asks a query again of the versions that it saw, by table. Returns a sentence on what it says."""
+AskAgain = Callable[[Trace, Rule, Rulebook, Mapping[str, int]], AskedAgain]
+"""Asks a query again of the versions that it saw. Given are those that the store has, by table."""
 
 
 def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | None = None) -> Story:
@@ -59,10 +67,11 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         notes += [*causes.notes, *effects.notes, *_deep(trace, causes.found, constituents)]
         row = python_rows(trace.one.firings)[0]
         seen = _seen(store, rulebook, trace, rule, book)
-        condition = _condition(trace, rule, row["condition"], seen)
+        condition = _condition(trace, rule, row["condition"], *seen)
     if ask_again is not None and condition.query and rule is not None and book is not None:
         again = ask_again(trace, rule, book, condition.versions)
-        condition = replace(condition, asked_again=again)
+        left = tuple(table for table in condition.in_log if table not in again.versions)
+        condition = replace(condition, versions=again.versions, in_log=left, asked_again=again.said)
     kind = (row.get(DAMPED) or None) if DAMPED in row else None
     return Story(
         firing_id=trace.place.firing_id,
@@ -224,25 +233,30 @@ def _deep(
 
 def _seen(
     store: SqlStore, rulebook: str, trace: Trace, rule: Rule | None, book: Rulebook | None
-) -> dict[str, int]:
-    """The versions that a query saw, by table; empty where they are not known."""
+) -> tuple[Mapping[str, int], Sequence[str]]:
+    """The versions that a query saw, by table, as far as the store has them; and the tables of
+    which their log tells, as for `engine.evaluate.samples.AsOf`."""
     condition = rule.condition if rule is not None else None
     if rule is None or book is None or condition is None or not condition.query:
-        return {}
-    from tidegate.rules.sql.tokens import sql_words
-
-    words = {word.name.lower() for word in sql_words(condition.text)}
-    tables = [table for table in book.tables if table.lower() in words]
+        return {}, ()
+    tables = tables_of(condition.text, book)
     if rule.condition_coupling is Coupling.DEFERRED:
-        return {table: trace.pinned[table] for table in tables if table in trace.pinned}
+        return {table: trace.pinned[table] for table in tables if table in trace.pinned}, ()
     if rule.condition_coupling is Coupling.DETACHED:
-        return {}
+        return {}, ()
     at, buckets = _micros(trace, "detected_at"), store.of(rulebook).buckets
     found = {table: buckets.version_at(table, at) for table in tables}
-    return {table: version for table, version in found.items() if version is not None}
+    seen = {table: version for table, version in found.items() if version is not None}
+    return seen, [table for table in tables if table not in seen]
 
 
-def _condition(trace: Trace, rule: Rule | None, outcome: str, seen: Mapping[str, int]) -> Condition:
+def _condition(
+    trace: Trace,
+    rule: Rule | None,
+    outcome: str,
+    seen: Mapping[str, int],
+    in_log: Sequence[str],
+) -> Condition:
     condition = rule.condition if rule is not None else None
     if rule is None or condition is None:
         return Condition(None, outcome)
@@ -257,7 +271,9 @@ def _condition(trace: Trace, rule: Rule | None, outcome: str, seen: Mapping[str,
             if name not in ENGINE_COLUMNS or name == "detected_at"
         }
     coupling = str(rule.condition_coupling)
-    return Condition(condition.text, outcome, values, condition.query, coupling, seen)
+    return Condition(
+        condition.text, outcome, values, condition.query, coupling, seen, tuple(in_log)
+    )
 
 
 # -- entries ------------------------------------------------------------------------------------

@@ -10,7 +10,7 @@ from tidegate.engine.core.text.layout import counted, cut, pairs_text, wrapped
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why.model import Condition, Constituent, Entry, Link, Story
 from tidegate.engine.replay.why.times import VALUE_MAX, Times, key_words, took
-from tidegate.engine.replay.why_not.words import lasting
+from tidegate.engine.replay.why_not.words import lasting, listed
 
 ID_DIGITS = 8
 CONSTITUENTS_MAX = 20
@@ -115,9 +115,16 @@ def condition_sentence(condition: Condition) -> str:
         sentence += f": {values}"
     if condition.query:
         seen = ", ".join(f"version {v} of {name}" for name, v in condition.versions.items())
-        sentence += f"; it saw {seen}" if seen else f"; it was asked {_ASKED[condition.coupling]}"
+        asked = _ASKED.get(condition.coupling or "", "")
+        sentence += f"; it saw {seen}" if seen else f"; it was asked {asked}"
     if condition.asked_again:
         return f"{sentence}. {condition.asked_again}"
+    if condition.in_log:
+        tables = listed(f"`{name}`" for name in condition.in_log)
+        said = f"The version of {tables} stands in the table's log: --spark finds it"
+        if len(condition.in_log) > 1:
+            said = f"The versions of {tables} stand in the tables' logs: --spark finds them"
+        sentence += f". {said}"
     return f"{sentence}."
 
 

@@ -75,6 +75,14 @@ def events_of(book: Rulebook, table: str) -> set[str]:
     return {event.name for event in table_events(book) if event.table == table}
 
 
+def tables_of(query: str, book: Rulebook) -> list[str]:
+    """The tables of a rulebook that a query names."""
+    from tidegate.rules.sql.tokens import sql_words
+
+    words = {word.name.lower() for word in sql_words(query)}
+    return [table for table in book.tables if table.lower() in words]
+
+
 def meaning(rule: Rule, book: Rulebook) -> Any:
     """What a rule and the event types that it names say, wherever it stands: two that are equal say
     the same."""

@@ -50,6 +50,17 @@ class WhyNot:
         last = self.rungs[-1]
         return str(last.evidence["firing_id"]) if last.ok else None
 
+    @property
+    def command(self) -> str | None:
+        """What tells more of the firing that the last rung is about, if there is one. A query that
+        did not hold is asked again."""
+        last, condition = self.rungs[-1], self.asked.condition
+        firing = last.evidence.get("firing_id")
+        if firing is None:
+            return None
+        again = last.name == "if" and condition is not None and condition.query
+        return f"tidegate why {firing}{' --spark' if again else ''}"
+
     def as_json(self) -> dict[str, Any]:
         """What `--format json` prints."""
         return {
@@ -74,8 +85,9 @@ class WhyNot:
         width = max(len(rung.name) for rung in self.rungs)
         for rung in self.rungs:
             yield f"  {'✓' if rung.ok else '✗'} {rung.name:{width}}  {rung.sentence}"
+        if self.command is not None:
+            yield f"    {self.command}"
         if self.fired is not None:
-            yield f"    tidegate why {self.fired}"
             ended = self.rungs[-1].evidence["instant"]
             if ended < self.at:
                 asked = f"{self.rule}{key_options(self.key)}"

@@ -121,12 +121,15 @@ class Arrivals:
         return Rung("occurrences", False, sentence, evidence)
 
     def _near(self, event: str) -> list[tuple[Mapping[str, Any], int, int]]:
+        """Other keys for which an event type came up to the instant, that look like the one that is
+        asked for: each with how often, and when last."""
         names = self._asked.per(event)
         batch = self._asked.occurrences(event) if names else None
         if names is None or batch is None or not len(batch):
             return []
         mine = rows_of(batch, names, self._asked.key).time
-        others = batch.take(np.flatnonzero(~np.isin(batch.time, mine)))
+        until = batch.time <= self._asked.until
+        others = batch.take(np.flatnonzero(until & ~np.isin(batch.time, mine)))
         return near_keys(others, names, self._asked.key) if len(others) else []
 
     def _missing(self, absent: Sequence[str]) -> list[str]:

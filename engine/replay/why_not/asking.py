@@ -304,7 +304,7 @@ class _Asking:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
                 raise
             unread = in_line(str(error))
-        unread = unread or what.lost
+        unread, errors = unread or what.lost, what.errors
         self._gone += what.notes
         begin = max(begin, what.begin or begin)
         if begin > self._at and not unread:
@@ -313,7 +313,9 @@ class _Asking:
         names = {name for n in self._used.events for name in (n, EventKey.of(n).shown)}
         rejected = past.rejected(names, first, last)
         refused = [refused_row(self._book, one, instants) for one in rejected]
-        return replace(evidence, kept=kept, begin=begin, unread=unread, refused=refused)
+        return replace(
+            evidence, kept=kept, begin=begin, unread=unread, errors=errors, refused=refused
+        )
 
     def _writers(
         self, buckets: Sequence[PastBucket], tables: Collection[str]

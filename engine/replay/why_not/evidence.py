@@ -90,9 +90,10 @@ class Evidence:
     not be asked.
 
     Where only a part of the past is looked at: `begin`, `end` bound the occurrences. `unread`: why
-    the sources cannot be read. `known_from`: what was active before is not known; `firings_from`:
-    firings that ended before may be forgotten. None: from the beginning on. `ended_at`: looks up
-    the id of the key's firing that ended at an instant, where `firings` begin later.
+    the sources cannot be read; `errors`: how the logs of tables say so. `known_from`: what was
+    active before is not known; `firings_from`: firings that ended before may be forgotten. None:
+    from the beginning on. `ended_at`: looks up the id of the key's firing that ended at an instant,
+    where `firings` begin later.
     """
 
     book: Rulebook
@@ -106,6 +107,7 @@ class Evidence:
     begin: int | None = None
     end: int | None = None
     unread: str = ""
+    errors: Mapping[str, str] = field(default_factory=dict)
     known_from: int | None = None
     firings_from: int | None = None
     ended_at: Callable[[int], str | None] = lambda _: None

@@ -16,6 +16,7 @@ from tidegate.engine.core.evaluator.forms import read_tree
 from tidegate.engine.core.evaluator.nodes import OutsideError, UndecidedError, column
 from tidegate.engine.core.text.json_text import key_text
 from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import DAMPED, Batch, Firings
 from tidegate.engine.replay.why_not.evidence import Asked, Rung
@@ -24,6 +25,7 @@ from tidegate.engine.replay.why_not.words import key_phrase, lasting, quoted
 from tidegate.rules.sql.tree import columns, tree_of
 
 _SHOWN_MAX = 5
+_QUERY_MAX = 200
 _ONE_VALUE = ("firing_id", "started_at", "detected_at")  # of all rows of a firing
 FAILED, DROPPED, STUCK, FIRED = range(4)
 """How far a firing came: its condition failed; damping dropped it; it is held or dead; it fired."""
@@ -109,10 +111,13 @@ class Fate:
         condition, firing = self._asked.rule.condition, self.firing
         if condition is None:
             return Rung("if", True, "It has no condition.", {})
-        text = "its query" if condition.query else f"`if: {condition.text}`"
         if firing is None or self._reach != FAILED:
-            said = f"{text[0].upper()}{text[1:]} held." if firing else "It was not asked."
+            what = "Its query" if condition.query else f"`if: {condition.text}`"
+            said = f"{what} held." if firing else "It was not asked."
             return Rung("if", True, said, {"text": condition.text})
+        text = f"`if: {condition.text}`"
+        if condition.query:
+            text = f"its query `{shortened(' '.join(condition.text.split()), _QUERY_MAX)}`"
         values = (
             {}
             if condition.query

@@ -9,8 +9,10 @@ from __future__ import annotations
 import base64
 from collections import Counter
 from collections.abc import Mapping, Sequence
+from datetime import date
 from decimal import Decimal
 from difflib import SequenceMatcher
+from statistics import fmean
 from typing import Any
 
 import numpy as np
@@ -26,7 +28,9 @@ from tidegate.rules.errors import InputError, Problem, word_place
 
 _COMPARED_MAX = 10_000
 _NEAR_MAX = 3
-_ALIKE = 0.6
+_ALIKE = 0.6  # as of `rules.errors.nearest`
+_NEIGHBOURS = 0.9
+_NUMBERS = (int, float, Decimal)
 
 
 def rows_of(batch: Batch, columns: Sequence[str], key: Mapping[str, Any]) -> Batch:
@@ -101,25 +105,46 @@ def same_key(row: Mapping[str, Any], columns: Sequence[str], key: Mapping[str, A
 def near_keys(
     batch: Batch, columns: Sequence[str], key: Mapping[str, Any]
 ) -> list[tuple[Mapping[str, Any], int, int]]:
-    """Up to three other keys of a batch, those that look most like this one first, then the last
-    that occurred: the key, how often, when last. `(7, 3 times, ..)` for "7"."""
+    """Up to three other keys of a batch that look like this one: the most similar first, of equally
+    similar ones the last that occurred. Of each the key, how often, when last.
+
+    Example: `(7, 3 times, ..)` for the text "7"; 6, 8, 70 and 77 for 7, but not 4, nor null."""
     tail = np.arange(max(0, len(batch) - _COMPARED_MAX), len(batch))
     rows = pa.array(batch.row[tail])
     values = [python_values(batch.table[column].take(rows)) for column in columns]
     each = list(zip(*values, strict=True))
     counts = Counter(map(repr, each))
     last = {repr(one): (one, int(batch.time[n])) for one, n in zip(each, tail, strict=True)}
-    asked = " ".join(map(key_text, key.values()))
-
-    def rank(name: str) -> tuple[float, int]:
-        one, instant = last[name]
-        ratio = SequenceMatcher(None, asked, " ".join(map(key_text, one))).ratio()
-        return (-ratio if ratio >= _ALIKE else 0.0, -instant)
-
-    found = sorted(last, key=rank)[:_NEAR_MAX]
+    wanted = [*key.values()]
+    likeness = {
+        name: fmean(map(_likeness, wanted, one)) for name, (one, _) in last.items() if wanted
+    }
+    similar = (name for name, found in likeness.items() if found >= _ALIKE)
+    ranked = sorted(similar, key=lambda name: (-likeness[name], -last[name][1]))
     return [
-        (dict(zip(key, last[name][0], strict=True)), counts[name], last[name][1]) for name in found
+        (dict(zip(key, last[name][0], strict=True)), counts[name], last[name][1])
+        for name in ranked[:_NEAR_MAX]
     ]
+
+
+def _likeness(one: Any, other: Any) -> float:
+    """How alike two values of a key column are, from 0 to 1, which is: written the same. Numbers
+    are alike that are 1 apart or have the same digits in another order, times of the same day or of
+    the next to it; else it is by the letters or digits that are the same."""
+    if one is None or other is None:
+        return float(one is other)
+    texts = key_text(one).lower(), key_text(other).lower()
+    if texts[0] == texts[1]:
+        return 1.0
+    if isinstance(one, bool) or isinstance(other, bool):
+        return 0.0
+    if isinstance(one, _NUMBERS) and isinstance(other, _NUMBERS):
+        apart = abs(Decimal(one) - Decimal(other))
+        if apart in (0, 1) or sorted(texts[0]) == sorted(texts[1]):
+            return _NEIGHBOURS if apart else 1.0
+    elif isinstance(one, date) and isinstance(other, date):
+        return _NEIGHBOURS if abs(one.toordinal() - other.toordinal()) <= 1 else 0.0
+    return SequenceMatcher(None, *texts).ratio()
 
 
 def alike(one: Mapping[str, Any], other: Mapping[str, Any]) -> bool:

@@ -97,8 +97,9 @@ def _rungs(asked: Asked, since: int | None, seen: list[Timeline]) -> Iterator[Ru
         seen.append(of_firing(fate.firing))
         yield from _kept(asked, fate.firing)
     elif asked.evidence.unread:
-        what = f"What came{asked.words.of_key} cannot be told: {asked.evidence.unread}"
-        yield Rung("occurrences", False, f"{what}.", {"unread": asked.evidence.unread})
+        unread, errors = asked.evidence.unread, asked.evidence.errors
+        what = f"What came{asked.words.of_key} cannot be told: {unread}"
+        yield Rung("occurrences", False, f"{what}.", {"unread": unread, "errors": {**errors}})
     else:
         probe = Probe(asked)
         again = probe.detected.span(asked.since, asked.until).last()

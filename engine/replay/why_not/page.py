@@ -41,7 +41,7 @@ def page(answer: WhyNot) -> str:
         "<h2>Evidence</h2>",
         *_evidence(answer),
         *(f'<p class="note">{inert(note)}</p>' for note in answer.notes),
-        *([f"<p><code>tidegate why {inert(answer.fired)}</code></p>"] if answer.fired else []),
+        *([f"<p><code>{inert(answer.command)}</code></p>"] if answer.command else []),
     ]
     return document(f"why not: {title}", body, style=STYLE)
 

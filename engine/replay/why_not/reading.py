@@ -52,11 +52,13 @@ Instants = Mapping[tuple[int, str], Mapping[int, int]]
 @dataclass(slots=True)
 class Held:
     """What past buckets held. `plans`: what is to be read. `begin`: what stands before cannot be
-    read; None: everything can. `gone`: why not, by table."""
+    read; None: everything can. `gone`: why not, by table. `errors`: by table that is another one
+    now, how its log says so."""
 
     plans: list[Plan] = field(default_factory=list)
     begin: int | None = None
     gone: dict[str, list[str]] = field(default_factory=dict)
+    errors: dict[str, str] = field(default_factory=dict)
 
     def lose(self, table: str, until: int, sentence: str) -> None:
         """What stands in a table at `until` or before cannot be read."""
@@ -127,7 +129,7 @@ def _span(
     """The range of a bucket; None if it cannot be read or placed any more."""
     cursor = cursors.get(of.table)
     if cursor is None or cursor.table_id != of.table_id:
-        found.lose(of.table, bucket.watermark, f"table `{of.table}` was replaced since")
+        found.lose(of.table, bucket.watermark, _replaced(of.table))
         return None
     if of.snapshot:
         known = {of.last: after_watermark(bucket.watermark_before)}
@@ -138,6 +140,10 @@ def _span(
     return TableRange(
         of.table, of.first, of.last, known, cursor, of.depths, of.snapshot, of.skipped, bucket.rows
     )
+
+
+def _replaced(table: str) -> str:
+    return f"table `{table}` was replaced or created anew since, and what it held is gone"
 
 
 def _follows(last: TableRange, span: TableRange) -> bool:
@@ -198,7 +204,9 @@ class Reader:
         except EngineError as error:
             _raise_lost(error)
             if error.code in REPLACED:
-                held.lose(table, max(spans[-1].instants.values()), error.message)
+                said = _replaced(table) if error.code == "table-replaced" else error.message
+                held.lose(table, max(spans[-1].instants.values()), said)
+                held.errors[table] = error.message
                 held.plans[:] = [
                     plan for plan in held.plans if all(span.table != table for span in plan.ranges)
                 ]

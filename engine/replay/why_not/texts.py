@@ -15,7 +15,7 @@ from tidegate.engine.loop.compiled_rulebook import detects
 from tidegate.engine.store import KeptRulebook
 from tidegate.engine.store.ledger import Ledger
 from tidegate.rules.algebra.bound import Bounds
-from tidegate.rules.analysis.graph import makers, reached, uses_of
+from tidegate.rules.analysis.graph import made_of
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rule, Rulebook, ScriptEvent
 
@@ -65,13 +65,7 @@ class Used:
 def used_by(book: Rulebook, rule: str) -> Used:
     """What a rule is made of. `book`: with edges as event types."""
 
-    def below(name: str) -> list[str]:
-        maker = book.rules.get(name) or book.scripts.get(name)
-        if maker is None:
-            return [one.name for one in makers([name], book)]
-        return [*uses_of(maker, book.rules)]
-
-    names = {*reached([rule], below)}
+    names = {*made_of([rule], book)}
     made = names & (book.rules.keys() | book.scripts.keys())
     return Used(frozenset(made), frozenset(names & book.events.keys()))
 

@@ -119,10 +119,10 @@ NEEDING = ("a ; b", "a and b", "not(c)[a, b]", "A(a, b, c)", "A*(a, c, b)", "a ;
 
 def missing_type(draw: Random) -> Miss:
     on = draw.choice(NEEDING)
-    lines = [line("a", draw.randint(0, 400)), *noise(draw), line("b", 500, OTHER)]
+    lines = [line("a", draw.randint(0, 400)), *noise(draw), line("b", 500, 70)]
     evidence = run(book(on), lines, UNTIL)
     return Miss(
-        evidence, {"k": 7}, at(900), says=("No `b` came for k 7", "k 99"),
+        evidence, {"k": 7}, at(900), says=("No `b` came for k 7", "k 70"),
         figures={"missing": ["b"]},
     )  # fmt: skip
 

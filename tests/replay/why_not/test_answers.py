@@ -5,6 +5,7 @@ from __future__ import annotations
 from datetime import UTC, date, datetime
 
 import pytest
+import sqlalchemy as sa
 
 from tests.replay.why_not.misses import book, line
 from tests.replay.why_not.runs import at, run
@@ -15,6 +16,7 @@ from tests.support.make import BEGIN, SECOND
 from tidegate.engine.replay.why_not.ladder import ladder
 from tidegate.engine.replay.why_not.page import page
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store import tables as t
 
 HEAD = """\
 rulebook: shop
@@ -42,6 +44,28 @@ def test_a_firing_of_a_dry_rule_says_that_nothing_was_done(store: SqlStore) -> N
     said = told(run.signal(10, "told", k=7).at(20).why_not("r", {"k": 7}))[1]
     assert "It fired for k 7 at 09:00:10" in said
     assert said.endswith("The rule is dry (mode: dry): none of its actions ran.")
+
+
+def test_a_query_that_did_not_hold_is_told_with_the_command_that_asks_it_again(
+    store: SqlStore,
+) -> None:
+    text = HEAD + "rules:\n  r: {per: k, on: told, if: count(*) > 5}\n"
+    run = Stored(store, text).signal(10, "told", k=7).at(20)
+    answer = run.why_not("r", {"k": 7})
+    firing = answer.rungs[-1].evidence["firing_id"]
+    assert [*answer.lines()][-1] == f"    tidegate why {firing}"
+    query = "SELECT e.firing_id FROM event e  JOIN items i ON i.id = e.k"
+    asks = sa.update(t.rulebooks).values(text=text.replace("count(*) > 5", f'{{sql: "{query}"}}'))
+    with store.database.write() as connection:
+        connection.execute(asks)
+    answer = run.why_not("r", {"k": 7})
+    assert told(answer)[0] == "if"
+    assert told(answer)[1].endswith(
+        "its query `SELECT e.firing_id FROM event e JOIN items i ON i.id = e.k` did not hold."
+    )
+    assert [*answer.lines()][-1] == f"    tidegate why {firing} --spark"
+    assert f"tidegate why {firing} --spark" in page(answer)
+    assert answer.rungs[-1].evidence["firing_id"] == firing
 
 
 def test_a_begin_after_all_that_is_seen_is_not_seen(store: SqlStore) -> None:

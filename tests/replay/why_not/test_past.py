@@ -15,8 +15,8 @@ import pytest
 from tests.replay.why_not.stored import Stored, told
 from tests.support.make import BEGIN, SECOND
 from tidegate.engine.act.run import Runner
-from tidegate.engine.core.ports import ReadRequest
-from tidegate.engine.core.values import TableRange
+from tidegate.engine.core.ports import ReadRequest, TableHead
+from tidegate.engine.core.values import Cursor, TableRange
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.feed import MemoryFeed
 from tidegate.engine.replay.memory.tables import MemoryTable
@@ -78,6 +78,28 @@ def test_what_came_before_versions_that_are_gone_is_not_told(store: SqlStore) ->
     assert told(answer)[0] == "occurrences"
     assert "cannot be told: `items`, versions 1 to 8: version 1 was vacuumed" in told(answer)[1]
     assert run.why_not("r", {"id": 7}).fired is not None  # the store alone tells
+
+
+class Anew(MemoryFeed):
+    """Its tables are others than those that were read."""
+
+    def head(self, table: Table, after: Cursor | None) -> TableHead:  # noqa: ARG002
+        said = f"table `{table.name}`: from version 0 on its metadata id is 5f3a, the cursor's 77b0"
+        raise EngineError("table-replaced", said)
+
+
+def test_a_table_that_was_created_anew_is_told_in_words(store: SqlStore) -> None:
+    run = Stored(store, PAIR)
+    item(run, 10, 7)
+    run.feed = Anew(run.tables)
+    answer = run.why_not("r", {"id": 7})
+    assert told(answer) == (
+        "occurrences",
+        "What came for id 7 cannot be told: table `items` was replaced or created anew since, and"
+        " what it held is gone.",
+    )
+    assert "5f3a" not in str(answer)
+    assert "5f3a, the cursor's 77b0" in answer.rungs[-1].evidence["errors"]["items"]
 
 
 def test_a_table_that_holds_something_else_now_is_no_firing(store: SqlStore) -> None:
