@@ -46,15 +46,17 @@ class Condition:
     events: tuple[str, ...]
 
 
-Values = Callable[[p.Column, tuple[str, ...]], pa.Array]
-"""A column of the rows of some event types; raises `EngineError` where they have none."""
+Values = Callable[[p.Aggregate, tuple[str, ...]], pa.Array]
+"""The column of an aggregate in the rows of some event types; raises `EngineError` where it has
+several types that it cannot be taken of."""
 
 
 def values_of_step(rows: Int64, moment: Moment) -> Values:
     """The columns of some occurrences of a step."""
 
-    def values(of: p.Column, events: tuple[str, ...]) -> pa.Array:
-        found = column_of(moment.numbering.shown(rows), Named(of, (), events))
+    def values(of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
+        named, counted = Named(of.of_rows, (), events), of.part == "count"
+        found = column_of(moment.numbering.shown(rows), named, counted=counted)
         return found[:-1]  # a null stands behind them
 
     return values
@@ -155,7 +157,7 @@ class Windows:
 
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> _Column:
         if of.of_rows not in self._columns:
-            values = self._values(of.of_rows, events)
+            values = self._values(of, events)
             column = _Column(values, self._order, self._spans.low, self._spans.high)
             self._columns[of.of_rows] = column
         return self._columns[of.of_rows]
