@@ -47,6 +47,12 @@ def over_rows(
     if common is None:
         yield not_common(aggregate, declared)
         return
+    if aggregate.part == "avg" and len({_averaged(kind) for kind in declared}) > 1:
+        name, said = aggregate.column, ", ".join(sorted(declared))
+        message = f"{aggregate} is of several types, whose averages are rounded apart: {said}"
+        hint = f"compare the sum with the count: sum({name}) > 80 * count({name})"
+        yield Fault(aggregate.span, message, hint)
+        return
     result = result_type(aggregate, common)
     if isinstance(result, Fault):
         yield result
@@ -59,6 +65,13 @@ def type_of(aggregate: p.Aggregate, columns: Mapping[str, str | None]) -> tuple[
     alike = [name for name in columns if name.lower() == aggregate.column.lower()]
     name = aggregate.column if aggregate.column in alike else next(iter(alike), None)
     return (False, None) if name is None else (True, columns[name])
+
+
+def _averaged(sql: str) -> str | int:
+    """How an average of a type is rounded: as a double, or to digits after the point."""
+    kind = kind_of(sql)
+    whole = " ".join(sql.lower().split()) in p.INTEGERS
+    return kind.scale if isinstance(kind, p.Exact) and not whole else "double"
 
 
 def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:

@@ -43,16 +43,17 @@ def faults(tree: p.Predicate, types: Callable[[p.Column], str | None]) -> Iterat
 
 def common_type(types: Collection[str]) -> str | None:
     """The type of a column whose label stands at event types with these types of it: a bigint and a
-    decimal(4,2) are a decimal(21,2). None: they do not compare."""
+    decimal(4,2) are a decimal(21,2). None: they do not compare. A double does not beside exact numbers:
+    whether these are rounded would depend on which rows are at hand."""
     kinds = {kind_of(one) for one in types}
     if len(kinds) == 1:
         return min(types)
     exact = [kind for kind in kinds if isinstance(kind, p.Exact)]
-    if len(exact) == len(kinds):
-        scale = max(kind.scale for kind in exact)
-        digits = max(kind.whole for kind in exact) + scale
-        return f"decimal({digits},{scale})" if digits <= DIGITS_MAX else None
-    return "double" if len(exact) + ("double" in kinds) == len(kinds) else None
+    if len(exact) < len(kinds):
+        return None
+    scale = max(kind.scale for kind in exact)
+    digits = max(kind.whole for kind in exact) + scale
+    return f"decimal({digits},{scale})" if digits <= DIGITS_MAX else None
 
 
 def not_common(column: p.Column, types: Collection[str]) -> Fault:
