@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tidegate.rules.analysis.predicate_types import DIGITS_MAX, common_type, kind_of, not_common
+from tidegate.rules.analysis.predicate_types import (
+    DIGITS_MAX,
+    common_type,
+    is_whole,
+    kind_of,
+    not_common,
+)
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.faults import Fault
@@ -70,8 +76,7 @@ def type_of(aggregate: p.Aggregate, columns: Mapping[str, str | None]) -> tuple[
 def _averaged(sql: str) -> str | int:
     """How an average of a type is rounded: as a double, or to digits after the point."""
     kind = kind_of(sql)
-    whole = " ".join(sql.lower().split()) in p.INTEGERS
-    return kind.scale if isinstance(kind, p.Exact) and not whole else "double"
+    return kind.scale if isinstance(kind, p.Exact) and not is_whole(sql) else "double"
 
 
 def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:
@@ -89,7 +94,7 @@ def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:
     digits = kind.whole + kind.scale
     if function == "sum":
         return _decimal(aggregate, digits + SUM_DIGITS, kind.scale)
-    if " ".join(sql.lower().split()) in p.INTEGERS:
+    if is_whole(sql):
         return "double"
     if digits > AVG_DIGITS_MAX:
         message = f"an average is exact of {AVG_DIGITS_MAX} digits at most, and of {sql} not"

@@ -303,14 +303,16 @@ def _greatest(column: _Column) -> pa.Array:
 
 def _extreme(column: _Column, *, least: bool) -> pa.Array:
     kind = column.kind
-    exact = is_integer(kind) or is_decimal(kind) or types.is_float64(kind)
-    if not (exact or types.is_date32(kind) or types.is_timestamp(kind)):
+    number = is_integer(kind) or is_decimal(kind) or is_float(kind)
+    if not (number or types.is_date32(kind) or types.is_timestamp(kind)):
         raise OutsideError
-    code = comparable(pa.chunked_array([column.values]), column.order)
+    # floats alone are refused: these stand beside doubles, in rows that are not at hand
+    values = pc.cast(column.values, pa.float64()) if is_float(kind) else column.values
+    code = comparable(pa.chunked_array([values]), column.order)
     code = code if least else ~code
     at = kernels.least_in(code, column.valid, column.low, column.high)
     row = np.append(column.order, 0)[at]
-    return column.values.take(pa.array(row, mask=at < 0))
+    return values.take(pa.array(row, mask=at < 0))
 
 
 TAKEN: Mapping[str, Callable[[_Column], pa.Array]] = {
