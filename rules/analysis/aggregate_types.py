@@ -10,7 +10,13 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterator, Mapping
 
-from tidegate.rules.analysis.predicate_types import DIGITS_MAX, common_type, kind_of, not_common
+from tidegate.rules.analysis.predicate_types import (
+    DIGITS_MAX,
+    common_type,
+    is_whole,
+    kind_of,
+    not_common,
+)
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.expressions import predicates as p
 from tidegate.rules.expressions.faults import Fault
@@ -47,6 +53,12 @@ def over_rows(
     if common is None:
         yield not_common(aggregate, declared)
         return
+    if aggregate.part == "avg" and len({_averaged(kind) for kind in declared}) > 1:
+        name, said = aggregate.column, ", ".join(sorted(declared))
+        message = f"{aggregate} is of several types, whose averages are rounded apart: {said}"
+        hint = f"compare the sum with the count: sum({name}) > 80 * count({name})"
+        yield Fault(aggregate.span, message, hint)
+        return
     result = result_type(aggregate, common)
     if isinstance(result, Fault):
         yield result
@@ -59,6 +71,12 @@ def type_of(aggregate: p.Aggregate, columns: Mapping[str, str | None]) -> tuple[
     alike = [name for name in columns if name.lower() == aggregate.column.lower()]
     name = aggregate.column if aggregate.column in alike else next(iter(alike), None)
     return (False, None) if name is None else (True, columns[name])
+
+
+def _averaged(sql: str) -> str | int:
+    """How an average of a type is rounded: as a double, or to digits after the point."""
+    kind = kind_of(sql)
+    return kind.scale if isinstance(kind, p.Exact) and not is_whole(sql) else "double"
 
 
 def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:
@@ -76,7 +94,7 @@ def result_type(aggregate: p.Aggregate, sql: str) -> str | Fault:
     digits = kind.whole + kind.scale
     if function == "sum":
         return _decimal(aggregate, digits + SUM_DIGITS, kind.scale)
-    if " ".join(sql.lower().split()) in p.INTEGERS:
+    if is_whole(sql):
         return "double"
     if digits > AVG_DIGITS_MAX:
         message = f"an average is exact of {AVG_DIGITS_MAX} digits at most, and of {sql} not"

@@ -14,6 +14,7 @@ _DECIMAL = re.compile(r"(?:decimal|dec|numeric)(?:\s*\(\s*(\d+)\s*(?:,\s*(\d+)\s
 _DOUBLES = ("float", "real", "double")
 _SAME = {"timestamp_ltz": "timestamp"}
 _TIMES = ("date", "timestamp", "timestamp_ntz")
+_LONGS = ("bigint", "long")  # beside a decimal Spark counts one digit more of these
 _TEXT = re.compile(r"(?:string|char|character|varchar)\b.*")
 
 
@@ -42,17 +43,31 @@ def faults(tree: p.Predicate, types: Callable[[p.Column], str | None]) -> Iterat
 
 
 def common_type(types: Collection[str]) -> str | None:
-    """The type of a column whose label stands at event types with these types of it: a bigint and a
-    decimal(4,2) are a decimal(21,2). None: they do not compare."""
-    kinds = {kind_of(one) for one in types}
-    if len(kinds) == 1:
+    """The type of a column whose label stands at event types with these types of it: an int and a
+    bigint are a bigint, an int and a decimal(4,2) are a decimal(12,2). None: they do not compare. A
+    double does not beside exact numbers: whether these are rounded would depend on which rows are
+    at hand."""
+    kinds = {one: kind_of(one) for one in types}
+    alike = {*kinds.values()} if None not in kinds.values() else {_squeezed(one) for one in types}
+    if len(alike) == 1:
         return min(types)
-    exact = [kind for kind in kinds if isinstance(kind, p.Exact)]
-    if len(exact) == len(kinds):
-        scale = max(kind.scale for kind in exact)
-        digits = max(kind.whole for kind in exact) + scale
-        return f"decimal({digits},{scale})" if digits <= DIGITS_MAX else None
-    return "double" if len(exact) + ("double" in kinds) == len(kinds) else None
+    exact = {one: kind for one, kind in kinds.items() if isinstance(kind, p.Exact)}
+    if len(exact) < len(kinds):
+        return None
+    if all(map(is_whole, exact)):
+        return max(exact, key=lambda one: exact[one].whole)
+    scale = max(kind.scale for kind in exact.values())
+    whole = max(kind.whole + (_squeezed(one) in _LONGS) for one, kind in exact.items())
+    return f"decimal({whole + scale},{scale})" if whole + scale <= DIGITS_MAX else None
+
+
+def is_whole(sql: str) -> bool:
+    """Whether this is a type of whole numbers. A decimal(10,0) is none."""
+    return _squeezed(sql) in p.INTEGERS
+
+
+def _squeezed(sql: str) -> str:
+    return "".join(sql.lower().split())
 
 
 def not_common(column: p.Column, types: Collection[str]) -> Fault:

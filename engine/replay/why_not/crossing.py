@@ -17,12 +17,11 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from tidegate.engine.core.evaluator.predicates import column_type
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.moving_aggregates import Condition, Windows
-from tidegate.engine.detect.events.graph.search.asking import values_of
+from tidegate.engine.detect.events.graph.search.asking import of_one_type, values_of
 from tidegate.engine.detect.events.kernels.moving_windows import Spans, crossings
 from tidegate.engine.replay.why_not.evidence import Answer, Asked
 from tidegate.engine.replay.why_not.probe import Probe
@@ -114,19 +113,21 @@ class Crossed:
         rearm = windows.true(Condition(on.rearm.tree, events)) if on.rearm else ~fire
         return _Said(windows, events, at, high - low, fire, rearm)
 
-    def _column(self, parts: list[tuple[str, Int64]], of: p.Column, _: tuple[str, ...]) -> pa.Array:
-        """A column of the rows, event type by event type; a rule's detections have none."""
+    def _column(
+        self, parts: list[tuple[str, Int64]], of: p.Aggregate, _: tuple[str, ...]
+    ) -> pa.Array:
+        """Its column of the rows, event type by event type; a rule's detections have none."""
         pieces = []
         for name, instants in parts:
             batch = self._probe.occurrences(name)
             known = batch is not None and len(instants)
             pieces.append(
-                values_of(batch, np.arange(len(batch)), of)
+                values_of(batch, np.arange(len(batch)), of.of_rows)
                 if batch is not None and known
                 else pa.nulls(len(instants))
             )
-        kind = column_type([piece.type for piece in pieces])
-        return pa.concat_arrays([piece.cast(kind) for piece in pieces])
+        alike, _kind = of_one_type(pieces, counted=of.part == "count")
+        return pa.concat_arrays(alike)
 
     def _untrue(self, said: _Said, mine: Int64) -> Answer:
         """`fire` was true at no instant."""

@@ -12,6 +12,7 @@ tables: {t: {path: /x/t, key: [k]}}
 events:
   req: {signal: {k: bigint, c: double, s: string, d: "decimal(30,2)", m: "decimal(12,2)", f: float}}
   other: {signal: {c: string, at: timestamp, n: tinyint}}
+  more: {signal: {k: double, c: bigint, m: "decimal(12,4)", d: bigint}}
   up: {on: update, table: t}
 rules:
   used: {on: req ; other within 5 s}
@@ -35,6 +36,7 @@ def told(of: str, fire: str) -> list[str]:
         ("req", "count(s) > 1 and avg(f) > 1"),
         ("[req, other]", "max(at) > timestamp '2026-01-01 00:00:00Z' and sum(n) > 1"),
         ("[req, other]", "count(c) > 1"),
+        ("[req, more]", "sum(m) > 1 and max(m) > 1 and count(k) > 1"),
         ("up", "sum(old.amount) < sum(amount)"),
         ("[req, up]", "avg(anything) > 1"),
         ("used", "count(*) > 1"),
@@ -83,6 +85,8 @@ def test_what_may_be_asked(of: str, fire: str) -> None:
         ("req", "sum(d) > 1", "sum(d) may take 40 digits, and at most 38 are exact | declare a"),
         ("req", "avg(d) > 1", "an average is exact of 18 digits at most, and of decimal(30,2) not"),
         ("req", "sum(m) * sum(m) > 1", "this may take 44 digits, and at most 38 are exact | "),
+        ("[req, more]", "sum(k) > 1", "sum(k) is of several types, which do not compare: bigint"),
+        ("[req, more]", "avg(m) > 1", "avg(m) is of several types, whose averages are rounded"),
         ("[req, other]", "avg(c) > 1", "avg(c) is of several types, which do not compare: double"),
         ("req", "count(*)", "this is no condition | compare it: count(*) > 0"),
         ("req", "1 = 1", "this is the same for all rows | name an aggregate"),

@@ -46,15 +46,17 @@ class Condition:
     events: tuple[str, ...]
 
 
-Values = Callable[[p.Column, tuple[str, ...]], pa.Array]
-"""A column of the rows of some event types; raises `EngineError` where they have none."""
+Values = Callable[[p.Aggregate, tuple[str, ...]], pa.Array]
+"""The column of an aggregate in the rows of some event types; raises `EngineError` where it has
+several types that it cannot be taken of."""
 
 
 def values_of_step(rows: Int64, moment: Moment) -> Values:
     """The columns of some occurrences of a step."""
 
-    def values(of: p.Column, events: tuple[str, ...]) -> pa.Array:
-        found = column_of(moment.numbering.shown(rows), Named(of, (), events))
+    def values(of: p.Aggregate, events: tuple[str, ...]) -> pa.Array:
+        named, counted = Named(of.of_rows, (), events), of.part == "count"
+        found = column_of(moment.numbering.shown(rows), named, counted=counted)
         return found[:-1]  # a null stands behind them
 
     return values
@@ -155,7 +157,7 @@ class Windows:
 
     def _column(self, of: p.Aggregate, events: tuple[str, ...]) -> _Column:
         if of.of_rows not in self._columns:
-            values = self._values(of.of_rows, events)
+            values = self._values(of, events)
             column = _Column(values, self._order, self._spans.low, self._spans.high)
             self._columns[of.of_rows] = column
         return self._columns[of.of_rows]
@@ -301,14 +303,16 @@ def _greatest(column: _Column) -> pa.Array:
 
 def _extreme(column: _Column, *, least: bool) -> pa.Array:
     kind = column.kind
-    exact = is_integer(kind) or is_decimal(kind) or types.is_float64(kind)
-    if not (exact or types.is_date32(kind) or types.is_timestamp(kind)):
+    number = is_integer(kind) or is_decimal(kind) or is_float(kind)
+    if not (number or types.is_date32(kind) or types.is_timestamp(kind)):
         raise OutsideError
-    code = comparable(pa.chunked_array([column.values]), column.order)
+    # floats alone are refused: these stand beside doubles, in rows that are not at hand
+    values = pc.cast(column.values, pa.float64()) if is_float(kind) else column.values
+    code = comparable(pa.chunked_array([values]), column.order)
     code = code if least else ~code
     at = kernels.least_in(code, column.valid, column.low, column.high)
     row = np.append(column.order, 0)[at]
-    return column.values.take(pa.array(row, mask=at < 0))
+    return values.take(pa.array(row, mask=at < 0))
 
 
 TAKEN: Mapping[str, Callable[[_Column], pa.Array]] = {

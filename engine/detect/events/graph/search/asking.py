@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import column_type, decision
@@ -105,9 +106,9 @@ def outside(types: tuple[tuple[str, pa.DataType], ...]) -> Iterator[None]:
         ) from None
 
 
-def column_of(shown: Shown, named: Named) -> pa.Array:
+def column_of(shown: Shown, named: Named, *, counted: bool = False) -> pa.Array:
     """The values of a column in rows that are `shown`, null in those of other event types; then a
-    null."""
+    null. `counted`: as `of_one_type` has it."""
     place, index, batches = shown
     pieces, places = [], []
     if _are_of_one_table(batches) and {*batches} <= {*named.events}:
@@ -119,19 +120,34 @@ def column_of(shown: Shown, named: Named) -> pa.Array:
                 pieces.append(values_of(batches[event], index[at], named.column))
                 places.append(at)
     try:
-        kind = column_type([piece.type for piece in pieces])
+        pieces, kind = of_one_type(pieces, counted=counted)
     except OutsideError:
         types = ", ".join(str(piece.type) for piece in pieces)
         message = f"{named.column} is of several types, which do not compare: {types}"
         hint = "label the parts apart, or change the types of the columns"
         raise EngineError("where-types", message, hint) from None
-    whole = pa.concat_arrays([*(piece.cast(kind) for piece in pieces), pa.nulls(1, kind)])
+    whole = pa.concat_arrays([*pieces, pa.nulls(1, kind)])
     if len(pieces) == 1 and len(pieces[0]) == len(place):
         return whole
     source = np.full(len(place) + 1, len(whole) - 1)
     if places:
         source[np.concatenate(places)] = np.arange(len(whole) - 1)
     return whole.take(pa.array(source))
+
+
+def of_one_type(
+    pieces: Sequence[pa.Array], *, counted: bool = False
+) -> tuple[list[pa.Array], pa.DataType]:
+    """The pieces of a column in their common type. `counted`: if they have none, true in place of
+    each value, as only their number matters. Raises `OutsideError`."""
+    try:
+        kind = column_type([piece.type for piece in pieces])
+    except OutsideError:
+        if not counted:
+            raise
+        kind, none = pa.bool_(), pa.scalar(None, pa.bool_())
+        pieces = [pc.if_else(piece.is_valid(), pa.scalar(True), none) for piece in pieces]
+    return [piece.cast(kind) for piece in pieces], kind
 
 
 def _named(of: Sifted, entries: Entries) -> Rows:

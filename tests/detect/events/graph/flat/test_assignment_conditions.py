@@ -3,6 +3,7 @@ where it is asked of assignments: `not (not (..))` is no comparison."""
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from datetime import date, datetime
 from decimal import Decimal
@@ -13,7 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+from tests.support.history import run
 from tidegate import detect
+from tidegate.rules import load
 
 SIGNS = ("<", "<=", "=", "<>", ">=", ">")
 SAME = ("=", "<>")
@@ -122,3 +125,14 @@ def test_a_column_that_does_not_compare_is_asked_for_null(kind: str, value: Any)
     assert asked.column("constituents").to_pylist() == [[0, 1], [0, 3]]
     counted = "  r: {on: {over: {window: 10 s, of: [a, b], fire: count(s) = 1}}}\n"
     assert detect(events + counted, table).column("constituents").to_pylist() == [[0]]
+
+
+def test_columns_that_do_not_compare_are_counted_together() -> None:
+    lines = [("a", 1, {"v": 7}), ("b", 2, {"v": "x"}), ("b", 3, {"v": None}), ("a", 4, {"v": 8})]
+    lines = [(name, time * 1_000_000, fields) for name, time, fields in lines]
+    fire = "{over: {window: 10 s, of: [a, b], fire: count(v) = 3}}"
+    events = "{a: {signal: {v: bigint}}, b: {signal: {v: string}}}"
+    book = load(f"rulebook: r\nevents: {events}\nrules: {{r: {{on: {fire}}}}}")
+    for cuts in ([], [2_500_000]):
+        (found,) = (json.loads(line) for line in run(book, lines, cuts))
+        assert [each["time"] for each in found["constituents"]] == [1, 2, 3, 4]
