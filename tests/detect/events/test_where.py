@@ -261,3 +261,24 @@ def test_pairs_without_end_reach_a_limit(monkeypatch: pytest.MonkeyPatch) -> Non
     lines = [("a", n, {"v": 1}) for n in range(3)] + [("b", 10 + n, {"v": 2}) for n in range(2)]
     with pytest.raises(EngineError, match="leaves more than 5 occurrences"):
         run(book, lines, [])
+
+
+@pytest.mark.parametrize("cut", [[], [0], [1 * SECOND], [2 * SECOND], [2 * SECOND, 3 * SECOND]])
+def test_what_all_keys_see_may_be_greater_and_fail_the_condition(cut: list[int]) -> None:
+    """Two a's, which have no key, are the last instance of `any`; of the key it is b and an a."""
+    book = rules.load(
+        "rulebook: r\n"
+        "events: {a: {signal: {v: bigint}}, b: {signal: {k: bigint, v: bigint}}}\n"
+        "rules: {r: {on: 'o:(b) and (f:(a) ; any(2, p:(a), q:(b), r:(a))) within 6 s',"
+        " per: {b: k}, where: q.v = 0}}\n"
+    )
+    history = [
+        ("a", 1 * SECOND, {"v": 0}),
+        ("b", 2 * SECOND, {"k": 1, "v": 0}),
+        ("b", 2 * SECOND, {"k": 2, "v": 1}),
+        ("a", 3 * SECOND, {"v": 0}),
+    ]
+    answer = expected(book, history)
+    assert run(book, history, cut) == answer
+    (found,) = answer
+    assert '"key": {"k": 1}' in found

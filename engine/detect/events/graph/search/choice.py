@@ -19,9 +19,11 @@ from tidegate.engine.detect.events.graph.search.streams import ends
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
+    EVERY_KEY,
     Carry,
     Flow,
     Instances,
+    Int32,
     Moment,
     bare,
     concat,
@@ -81,11 +83,12 @@ class Choice:
             due, later = instants(self.where, self.zone, arrived, carry[-1], log.keys(), moment)
             moment.timers.fire(due.end)
         else:
-            due, later = operands[-1].instances, carry[-1]
+            due, later = _of_each_key(operands[-1].instances, log.keys()), carry[-1]
         found = [
             ChosenInstance(key, now, *chosen)
             for key, times in _by_key(due)
             for now, chosen in self._choose(log, key, times)
+            if key == EVERY_KEY or not log.is_shared(chosen[1])
         ]
         kept = self._carry(log, moment)
         carried = (*kept, later)
@@ -168,6 +171,21 @@ def _pending(streams: Sequence[Flow], keys: int) -> Int64:
     for flow in streams:
         np.minimum.at(found, flow.pending.key, flow.pending.start)
     return np.asarray(np.minimum(found, found[0]))
+
+
+def _of_each_key(found: Instances, keys: Int32) -> Instances:
+    """With the instances of all keys as such of each key, which may have another one then: under
+    a condition the greatest of all keys may not be left.
+
+    Example: `any(2, p:(a), q:(b), r:(a))` with `q.v = 0`, where b has a key and a has none. Two a's
+    are an instance of all keys, of which it is not true; a b before them makes another.
+    """
+    shared = np.unique(found.end[found.key == EVERY_KEY])
+    own = keys[keys != EVERY_KEY]
+    if not len(shared) or not len(own):
+        return found
+    times = np.tile(shared, len(own))
+    return concat([found, bare(np.repeat(own, len(shared)), times, times)])
 
 
 def _by_key(found: Instances) -> Iterator[tuple[int, list[int]]]:
