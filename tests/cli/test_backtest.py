@@ -157,7 +157,7 @@ def test_a_store_without_the_rulebook_is_refused(tidegate: Tidegate, shop: Shop)
     other = shop.book.with_name("named.yaml")
     other.write_text(BOOK.replace("rulebook: shop", "rulebook: shops"))
     for more in ([], ["--against", "store"], ["--against", shop.book]):
-        words = ("backtest", other, "--from", "buys@1", "--store", shop.store, *more)
+        words = ("backtest", other, "--from", "orders@1", "--store", shop.store, *more)
         result = tidegate(*words)
         assert result.exit_code == 1
         assert "--store: the store has no rulebook `shops`" in result.stderr

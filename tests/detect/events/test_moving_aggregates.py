@@ -175,7 +175,6 @@ def test_dates_and_timestamps_have_a_first_and_a_last() -> None:
 @pytest.mark.parametrize(
     ("text", "kind"),
     [
-        ("max(v) = 1", pa.float32()),
         ("sum(v) > 1", pa.decimal128(30, 2)),
         ("avg(v) > 1", pa.decimal128(19, 2)),
         ("avg(v) > 1", pa.string()),
