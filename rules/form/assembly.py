@@ -46,8 +46,8 @@ def assembled(
 
 
 def with_rule(top: Fields, rule: str, texts: Mapping[str, str]) -> Fields:
-    """The nodes of a rulebook with a part of its rules: one, those that use it, and those that any
-    of these or a script uses, as far as their texts name them. `texts`: of files of scripts."""
+    """The nodes of a rulebook with a part of its rules: `rule`, and the rules that use it. Added
+    are the rules that one of these or a script names in its text. `texts`: of files of scripts."""
     rules = top.entries.get("rules")
     if not isinstance(rules, Fields):
         return top

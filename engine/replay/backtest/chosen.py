@@ -75,8 +75,8 @@ def _needed(book: Rulebook, rule: str) -> set[str]:
 
 
 def _before(book: Rulebook, name: str) -> Iterator[str]:
-    """What a rule or script depends on in one step: what it uses, those that raise the signals that
-    it hears, and those that switch it."""
+    """The rules and scripts that a rule or script depends on directly. It uses them, it hears a
+    signal that they raise, or they switch it."""
     one: Rule | Script = book.rules.get(name) or book.scripts[name]
     used = {*uses_of(one, book.rules)}
     if isinstance(one, Rule):

@@ -35,18 +35,16 @@ class Switching:
 
 
 def switchings(switches: Iterable[PlacedSwitch], begin: int, end: int) -> list[Switching]:
-    """The switches of a past from `begin` to `end`, by their watermarks. Of those before it count
-    the rules that are off when it begins."""
+    """The switches of a past from `begin` to `end`, by their watermarks. A rule that is off at
+    `begin` is switched off there."""
     before: list[PlacedSwitch] = []
     within: list[PlacedSwitch] = []
     for one in switches:
         if one.watermark > begin:
             within.append(one)
             continue
-        if (
-            one.control.kind == "enable" and one.control.asked_at <= begin
-        ):  # it is on when it begins
-            rule = one.control.subject
+        if one.control.kind == "enable" and one.control.asked_at <= begin:
+            rule = one.control.subject  # it is on when the past begins
             before = [other for other in before if other.control.subject != rule]
         else:
             before.append(one._replace(watermark=begin))

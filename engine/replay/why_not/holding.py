@@ -1,5 +1,5 @@
-"""What became of a `holds` for one key: what cut it short, since when it is pending, what keeps it
-from being over.
+"""What became of a `holds` for one key: it was cut short, it is pending, or it is not over yet.
+The answer names what did that.
 
 Example: `over` at 10:00:00 and `under` at 10:03:00, for 5 min. It held for 3 min of the 5 min,
 until `under` came. The states are those that the detector walks through (`kernels.holding`).

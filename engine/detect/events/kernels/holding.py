@@ -70,10 +70,10 @@ def turns_of(key, time, begun, fired, lengths, watermark):
     """The turns up to the watermark; and for each key code when it has fired, if that is not
     resolved by then, else `NEVER`.
 
-    key[i], time[i] are of row i. The first `begun` rows are those that begin, the others those that
-    end; each of the two parts is in order of time, key by key. What ends every key (code 0) ends
-    all of them. fired[k]: the second result, up to the watermark before. `lengths`: length and
-    keep, microseconds.
+    key[i], time[i] are of row i. The first `begun` rows begin a turn, the others end one. Each of
+    the two parts is in order of time, key by key. A row of key code 0 ends the turns of all keys.
+    fired[k]: the second result, up to the watermark before. `lengths`: length and keep,
+    microseconds.
     """
     line = _line(key, time, begun, len(fired))
     fired = fired.copy()

@@ -1,4 +1,5 @@
-"""The root of a rule in a context other than `restricted`."""
+"""The node that chooses among instances by searching: the root of a rule in a context other than
+`restricted`, and a part with a condition in `restricted`."""
 
 from __future__ import annotations
 
@@ -40,7 +41,8 @@ class Choice:
     Operands are the streams of `search.streams`, every row of them, then the `looked` that are only
     looked at. `roles` has the first role of each of the former. `where` tells at which instants to
     look. If it has no paths, one more operand does: the whole expression in `restricted`, which has
-    an instance wherever there is one (semantics 4).
+    an instance wherever there is one (semantics 4). An instance of all keys there makes each key
+    look.
 
     Carries per key, a slot each:
     - each stream, without what is consumed, what is older than `horizon_micros`, and what can only
