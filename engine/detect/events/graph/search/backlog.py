@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from itertools import pairwise
 
 import numpy as np
 
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.search.asking import Asking
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Order, Ticks
+from tidegate.engine.detect.events.graph.search.comparison import Order, Ticks
 from tidegate.engine.detect.events.graph.search.history import History, Item, Sought
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -74,15 +73,6 @@ class Backlog:
             {item.entries[0][1] if item.entries else (item.start,) for item in marks},
             self._asking,
         )
-
-    def is_shared(self, entries: Entries) -> bool:
-        """Whether all keys see each of these occurrences and ticks."""
-        return all(row < 0 or row in self._shared for _, row in entries)
-
-    @cached_property
-    def _shared(self) -> frozenset[int]:
-        part = self._whole.where(self._whole.key == EVERY_KEY)
-        return frozenset(part.row.tolist())
 
     def _of(self, key: int) -> Int64:
         """The places of a key's own items in the whole."""

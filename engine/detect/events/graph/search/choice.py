@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -90,8 +90,9 @@ class Choice:
             ChosenInstance(key, now, *chosen)
             for key, times in _by_key(due)
             for now, chosen in self._choose(log, key, times)
-            if key == EVERY_KEY or not log.is_shared(chosen[1])
         ]
+        if not self.where.paths:
+            found = [*_once(found)]
         kept = self._carry(log, moment)
         carried = (*kept, later)
         check_carried(carried, self.carried_per_key_max)
@@ -188,6 +189,17 @@ def _of_each_key(found: Instances, keys: Int32) -> Instances:
         return found
     times = np.tile(shared, len(own))
     return concat([found, bare(np.repeat(own, len(shared)), times, times)])
+
+
+def _once(found: Iterable[ChosenInstance]) -> Iterator[ChosenInstance]:
+    """Without what a key finds as all keys do. All keys stand first."""
+    shared: set[ChosenInstance] = set()
+    for one in found:
+        if one.key == EVERY_KEY:
+            shared.add(one)
+        elif one._replace(key=EVERY_KEY) in shared:
+            continue
+        yield one
 
 
 def _by_key(found: Instances) -> Iterator[tuple[int, list[int]]]:
