@@ -49,7 +49,14 @@ rulebook_file = click.argument("rulebook", type=FILE)
 @overrides
 @spark_conf
 @policy_file
-@as_json
+@click.option(
+    "--format",
+    "format_",
+    type=click.Choice(["text", "json", "sarif", "github"]),
+    default="text",
+    show_default=True,
+)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @brief()
 def validate(
     files: tuple[Path, ...],
@@ -57,14 +64,18 @@ def validate(
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
     policy: Path | None,
+    format_: str,
     as_json: bool,
 ) -> None:
     """Check rulebooks without running them."""
+    from tidegate.engine.cli.verdicts import Verdict, tell
     from tidegate.engine.core.policy import load_policy
     from tidegate.rules.checks.statements import holds_sql
     from tidegate.rules.loader import validated
 
-    wrong = unjudged = False
+    form = "json" if as_json else format_
+    found: list[Verdict] = []
+    unjudged = False
     for file in files:
         problems: tuple[Any, ...] = ()
         warnings: tuple[Any, ...] = ()
@@ -83,12 +94,24 @@ def validate(
                 warnings += check_tables(book, spark_conf=conf, policy=policy)
         except InputError as error:
             problems, warnings = error.problems, (*warnings, *error.warnings)
-        wrong = wrong or bool(problems)
-        output.verdict(file, book, problems, warnings, as_json=as_json)
+        found.append(Verdict(file, book, problems, warnings))
         unjudged = unjudged or (book is not None and not tables and holds_sql(book))
-    if unjudged and not as_json:
+    tell(found, form)
+    if unjudged and form == "text":
         output.say("the rest of the SQL is checked by --tables, against the tables themselves")
-    raise SystemExit(1 if wrong else 0)
+    raise SystemExit(1 if any(one.problems for one in found) else 0)
+
+
+@main.command()
+@click.argument("form", type=click.Choice(["rulebook", "tests"]), default="rulebook")
+@brief()
+def schema(form: str) -> None:
+    """The JSON Schema of rulebooks, or of test files, by which an editor completes and checks."""
+    from tidegate.engine.replay.cases.form import FILE as TESTS
+    from tidegate.rules.form.form import FILE as RULEBOOKS
+
+    file = {"rulebook": RULEBOOKS, "tests": TESTS}[form]
+    output.document(file.read_text(encoding="utf-8"), as_json=True)
 
 
 @main.command()

@@ -13,7 +13,6 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import chain
-from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 
 import click
@@ -31,8 +30,6 @@ from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
 from tidegate.engine.core.text.printable import in_json, in_line, printable, shortened
-from tidegate.rules.errors import Place, Problem
-from tidegate.rules.model import Rulebook
 
 if TYPE_CHECKING:
     from tidegate.engine.core.state import BucketReport
@@ -129,53 +126,6 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[Any]]) -> 
 
 def _cell(value: Any) -> str:
     return "" if value is None else in_line(shortened(str(value), CELL_MAX))
-
-
-def verdict(
-    file: Path,
-    book: Rulebook | None,
-    problems: Sequence[Problem],
-    warnings: Sequence[Problem],
-    *,
-    as_json: bool,
-) -> None:
-    """What `validate` says of one file: errors and warnings with their places, or ok."""
-    if as_json:
-        ok = not problems
-        json_line(
-            {
-                "file": str(file),
-                "ok": ok,
-                "errors": [_problem(p) for p in problems],
-                "warnings": [_problem(p) for p in warnings],
-            }
-        )
-        return
-    for warning in warnings:
-        say(f"warning: {warning}")
-    for problem in problems:
-        say(str(problem))
-    if book is not None and not problems:
-        found = {"table": len(book.tables), "event": len(book.events), "rule": len(book.rules)}
-        if book.scripts:
-            found["script"] = len(book.scripts)
-        counts = (f"{count} {what}{'' if count == 1 else 's'}" for what, count in found.items())
-        say(f"{file}: ok ({', '.join(counts)})")
-
-
-def _problem(problem: Problem) -> dict[str, Any]:
-    return {
-        "code": problem.code,
-        "file": problem.place.file,
-        **_place(problem.place),
-        "message": problem.message,
-        "hint": problem.hint,
-        "others": [_place(place) for place in problem.others],
-    }
-
-
-def _place(place: Place) -> dict[str, Any]:
-    return {"line": place.line, "column": place.column, "path": place.path}
 
 
 def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, BucketReport], None]:

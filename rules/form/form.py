@@ -6,7 +6,6 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import fields, replace
 from pathlib import Path
 
@@ -38,6 +37,7 @@ from tidegate.rules.form.windows import ON
 from tidegate.rules.model import LATEST, Context, Coupling, Settings, Severity
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
+from tidegate.rules.yaml.json_schema import Schema, either, schema_file
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Report
 from tidegate.rules.yaml.reader import Items, Node, Scalar
 
@@ -104,7 +104,7 @@ _NAMED_ACTION = k.with_node(
 
 _TEXT_ACTION = k.short("sql", _NAMED_ACTION, sql().schema, _AN_ACTION)
 ACTION = k.by_form("an action", one=_TEXT_ACTION, named=_NAMED_ACTION)
-_REFERENCE: k.Schema = {"$ref": "#/$defs/action"}
+_REFERENCE: Schema = {"$ref": "#/$defs/action"}
 _LISTED = k.listing(replace(ACTION, schema=_REFERENCE))
 
 
@@ -119,7 +119,9 @@ def _actions(node: Node, report: Report) -> object:
     return BAD if value is BAD else (value,)
 
 
-ACTIONS = Kind(_actions, {"anyOf": [_REFERENCE, _LISTED.schema]}, _AN_ACTION)
+ACTIONS = Kind(
+    _actions, either([({"type": "array"}, _LISTED.schema), ({}, _REFERENCE)]), _AN_ACTION
+)
 
 _ONE_OF_THREE = s.choice("first", "last", "all")
 _SELECTION = k.record(
@@ -307,13 +309,8 @@ FILE = Path(__file__).parents[1] / "schema.json"
 
 def schema_text() -> str:
     """The schema as JSON text, as `schema.json` should hold it."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "tidegate rulebook",
-        **RULEBOOK.schema,
-        "$defs": {"action": ACTION.schema},
-    }
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    doc = "Tables, events, scripts and rules: which changes matter, and what to do about them."
+    return schema_file("rulebook", doc, RULEBOOK.schema, {"action": ACTION.schema})
 
 
 if __name__ == "__main__":

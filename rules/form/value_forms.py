@@ -14,6 +14,7 @@ from tidegate.rules.expressions.predicates import Predicate
 from tidegate.rules.form import texts
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
+from tidegate.rules.yaml.json_schema import Schema
 from tidegate.rules.yaml.kinds import BAD, Kind, Report
 from tidegate.rules.yaml.reader import Scalar
 
@@ -61,7 +62,7 @@ def _length(read: Callable[[str], object], like: str = "5 min") -> Kind:
             report.warn("no-unit", f"{node.text} without a unit is seconds", node.place, hint)
         return value
 
-    schema: k.Schema = {"type": ["string", "number"]}
+    schema: Schema = {"type": ["string", "number"]}
     return s.scalar("a length of time", schema, convert, like)
 
 

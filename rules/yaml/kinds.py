@@ -12,6 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from tidegate.rules.errors import Place, Problem, did_you_mean
+from tidegate.rules.yaml.json_schema import Schema, either, exactly_one, has_one_of
 from tidegate.rules.yaml.misreadings import (
     Misplaced,
     cut_texts,
@@ -23,7 +24,6 @@ from tidegate.rules.yaml.misreadings import (
 )
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
-Schema = dict[str, Any]
 # By word, the key that was probably meant: of several keys the first that is not written yet. Or a
 # function that makes the whole hint of the value that is written for the word.
 Words = Mapping[str, str | tuple[str, ...] | Callable[[str], str]]
@@ -245,7 +245,7 @@ def record(
         "additionalProperties": False,
     }
     if one_of:
-        schema["oneOf"] = [{"required": [key]} for key in one_of]
+        schema |= exactly_one(tuple(one_of))
     return Kind(read, schema, like, frozenset(known))
 
 
@@ -282,9 +282,14 @@ def by_key(
         message += f", not {' and '.join(others[:3])}" if others else ""
         return report.add("missing-key", message, node.place, f"write {like}" if like else "")
 
-    schemas = [*{id(kind): kind.schema for kind in kinds.values()}.values()]
-    schema = {"oneOf": schemas} if len(schemas) > 1 else schemas[0]
-    return Kind(read, schema, like, known)
+    keys: dict[int, list[str]] = {}
+    for key, kind in kinds.items():
+        keys.setdefault(id(kind), []).append(key)
+    schemas = [(has_one_of(*some), kinds[some[0]].schema) for some in keys.values()]
+    if len(schemas) > 1:
+        choice = {key: kind.schema["properties"][key] for key, kind in kinds.items()}
+        schemas.append(({}, {"type": "object", "properties": choice, **has_one_of(*kinds)}))
+    return Kind(read, either(schemas), like, known)
 
 
 def variants(
@@ -308,6 +313,8 @@ def by_form(
     kinds: dict[type[Node], Kind | None] = {Scalar: one, Items: many, Fields: named}
     given = [kind for kind in kinds.values() if kind]
     like = like or given[0].like
+    forms = [("object", named), ("array", many), ("scalar", one)]
+    schemas = [({"type": form}, kind.schema) for form, kind in forms if kind]
 
     def read(node: Node, report: Report) -> Any:
         kind = next(kinds[k] for k in type(node).__mro__ if k in kinds)
@@ -315,7 +322,7 @@ def by_form(
             return wrong_shape(what, like, node, report)
         return kind.read(node, report)
 
-    return Kind(read, {"anyOf": [kind.schema for kind in given]}, like)
+    return Kind(read, either(schemas), like)
 
 
 def one_or_many(what: str, item: Kind) -> Kind:

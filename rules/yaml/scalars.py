@@ -6,7 +6,8 @@ import re
 from collections.abc import Callable
 from typing import Any
 
-from tidegate.rules.yaml.kinds import Kind, Report, Schema, Words, hint_for, wrong_shape
+from tidegate.rules.yaml.json_schema import Schema
+from tidegate.rules.yaml.kinds import Kind, Report, Words, hint_for, wrong_shape
 from tidegate.rules.yaml.misreadings import identifier_hint
 from tidegate.rules.yaml.reader import Node, Scalar
 
@@ -116,4 +117,5 @@ def choice(*names: str, words: Words | None = None, like: str = "") -> Kind:
             "value", f"{node.text!r} is not one of {', '.join(names)}", node.place, hint
         )
 
-    return scalar(f"one of {', '.join(names)}", {"enum": list(names)}, convert, like or names[0])
+    values = [*names, *([None] if "null" in names else [])]
+    return scalar(f"one of {', '.join(names)}", {"enum": values}, convert, like or names[0])

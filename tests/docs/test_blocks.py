@@ -140,8 +140,12 @@ def test_every_key_of_a_rulebook_is_in_the_reference() -> None:
     keys = set(schema["properties"])
     for part in ("tables", "events", "scripts", "rules"):
         found = schema["properties"][part]["additionalProperties"]
-        for form in [found] if "properties" in found else found["oneOf"]:
-            keys |= set(form["properties"])
+        forms = [found]
+        while forms:
+            form = forms.pop()
+            if isinstance(form, dict):
+                keys |= form.get("properties", {}).keys()
+                forms += [form[word] for word in ("then", "else") if word in form]
     assert len(keys) > 60
     assert [key for key in sorted(keys) if not re.search(rf"`{key}`", page)] == []
 

@@ -7,7 +7,6 @@ is stale.
 
 from __future__ import annotations
 
-import json
 import re
 from collections.abc import Callable
 from decimal import Decimal
@@ -22,6 +21,7 @@ from tidegate.rules.errors import Place
 from tidegate.rules.form.value_forms import INSTANT, LENGTH, NAME, sql
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
+from tidegate.rules.yaml.json_schema import Schema, either, schema_file
 from tidegate.rules.yaml.kinds import BAD, Key, Kind, Record, Report
 from tidegate.rules.yaml.reader import Fields, Items, Node, Scalar
 
@@ -166,7 +166,7 @@ def _ask(kind: Kind, make: Callable[[Place], Any]) -> Kind:
         asks = isinstance(node, Scalar) and node.text == ASKED
         return make(node.place) if asks else kind.read(node, report)
 
-    schema: k.Schema = {"anyOf": [{"const": ASKED}, kind.schema]}
+    schema: Schema = either([({"const": ASKED}, {"const": ASKED}), ({}, kind.schema)])
     return Kind(read, schema, kind.like, kind.names)
 
 
@@ -358,12 +358,9 @@ FILE = Path(__file__).with_name("schema.json")
 
 def schema_text() -> str:
     """The schema as JSON text, as `schema.json` should hold it."""
-    schema = {
-        "$schema": "https://json-schema.org/draft/2020-12/schema",
-        "title": "tidegate tests",
-        **FORM.schema,
-    }
-    return json.dumps(schema, indent=1, ensure_ascii=False) + "\n"
+    return schema_file(
+        "tests", "Tests of a rulebook: what happens, and what should come.", FORM.schema
+    )
 
 
 if __name__ == "__main__":

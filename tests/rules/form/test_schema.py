@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
 import jsonschema
 import pytest
 
+import tidegate.rules
 from tests.support.rulebooks import plain_value
 from tidegate.rules.form.form import FILE, schema_text
 from tidegate.rules.yaml.reader import read_yaml
 
 FOLDER = Path(__file__).parents[1]
+EXAMPLES = Path(tidegate.rules.__file__).parent / "examples"
 
 
 @pytest.fixture(scope="module")
@@ -63,6 +66,40 @@ def test_what_is_readable_is_valid(validator: jsonschema.Draft202012Validator) -
 )
 def test_what_is_refused_is_invalid(text: str, validator: jsonschema.Draft202012Validator) -> None:
     assert not validator.is_valid(plain(text))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("{events: {a: {on: insrt, table: t}}}", "events.a.on: 'insrt' is not one of"),
+        ("{events: {a: {signal: {}, every: 1 h}}}", "events.a: .* \\('every' was unexpected"),
+        ("{rules: {r: {on: a, do: [{sql: x, signal: y}]}}}", "rules.r.do.0: False .* 'y'"),
+        (
+            "{rules: {r: {on: a, do: [{webhook: {body: {}}}]}}}",
+            "rules.r.do.0.webhook: 'url' is a r",
+        ),
+        ("{rules: {r: {on: {window: 1 h, of: {}}}}}", "rules.r.on.of: {} is not of type 'string'"),
+        ("{rules: {r: {on: {of: a}}}}", "rules.r.on: .* is not valid under any"),
+        ("{tables: {t: {path: /t, table: x}}}", "tables.t: False schema does not allow 'x'"),
+    ],
+)
+def test_one_error_names_what_is_wrong_with_the_form_that_was_written(
+    text: str, told: str, validator: jsonschema.Draft202012Validator
+) -> None:
+    (error,) = validator.iter_errors({"rulebook": "b", **plain(text)})
+    assert re.match(told, ".".join(map(str, error.absolute_path)) + ": " + error.message)
+
+
+def test_no_part_of_the_schema_hides_which_form_was_meant() -> None:
+    assert not re.findall(r'"(?:oneOf|anyOf)": \[\s*\{\s*"(?:type|properties)"', schema_text())
+
+
+@pytest.mark.parametrize("file", sorted(EXAMPLES.rglob("*.yaml")), ids=lambda file: file.name)
+def test_each_example_names_its_schema_in_its_first_line(file: Path) -> None:
+    first, _, text = file.read_text(encoding="utf-8").partition("\n")
+    named = file.parent / first.removeprefix("# yaml-language-server: $schema=")
+    schema = json.loads(named.read_text(encoding="utf-8"))
+    jsonschema.Draft202012Validator(schema).validate(plain(text))
 
 
 @pytest.mark.parametrize("form", ["INSERT INTO t", "[INSERT INTO t]", "{sql: x}", "{signal: a}"])

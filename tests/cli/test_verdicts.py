@@ -1,0 +1,80 @@
+"""`validate --format`: the same findings for people, programs, code scanning and pull requests."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.conftest import Tidegate
+
+WRONG = """\
+rulebook: b
+events:
+  a: {signal: {}}
+rules:
+  r: {on: a ; a}
+  "s:,%": {on: zz}
+"""
+
+
+@pytest.fixture
+def wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    Path("a b.yaml").write_text(WRONG)
+    return Path("a b.yaml")
+
+
+def test_each_form_has_the_same_findings(tidegate: Tidegate, wrong: Path) -> None:
+    (line,) = tidegate("validate", wrong, "--format", "json").stdout.splitlines()
+    found = json.loads(line)
+    assert tidegate("validate", wrong, "--json").stdout.strip() == line
+    places = [
+        (level, one["code"], one["line"], one["column"])
+        for level in ("warning", "error")
+        for one in found[f"{level}s"]
+    ]
+    assert len({level for level, *_ in places}) == 2
+    log = json.loads(tidegate("validate", wrong, "--format", "sarif").stdout)
+    (run,) = log["runs"]
+    regions = [one["locations"][0]["physicalLocation"] for one in run["results"]]
+    assert places == [
+        (one["level"], one["ruleId"], at["region"]["startLine"], at["region"]["startColumn"])
+        for one, at in zip(run["results"], regions, strict=True)
+    ]
+    assert {at["artifactLocation"]["uri"] for at in regions} == {"a%20b.yaml"}
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == sorted({p[1] for p in places})
+    told = tidegate("validate", wrong, "--format", "github").stdout.splitlines()
+    assert [line.partition("::")[2].partition("::")[0] for line in told] == [
+        f"{level} file=a b.yaml,line={at},col={column},title={code}"
+        for level, code, at, column in places
+    ]
+
+
+def test_a_finding_is_one_command_whatever_is_written(tidegate: Tidegate, wrong: Path) -> None:
+    wrong.rename("a,b:c%.yaml")
+    *_, last = tidegate("validate", "a,b:c%.yaml", "--format", "github").stdout.splitlines()
+    assert last.startswith("::error file=a%2Cb%3Ac%25.yaml,line=6,col=")
+    assert "(rules.s:,%25.on)" in last
+
+
+def test_without_findings_programs_read_nothing(tidegate: Tidegate, wrong: Path) -> None:
+    wrong.write_text("rulebook: b\nevents: {a: {signal: {}}}\nrules: {r: {on: a}}\n")
+    assert tidegate("validate", wrong, "--format", "github").stdout == ""
+    (run,) = json.loads(tidegate("validate", wrong, "--format", "sarif").stdout)["runs"]
+    assert run["results"] == []
+    assert tidegate("validate", wrong).stdout.startswith("a b.yaml: ok (0 tables, 1 event, 1 rule)")
+
+
+def test_a_word_of_the_command_line_has_no_place_in_a_file(tidegate: Tidegate, wrong: Path) -> None:
+    words = ["validate", wrong, "--set", "lease_second=5", "--format"]
+    (run,) = json.loads(tidegate(*words, "sarif").stdout)["runs"]
+    assert [] in [one["locations"] for one in run["results"]]
+    assert "::error title=unknown-key::unknown setting" in tidegate(*words, "github").stdout
+
+
+@pytest.mark.parametrize(("words", "of"), [([], "rulebook"), (["tests"], "tests")])
+def test_a_schema_is_printed(tidegate: Tidegate, words: list[str], of: str) -> None:
+    schema = json.loads(tidegate("schema", *words).stdout)
+    assert schema["$id"] == f"urn:tidegate:schema:{of}"
