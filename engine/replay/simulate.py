@@ -19,7 +19,7 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
-from tidegate.engine.core.text.times import INSTANTS, of_argument
+from tidegate.engine.core.text.times import INSTANTS, check_no_date, of_argument
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.pipeline import Flow
@@ -85,6 +85,8 @@ def simulate(
     told = progress or Progress()
     with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
         occurrences = read(trace, book, last, Path(folder), told.read, schemas)
+        if until is not None and occurrences.iso:
+            check_no_date(until, "--until", INSTANTS)
         check_calendar(book, occurrences, str(trace))
         asked = None
         if conditions:

@@ -87,7 +87,8 @@ known_stores = _of_rulebook(
     Column("known_at", BigInteger, nullable=False),
 )
 
-# `stopped`: why the engine stopped, if it did so by itself (G7).
+# `stopped`: why the engine stopped, if it did so by itself (G7). `limits`: what it was started with
+# for the size of texts.
 rulebooks = Table(
     "rulebooks",
     metadata,
@@ -99,6 +100,7 @@ rulebooks = Table(
     Column("version", BigInteger, nullable=False, server_default="0"),
     Column("added", Text, nullable=False, server_default="{}"),
     Column("files", Text, nullable=False, server_default="{}"),
+    Column("limits", Text, nullable=False, server_default="{}"),
 )
 versions = _of_rulebook(
     "versions",
