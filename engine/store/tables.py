@@ -174,6 +174,15 @@ parked = _of_rulebook(
     Column("passed_over", BigInteger, nullable=False),
 )
 
+# A parking that is over: the rule saw nothing from `instant` on, and began anew at `until`.
+parkings = _of_rulebook(
+    "parkings",
+    Column("rule", Text, primary_key=True),
+    Column("instant", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", BigInteger, nullable=False),
+    Column("reason", Message, nullable=False),
+)
+
 # A rule that is switched off (G24): from which instant on, by which bucket.
 disabled = _of_rulebook(
     "disabled",

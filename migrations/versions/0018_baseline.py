@@ -137,6 +137,15 @@ def _rules() -> None:
         sa.PrimaryKeyConstraint("rulebook", "rule"),
     )
     op.create_table(
+        "parkings",
+        _column("rulebook", TEXT),
+        _column("rule", TEXT),
+        _column("instant", BIG),
+        _column("until", BIG),
+        _column("reason", TEXT),
+        sa.PrimaryKeyConstraint("rulebook", "rule", "instant"),
+    )
+    op.create_table(
         "disabled",
         _column("rulebook", TEXT),
         _column("rule", TEXT),
