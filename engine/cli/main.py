@@ -153,7 +153,8 @@ def simulate(
             raise click.UsageError("--compare-contexts takes no --if")
         from tidegate.engine.replay.compare.show import show
 
-        show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
+        where = (rulebook, Path(trace), rule, until, html)
+        show(*where, as_json=as_json, tell=output.tell, schemas=_logged)
         return
     if rule or html:
         raise click.UsageError("--rule and --html go with --compare-contexts")

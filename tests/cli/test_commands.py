@@ -211,9 +211,10 @@ def test_simulate_refuses_a_row_that_does_not_fit_its_table(
     trace.write_text(line % '{"id": 1, "amount": 4}')
     assert tidegate("simulate", book, "--trace", trace).exit_code == 0
     trace.write_text(line % '{"id": 1}' + line % row)
-    result = tidegate("simulate", book, "--trace", trace)
-    assert (result.exit_code, result.stdout) == (1, "")
-    assert " ".join(result.stderr.split()).startswith(f"{trace}:2:1: {said}")
+    for more in ([], ["--compare-contexts"]):
+        result = tidegate("simulate", book, "--trace", trace, *more)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert " ".join(result.stderr.split()).startswith(f"{trace}:2:1: {said}")
 
 
 def test_simulate_prints_a_line_a_detection(
