@@ -3,8 +3,8 @@
 Deleted after `firings_retention_days`: the firings of a rule in a bucket with their entries, if all
 these entries are finished. Deleted after `history_retention_days`: rejected rows, placed signals,
 the counts of hours, controls that were carried out or answered, parkings that are over, and
-buckets with their plans if nothing stored belongs to them any more. The memory of damping is deleted once it has expired for
-all firings to come.
+buckets with their plans if nothing stored belongs to them any more. The memory of damping is
+deleted once it has expired for all firings to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
 that no bucket has placed; cursors, totals, and the carried state.

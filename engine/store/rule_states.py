@@ -75,7 +75,9 @@ def save(connection: sa.Connection, taken: StoredBucket) -> None:
 
 def _keep_parkings(connection: sa.Connection, these: sa.ColumnElement[bool], plan: Plan) -> None:
     """Keep when rules were parked, of which a bucket lets these go on, or forgets them."""
-    rows = connection.execute(sa.select(parked.c.rule, parked.c.instant, parked.c.reason).where(these))
+    rows = connection.execute(
+        sa.select(parked.c.rule, parked.c.instant, parked.c.reason).where(these)
+    )
     until = plan.watermark_before + 1
     kept = [
         {

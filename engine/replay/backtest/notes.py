@@ -93,7 +93,8 @@ def _reloads(found: Sequence[tuple[int, int]], zone: str) -> Iterator[str]:
     if left := len(found) - len(said):
         said.append(f"and {counted(left, 'more version')}")
     if said:
-        yield f"The rulebook was changed live: {', '.join(said)}. One text is tried here throughout."
+        versions = ", ".join(said)
+        yield f"The rulebook was changed live: {versions}. One text is tried here throughout."
 
 
 def _shown(at: int, zone: str) -> str:

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
@@ -60,8 +60,8 @@ def compared(
 ) -> Comparison:
     """`compare` for a rule of a rulebook that has been read; `last`: microseconds."""
     book = _alone(book, chosen)
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
-        lines = read(trace, book, last, Path(folder), schemas=schemas)
+    with scratch_folder() as folder:
+        lines = read(trace, book, last, folder, schemas=schemas)
         if lines.count > LINES_MAX:
             message = f"contexts are compared over at most {LINES_MAX:,} lines, not {lines.count:,}"
             hint = "give --until, or a shorter trace"
