@@ -181,7 +181,7 @@ def _differ(shown: Shown, left: Int64, right: Int64, occurrences: Occurrences) -
     """Whether the constituents of the detections at `left` and `right` differ, by value, pair by
     pair."""
     count = np.diff(shown.offsets)
-    differs = count[left] != count[right]
+    differs: Bools = count[left] != count[right]
     alike = np.flatnonzero(~differs)
     entries = Entries(shown.offsets, shown.row, shown.role)
     offsets, one, _ = take_entries(entries, left[alike])
