@@ -18,7 +18,7 @@ import pytest
 from tests.replay.backtest.made import DAY, MARCH, SECOND, backtest, firing
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
-from tidegate.engine.core.text.files import DRAFT_SECONDS, draft_of
+from tidegate.engine.core.text.files import DRAFT_SECONDS
 from tidegate.engine.core.text.page import document
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import compared
@@ -166,7 +166,7 @@ def test_a_page_has_its_name_only_when_it_is_whole(
 
 def test_drafts_of_runs_that_were_killed_are_removed_after_a_day(tmp_path: Path) -> None:
     made = filed(tmp_path, FOUND, made_at=MADE_AT)
-    drafts = [draft_of(tmp_path / name) for name in (made.name, "index.html")]
+    drafts = [tmp_path / f".{name}.1-7" for name in (made.name, "index.html")]  # of others
     others = [
         tmp_path / name
         for name in (
