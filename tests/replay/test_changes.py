@@ -296,6 +296,42 @@ def test_a_timestamp_of_a_table_without_offset_is_in_the_rulebook_s_zone(found: 
     assert [each["condition"] for each in said] == ["failed", "failed", "held"]
 
 
+LOGGED = pa.schema({"id": pa.int64(), "kind": pa.string(), "amount": pa.float64()})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"id": "x"}, "trace.jsonl:2:1: field `id` of `withdrawal` is to be bigint, but is 'x'"),
+        ({"amount": "much"}, "trace.jsonl:2:1: field `amount` of `withdrawal` is to be double"),
+    ],
+)
+@pytest.mark.parametrize("first", [insert(id=1, kind="withdraw", amount=5), ""])
+def test_a_line_of_an_event_type_has_the_types_of_its_table(
+    found: Any, wrong: dict[str, Any], said: str, first: Any
+) -> None:
+    lines = [first, {"event": "withdrawal", "time": 2, "more": [1], **wrong}]
+    with pytest.raises(InputError) as error:
+        found(lines, {"r": "on: withdrawal"}, schemas=lambda _: LOGGED)
+    (problem,) = error.value.problems
+    assert said in str(problem)
+    lines[1] = {"event": "withdrawal", "time": 2, "more": [1], "amount": 7}
+    shown = found(lines, {"r": "on: withdrawal, if: max(amount) > 6"}, schemas=lambda _: LOGGED)
+    assert shown[-1]["constituents"][0]["more"] == [1], "what is not declared is kept"
+
+
+@pytest.mark.parametrize("line", [insert(id=1), {"event": "high", "time": 2, "number": 3}])
+def test_an_event_type_that_picks_what_its_table_has_not_is_refused(found: Any, line: Any) -> None:
+    schema = pa.schema({"idd": pa.int64(), "kind": pa.string(), "amount": pa.float64()})
+    line = json.loads(json.dumps(line).replace('"id"', '"idd"'))
+    with pytest.raises(InputError) as error:
+        found([line], {"r": "on: withdrawal, if: count(*) > 0"}, conditions=True,
+              schemas=lambda table: schema if table.name == "transactions" else None)  # fmt: skip
+    (problem,) = error.value.problems
+    assert "bank.yaml:9:3: table transactions has no column id" in str(problem)
+    assert problem.hint == "did you mean 'idd'?"
+
+
 def test_an_if_sees_the_types_of_the_schema(found: Any) -> None:
     schema = pa.schema([("id", pa.int64()), ("kind", pa.string()), ("amount", NUMERIC)])
     lines = [insert(id=n, kind="withdraw", amount=n / 10) for n in (1, 2)]
