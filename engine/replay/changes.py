@@ -72,7 +72,8 @@ class ChangeLines:
         event = self._book.events.get(name)
         if not isinstance(event, TableEvent) or event.change.is_commit:
             return None
-        schema = self._schema_of(self._book.tables[event.table])
+        table = self._book.tables.get(event.table)
+        schema = None if table is None else self._schema_of(table)
         if schema is None or self._problems:
             return None
         found = parameter_schema(self._book, name, {event.table: schema})

@@ -113,11 +113,8 @@ class Placed(Bound):
             rows = connection.execute(query.order_by(c.id)).all()
             old: list[PlacedSwitch] = []
             known = set[str]()
-            parked = {(one.rule, one.end) for one in self._parkings(connection)}
             for row in rows:
-                began = None if row.kind == "disable" else _anew(row)
-                anew = began is not None and (row.subject, began) not in parked
-                if row.subject not in known and anew:
+                if row.subject not in known and row.kind == "enable" and _anew(row) is not None:
                     old.append(PlacedSwitch(0, Control(0, "disable", row.subject)))
                 known.add(row.subject)
             old += [

@@ -75,16 +75,6 @@ def save(connection: sa.Connection, taken: StoredBucket) -> None:
 
 def _keep_parkings(connection: sa.Connection, these: sa.ColumnElement[bool], plan: Plan) -> None:
     """Keep when rules were parked, of which a bucket lets these go on, or forgets them."""
-    rows = connection.execute(
-        sa.select(parked.c.rule, parked.c.instant, parked.c.reason).where(these)
-    )
-    until = plan.watermark_before + 1
-    kept = [
-        {
-            "rulebook": plan.rulebook,
-            **row._mapping,
-            "until": plan.activations.get(row.rule, until),
-        }
-        for row in rows
-    ]
-    upsert(connection, parkings, kept)
+    c, until = parked.c, plan.watermark_before + 1
+    rows = connection.execute(sa.select(c.rulebook, c.rule, c.instant, c.reason).where(these))
+    upsert(connection, parkings, [{**row._mapping, "until": until} for row in rows])

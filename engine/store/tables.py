@@ -174,7 +174,7 @@ parked = _of_rulebook(
     Column("passed_over", BigInteger, nullable=False),
 )
 
-# A parking that is over: the rule saw nothing from `instant` on, and began anew at `until`.
+# A parking that is over: the rule saw nothing from `instant` on, and went on at `until`.
 parkings = _of_rulebook(
     "parkings",
     Column("rule", Text, primary_key=True),

@@ -138,7 +138,7 @@ def test_a_rule_was_off_until_it_was_enabled_though_who_disabled_it_is_forgotten
     assert "one off from the beginning on, " in said
 
 
-def test_what_a_limit_parked_live_is_said_and_not_taken_for_a_switch(store: SqlStore) -> None:
+def test_what_a_limit_parked_live_is_said_and_not_repeated(store: SqlStore) -> None:
     live = Live(f"{TEXT}settings: {{firings_per_rule_per_minute_max: 3}}\n", store)
     for _ in range(4):
         insert(live, 1)
