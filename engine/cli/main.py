@@ -34,7 +34,10 @@ from tidegate.engine.cli.options import (
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidegate.engine.app.serve import Address
+    from tidegate.rules.model import Table
 
 __all__ = ["main"]
 
@@ -173,7 +176,8 @@ def simulate(
             raise click.UsageError("--compare-contexts takes no --if")
         from tidegate.engine.replay.compare.show import show
 
-        show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
+        where = (rulebook, Path(trace), rule, until, html)
+        show(*where, as_json=as_json, tell=output.tell, schemas=_logged)
         return
     if rule or html:
         raise click.UsageError("--rule and --html go with --compare-contexts")
@@ -186,9 +190,19 @@ def simulate(
         until=until,
         bucket=bucket,
         conditions=conditions,
+        schemas=_logged,
         out=output.stream(),
         tell=output.tell,
     )
+
+
+def _logged(table: Table) -> pa.Schema | None:
+    """The columns of a table as its log has them; None where it cannot be seen without Spark."""
+    from tidegate.engine.app import logged_schema
+    from tidegate.engine.core.types.spark import arrow_schema
+
+    found = logged_schema(table.path) if table.path else None
+    return None if found is None else arrow_schema(found)
 
 
 @main.command()

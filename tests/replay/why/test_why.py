@@ -120,6 +120,16 @@ def test_a_story_says_where_not_all_buckets_were_looked_through(
     )
 
 
+def test_a_story_says_where_not_all_that_came_of_it_was_looked_through(
+    shop: tuple[SqlStore, Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, found = shop
+    note = "Not all firings were looked through for those by its signal: they are too large."
+    assert note not in story(store, found["settled"][0]).notes
+    monkeypatch.setattr(traces, "CHAINED_BYTES_MAX", 0)
+    assert note in story(store, found["settled"][0]).notes
+
+
 def test_a_condition_that_failed_says_its_values(shop: tuple[SqlStore, Listed]) -> None:
     store, found = shop
     failed = story(store, found["settled"][1])
