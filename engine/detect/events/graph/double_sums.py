@@ -17,17 +17,21 @@ FEW = 8
 class DoubleSums:
     """The sums of windows low:high over `values`, 0.0 for null. sums[i] differs from
     the sum from left to right by off[i] at most; 0 where it is that one. So it is for all windows
-    where these are short. Else what is near to a number that it is compared with is summed anew.
+    (`exact`) where the values are whole or the windows short. Else what is near to a number that it
+    is compared with is summed anew.
     """
 
     def __init__(self, values: Doubles, low: Int64, high: Int64) -> None:
         self._values = values
         self._low, self._high = low, high
         self.sums: Doubles
-        self.off: Doubles
-        if (high - low).sum() <= FEW * (len(values) + len(low)):
+        self.off = np.broadcast_to(np.float64(0), len(low))
+        before = kernels.whole_sums(values)
+        self.exact = len(before) > 0 or (high - low).sum() <= FEW * (len(values) + len(low))
+        if len(before):
+            self.sums = kernels.differences(before, low, high)
+        elif self.exact:
             self.sums = kernels.from_left(values, low, high)
-            self.off = np.broadcast_to(np.float64(0), len(low))
         else:
             self.sums, self.off = kernels.nearly(values, low, high)
 

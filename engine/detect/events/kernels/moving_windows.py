@@ -8,6 +8,7 @@ key; the windows of a key stand in order of time, so neither bound ever falls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,25 @@ class Spans(NamedTuple):
     at: Int64
     low: Int64
     high: Int64
+
+    def some(self, which: Int64, key: int = 0, row: int = 0) -> Spans:
+        """Some of them, with key codes and rows that are numbered from there on."""
+        codes = self.key[which] + np.int32(key)
+        return Spans(codes, self.at[which], self.low[which] + row, self.high[which] + row)
+
+
+def blocks(bounds: Int64, rows: int) -> Iterator[slice]:
+    """Key codes in parts of no more than so many rows, or of one key. Key c has the rows
+    bounds[c]:bounds[c + 1].
+
+    >>> [*blocks(np.array([0, 2, 3, 9, 9]), 4)]
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    code, codes = 0, len(bounds) - 1
+    while code < codes:
+        fits = int(np.searchsorted(bounds, bounds[code] + rows, side="right")) - 1
+        yield slice(code, max(code + 1, fits))
+        code = max(code + 1, fits)
 
 
 @njit
@@ -149,6 +169,23 @@ def rows_at_ticks(begin, end, until):
 
 
 @njit
+def windows_at_ticks(bounds, begin, end, until):
+    """How many windows there are at the ticks up to the number `until`, as `held_at_ticks` makes
+    them. A float, as they may be more than 64 bits hold.
+
+    >>> float(windows_at_ticks(np.array([0, 2]), np.array([1, 2]), np.array([2, 9]), 3))
+    3.0
+    """
+    windows = 0.0
+    for c in range(len(bounds) - 1):
+        i = bounds[c]
+        while i < bounds[c + 1]:
+            i, ticks = _together(begin, end, i, bounds[c + 1], until)
+            windows += ticks
+    return windows
+
+
+@njit
 def held_at_ticks(bounds, begin, end, until):
     """The windows of each key at the ticks up to the number `until`. A row is in the windows of the
     ticks begin[i] .. end[i]; neither falls within a key. Windows without rows are left out.
@@ -263,10 +300,11 @@ def crossings(key, fire, rearm, filled, disarmed):
 
 
 @njit
-def entries_of(low, high, row, role):
-    """The entries of some windows over rows in these columns: their offsets, rows and roles.
+def entries_of(low, high, order, row, role):
+    """The entries of some windows: their offsets, rows and roles. Row p of the windows has row and
+    role order[p].
 
-    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(7, 10), np.zeros(3))
+    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(3), np.arange(7, 10), np.zeros(3))
     (array([0, 1, 3]), array([7, 8, 9]), array([0., 0., 0.]))
     """
     offsets = np.zeros(len(low) + 1, dtype=np.int64)
@@ -277,7 +315,7 @@ def entries_of(low, high, row, role):
     e = 0
     for i in range(len(low)):
         for p in range(low[i], high[i]):
-            rows[e], roles[e] = row[p], role[p]
+            rows[e], roles[e] = row[order[p]], role[order[p]]
             e += 1
     return offsets, rows, roles
 
