@@ -6,12 +6,15 @@ import numpy as np
 import numpy.typing as npt
 
 from tidegate.engine.core.values import Int64
+from tidegate.engine.detect.events.kernels import binades
 from tidegate.engine.detect.events.kernels import double_sums as kernels
 from tidegate.engine.detect.events.occurrences.instances import Bools
 
 Doubles = npt.NDArray[np.float64]
 FEW = 8
 """So many additions for each row and window take no longer than finding bounds does."""
+MANY = 1_000
+"""So many take no longer than adding rows of a binade together does."""
 
 
 class DoubleSums:
@@ -43,5 +46,8 @@ class DoubleSums:
     def sum_anew(self, which: Bools) -> None:
         """Sums these windows from left to right."""
         at = np.flatnonzero(which & self.near)
-        self.sums[at] = kernels.from_left(self._values, self._low[at], self._high[at])
+        low, high = self._low[at], self._high[at]
+        many = (high - low).sum() > MANY * (len(self._values) + len(at))
+        sums_of = binades.long_sums if many else kernels.from_left
+        self.sums[at] = sums_of(self._values, low, high)
         self.off[at] = 0

@@ -63,7 +63,7 @@ def values_of_step(rows: Int64, moment: Moment) -> Values:
 
 
 def _unmasked(values: pa.Array) -> pa.Array:
-    """The same; without a mask, if nothing is null: with one, Arrow takes rows five times slower."""
+    """The same; without a mask if nothing is null: with one Arrow takes rows five times slower."""
     if values.null_count or types.is_null(values.type):
         return values
     buffers = [None, *values.buffers()[1:]]

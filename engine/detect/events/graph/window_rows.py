@@ -1,4 +1,4 @@
-"""How many windows a step may have, and how many rows those may hold, each row counted in all of its
+"""How many windows a step may have, and how many rows they may hold, each counted in all of its
 windows."""
 
 from __future__ import annotations
