@@ -27,7 +27,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.double_sums import Doubles, DoubleSums
 from tidegate.engine.detect.events.graph.search.asking import values_in
 from tidegate.engine.detect.events.graph.search.sifted import Named
-from tidegate.engine.detect.events.kernels import moving_windows as kernels
+from tidegate.engine.detect.events.kernels import aggregates as kernels
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import Bools, Moment
 from tidegate.engine.detect.events.occurrences.order import numbers
