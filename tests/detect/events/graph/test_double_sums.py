@@ -107,8 +107,17 @@ AT_BOUNDS = [2.0**53, 1.0, -0.6, -0.3, 3.0]
 
 @pytest.mark.parametrize(
     "some",
-    [[0.1], [0.1, 0.3], [1.1, -1.1], SOME, [*SOME, *LARGE], [*SOME, *WILD], AT_BOUNDS],
-    ids=["one", "two", "up and down", "some", "large", "wild", "at bounds"],
+    [
+        [0.1],
+        [0.1, 0.3],
+        [1.1, -1.1],
+        SOME,
+        [*SOME, *LARGE],
+        [*SOME, *WILD],
+        AT_BOUNDS,
+        [-value for value in AT_BOUNDS],
+    ],
+    ids=["one", "two", "up and down", "some", "large", "wild", "at bounds", "below zero"],
 )
 def test_sums_of_binades_are_those_from_left_to_right(some: list[float]) -> None:
     random = np.random.default_rng(5)
