@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidegate import load
-from tidegate.engine.explain import FORMATS, explain
+from tidegate.engine.explain.explanation import FORMATS, explain
 from tidegate.engine.loop.compiled_rulebook import digests_of
 from tidegate.rules.errors import InputError
 
@@ -134,7 +134,8 @@ def test_plain_names_are_said_as_written_and_detect_the_same(tmp_path: Path) -> 
         assert (other["expression"], other["context"]) == (snoop, "restricted")
         assert (one["normalised"], one["root"]) == (other["normalised"], other["root"])
         assert digests[f"plain{n}"] == digests[f"snoop{n}"]
-        assert f"rule plain{n} (context latest)\n  on          {plain}\n" in text
+        assert f"rule plain{n} (context latest)\n  Fires " in text
+        assert f"\n  on          {plain}\n" in text
 
 
 def test_a_rule_used_as_event_leads_to_its_own_graph(shop: Path) -> None:

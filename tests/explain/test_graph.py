@@ -10,7 +10,7 @@ import pytest
 
 from tidegate import rules
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.explain import explain
+from tidegate.engine.explain.explanation import explain
 
 HEAD = "rulebook: g\nevents:\n" + "".join(
     f"  {name}: {{signal: {{k: bigint}}}}\n" for name in ("a", "b", "c", "t")
