@@ -138,6 +138,21 @@ def test_plain_names_are_said_as_written_and_detect_the_same(tmp_path: Path) -> 
         assert f"\n  on          {plain}\n" in text
 
 
+def test_sentences_come_first_and_other_contexts_on_demand(shop: Path) -> None:
+    slow = rule(as_json(shop), "slow")
+    assert [*slow["choices"]] == [*slow["stores"]]
+    assert slow["choices"]["restricted"] in slow["sentences"]
+    said, whole = (" ".join(explain(shop, "slow", verbose=v).split()) for v in (False, True))
+    head = f"rule slow (context restricted, per customer) {' '.join(slow['sentences'])} on "
+    for text in (said, whole):
+        assert text.startswith(f"rulebook shop {head}")
+    for context, choice in [*slow["choices"].items()][1:]:
+        assert choice not in said
+        assert f"in {context}, it stores " not in said
+        assert f"in {context}, it stores " in whole
+        assert choice in whole
+
+
 def test_a_rule_used_as_event_leads_to_its_own_graph(shop: Path) -> None:
     found = as_json(shop, "loop")
     (asked,) = (n for n in found["nodes"] if n["operator"] == "rule")

@@ -273,7 +273,8 @@ def test_what_a_rule_remembers(on: str, context: str | None, remembers: str) -> 
         ("do: INSERT INTO accounts SELECT account_id FROM event\nfor_each: firing", "Then it runs"
          " `INSERT INTO accounts SELECT account_id ..`, once for each firing."),
         ("do: INSERT INTO accounts SELECT account_id FROM event\ncoupling: immediate", "Then it"
-         " runs `INSERT INTO accounts SELECT account_id ..`, firing by firing, in the order of detection."),
+         " runs `INSERT INTO accounts SELECT account_id ..`, firing by firing, in the order of"
+         " detection."),
         ("do: {signal: ask}\nmode: dry", "It is dry (`mode: dry`): what it would do is left out."
          " It raises ask."),
         ("priority: 3", "It only detects: it has no actions."),
