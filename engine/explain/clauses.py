@@ -23,8 +23,7 @@ class Names:
     """What the parts of an expression are called: event types by their names, composites by their
     text, labels, or numbers. `parts` are those that need a sentence of their own."""
 
-    def __init__(self, root: x.Expression) -> None:
-        self._root = root
+    def __init__(self) -> None:
         self._found: dict[x.Expression, str] = {}
         self._numbers = 0
 
@@ -53,8 +52,7 @@ class Names:
         while at < len(self._found):
             part = [*self._found][at]
             at += 1
-            if part is not self._root:
-                yield part, self._found[part]
+            yield part, self._found[part]
 
     def _part(self, e: x.Expression, name: str) -> str:
         return self._found.setdefault(e, name)
@@ -63,16 +61,14 @@ class Names:
 @dataclass(frozen=True, slots=True)
 class Clause:
     """An expression as a clause. operator: its template. values: the names in it. operands: those
-    of whose instances its own are made. filters: what is said behind it. without: whether one of
-    these is an absence. instances: how many it stores in `restricted`."""
+    of whose instances its own are made. filters: what is said behind it. instances: how many it
+    stores in `restricted`."""
 
     operator: str
     values: Mapping[str, str]
     operands: tuple[x.Expression, ...]
-    names: Names
-    filters: tuple[str, ...] = ()
-    without: bool = False
-    instances: int | None = None
+    filters: tuple[str, ...]
+    instances: int
 
 
 _Operands = tuple[x.Expression, ...]
@@ -81,13 +77,11 @@ _Operands = tuple[x.Expression, ...]
 def clause(e: x.Expression, names: Names, *, again: bool = True) -> Clause:
     """The clause of an expression. again: whether a second event of one name is `another` one."""
     filters: list[str] = []
-    without = False
     while isinstance(e, x.Within | x.Minus | x.Labelled):
         if isinstance(e, x.Within):
             filters.append(f", within {format_duration(e.duration)}")
         elif isinstance(e, x.Minus):
             filters.append(f", with no {names.of(e.absent)} meanwhile")
-            without = True
         e = e.part
     operator, operands, more = _read(e)
     values = {key: names.of(given) if isinstance(given, x.Expression) else given
@@ -100,7 +94,7 @@ def clause(e: x.Expression, names: Names, *, again: bool = True) -> Clause:
     if isinstance(e, x.AnyRepeat):
         instances = e.count - 1
         values["before"] = values["a"] if instances == 1 else f"{instances} {values['a']}"
-    return Clause(operator, values, operands, names, (*reversed(filters),), without, instances)
+    return Clause(operator, values, operands, (*reversed(filters),), instances)
 
 
 _LAST = {";": "b", "not": "c"}

@@ -20,7 +20,7 @@ from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import length
-from tidegate.rules.expressions.formatter import format_expression
+from tidegate.rules.expressions.formatter import format_expression, format_written
 from tidegate.rules.model import Context, Pattern, Rule, Selection
 
 PARTS_MAX = 6
@@ -29,6 +29,7 @@ _ANY = frozenset({"event", "P", "P [d]", "+"})
 """The operators that choose in the same way whatever their operands are. So do windows."""
 _PAIRED = frozenset({";", "not"})
 """The operators of which something can be said that holds with a `where`, too."""
+_LEAVES = (x.Name, x.Edge, x.Clock, x.Cron)
 _LATEST = (Context.RESTRICTED, Context.RECENT)
 _TAKEN = {"first": "the first is", "last": "the last is", "all": "all are"}
 _PAIRS = {
@@ -52,45 +53,86 @@ def templates() -> Mapping[str, Mapping[str, str]]:
     return found
 
 
-def sentences(rule: Rule, rules: Collection[str], stores: Bound) -> tuple[str, ...]:
-    """What a rule does. `rules`: the names of all rules of its rulebook. `stores`: its bound."""
-    remembers = _memory(rule.pattern, rules, stores)
-    return (*detection(rule, rules), remembers, *reaction(rule))
+class Sentences:
+    """What a rule does, in sentences. `rules`: the names of all rules of its rulebook."""
 
+    def __init__(self, rule: Rule, rules: Collection[str]) -> None:
+        self._rule, self._rules = rule, rules
+        self._pattern = rule.pattern
+        self._keys = _Keys(rule.pattern)
+        self._core = _core(rule.pattern.on)
+        self._found = clause(self._core, Names(), again=False)
+        self._points = _points(self._found, rules)
 
-def detection(rule: Rule, rules: Collection[str]) -> Iterator[str]:
-    """When a rule fires, and with what: its expression, its key, its `where`, its choice."""
-    pattern = rule.pattern
-    names = Names(pattern.on)
-    found = clause(pattern.on, names)
-    if fires_never(pattern.on):
-        yield f"Never fires: no history has {names.of(pattern.on)}."
-        return
-    yield f"Fires {_text(found, pattern)}."
-    yield from _parts(names)
-    if broadcast := [*dict.fromkeys(_broadcast(pattern))]:
-        key = listed(pattern.key_names)
-        are = "is broadcast" if len(broadcast) == 1 else "are broadcast"
-        yield f"{listed(broadcast)} {are}: one counts for every {key}."
-    if pattern.where is not None:
-        where = " ".join(pattern.where.text.split())
-        yield f"Only matches of which `{where}` is true count: it is asked before the choice."
-    yield choice(rule, rules, pattern.context)
+    def all(self, stores: Bound) -> tuple[str, ...]:
+        """When it fires, what it remembers, what becomes of a firing. `stores`: its bound."""
+        return (*self.detection(), self._memory(stores), *reaction(self._rule))
 
+    def detection(self) -> Iterator[str]:
+        """When it fires, and with what: its expression, its key, its `where`, its choice."""
+        pattern = self._pattern
+        if fires_never(pattern.on):
+            yield f"Never fires: no history has `{format_written(pattern.on)}`."
+            return
+        names = Names()
+        yield f"Fires {_text(clause(pattern.on, names), self._keys.words)}."
+        yield from _parts(names)
+        if broadcast := self._keys.broadcast:
+            are = "is broadcast" if len(broadcast) == 1 else "are broadcast"
+            yield f"{listed(broadcast)} {are}: one counts for every {listed(pattern.key_names)}."
+        if pattern.where is not None:
+            where = " ".join(pattern.where.text.split())
+            yield f"Only matches of which `{where}` is true count: it is asked before the choice."
+        yield self.choice(pattern.context)
 
-def choice(rule: Rule, rules: Collection[str], context: Context) -> str:
-    """Which instances a rule takes in a context, and what it consumes. A window has no context, and
-    a `select` stands for one."""
-    pattern = rule.pattern
-    found = clause(_core(pattern.on), Names(pattern.on), again=False)
-    operator, values = found.operator, {**found.values, **_key_words(pattern), "rule": rule.name}
-    if pattern.selection is not None and context is pattern.context:
-        operator, values = "select", {**_sides(found), **_selected(pattern.selection)}
-    elif operator not in _ANY and not _simple(pattern, found, rules):
-        operator = "instances"
-    while str(context) not in templates()[operator]:
-        operator = templates()[operator]["like"]
-    return templates()[operator][str(context)].format(**values)
+    def choice(self, context: Context) -> str:
+        """Which instances it takes in a context, and what it consumes. A window has no context, and
+        a `select` stands for the rule's own."""
+        pattern, operator = self._pattern, self._found.operator
+        values = {**self._found.values, **self._keys.words, "rule": self._rule.name}
+        if pattern.selection is not None and context is pattern.context:
+            first, then = map(Names().of, self._core.operands())
+            operator, values = "select", {"a": first, "b": then, **_selected(pattern.selection)}
+        elif not isinstance(pattern.on, w.Window) and operator not in _ANY and not self._simple():
+            operator = "instances"
+        while str(context) not in templates()[operator]:
+            operator = templates()[operator]["like"]
+        return templates()[operator][str(context)].format(**values)
+
+    def _simple(self) -> bool:
+        """Whether an operator's own sentences hold: of points, with all that the choice sees."""
+        return self._points and (self._pattern.where is None or self._found.operator in _PAIRED)
+
+    def _memory(self, stores: Bound) -> str:
+        """What is stored of each key, and for how long."""
+        forgets, of = stores.forgets_micros, self._keys.words["of"]
+        if stores.instances_max == 0:
+            return f"Remembers a count{of}, for ever." if forgets is None else "Remembers nothing."
+        until = ", for ever" if forgets is None else f", for {length(forgets)}"
+        if isinstance(self._pattern.on, w.Window):
+            if stores.pause_micros is not None:
+                until = f", and forgets a key {length(stores.pause_micros)} after its last row"
+            elif forgets is not None:
+                until = ""
+        return f"Remembers {self._kept(stores).format(**self._found.values, of=of)}{until}."
+
+    def _kept(self, stores: Bound) -> str:
+        """A text of what is stored, to be filled in."""
+        pattern, texts = self._pattern, templates()[self._found.operator]
+        if isinstance(pattern.on, w.Window):
+            return texts["keeps"]
+        filtered = pattern.where or pattern.selection or not _only_within(pattern.on)
+        if pattern.context in _LATEST and self._points and not filtered:
+            if "keeps" in texts and stores.instances_max == self._found.instances:
+                return texts["keeps"]
+            if "waits" in texts:
+                return texts["waits"]
+        if stores.instances_max is not None and stores.occurrences_max is not None:
+            instances = counted(stores.instances_max, "instance")
+            return f"at most {instances}{{of}} with {counted(stores.occurrences_max, 'occurrence')}"
+        if pattern.context in (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE):
+            return "the occurrences{of} that are not consumed yet"
+        return "every occurrence{of} that may still match"
 
 
 def _core(e: x.Expression) -> x.Expression:
@@ -100,21 +142,22 @@ def _core(e: x.Expression) -> x.Expression:
     return e
 
 
-def _simple(pattern: Pattern, found: Clause, rules: Collection[str]) -> bool:
-    """Whether an operator's own sentences hold: of points, and with all that the choice sees."""
-    asked = pattern.where is not None and found.operator not in _PAIRED
-    return isinstance(pattern.on, w.Window) or (_of_points(found, rules) and not asked)
+def _only_within(e: x.Expression) -> bool:
+    """Whether what stands around the core remembers nothing."""
+    while isinstance(e, x.Within | x.Labelled):
+        e = e.part
+    return not isinstance(e, x.Minus | x.Aperiodic)
 
 
-def _of_points(found: Clause, rules: Collection[str]) -> bool:
+def _points(found: Clause, rules: Collection[str]) -> bool:
     """Whether the operands are plain, and points: a rule's detection takes time."""
     return all(plain(e) and x.names_in(e).isdisjoint(rules) for e in found.operands)
 
 
-def _text(found: Clause, pattern: Pattern | None = None) -> str:
-    """A clause, with what filters it. pattern: of a whole rule, whose key it is said for."""
+def _text(found: Clause, keys: Mapping[str, str]) -> str:
+    """A clause, with what filters it. keys: the words for its key."""
     when = templates()[found.operator]["when"]
-    return "".join([when.format(**found.values, **_key_words(pattern)), *found.filters])
+    return "".join([when.format(**found.values, **keys), *found.filters])
 
 
 def _parts(names: Names) -> Iterator[str]:
@@ -127,7 +170,7 @@ def _parts(names: Names) -> Iterator[str]:
             labels.setdefault(names.of(inner), []).append(name)
         elif composites < PARTS_MAX:
             composites += 1
-            yield f"{name[0].upper()}{name[1:]} happens {_text(clause(inner, names))}."
+            yield f"{name[0].upper()}{name[1:]} happens {_text(clause(inner, names), _NO_KEY)}."
         else:
             yield "Further parts: see the graph of `explain`."
             break
@@ -135,45 +178,27 @@ def _parts(names: Names) -> Iterator[str]:
         yield f"{listed(given)} stand{'s' if len(given) == 1 else ''} for {event}."
 
 
-# -- keys ---------------------------------------------------------------------------------------
+_NO_KEY = dict.fromkeys(("each", "same", "per", "of_one", "of"), "")
 
 
-def _leaves(pattern: Pattern) -> Iterator[x.Expression]:
-    for node in pattern.on.walk():
-        if isinstance(node, x.Name | x.Edge | x.Clock | x.Cron):
-            yield node
+class _Keys:
+    """The key of a rule. words: it in the words of the templates; without a key they are empty.
+    broadcast: the event types that have none."""
 
-
-def _keyed(pattern: Pattern, leaf: x.Expression) -> bool:
-    return isinstance(leaf, x.Name | x.Edge) and leaf.name in pattern.per
-
-
-def _key_words(pattern: Pattern | None) -> Mapping[str, str]:
-    """The key in the words of the templates. pattern: None, or without a key: they are empty."""
-    if pattern is None or not pattern.key_names:
-        return dict.fromkeys(("each", "same", "per", "of_one", "of"), "")
-    key = listed(pattern.key_names)
-    each, same = f" for each {key}", f" for the same {key}"
-    alone = sum(_keyed(pattern, leaf) for leaf in _leaves(pattern)) == 1
-    per = each if alone else same
-    words = {"each": each, "same": same, "per": per, "of_one": f" of one {key}"}
-    return {**words, "of": f" of each {key}"}
-
-
-def _broadcast(pattern: Pattern) -> Iterator[str]:
-    if pattern.key_names:
-        for leaf in _leaves(pattern):
-            if not _keyed(pattern, leaf):
-                yield f"`{format_expression(leaf)}`"
-
-
-# -- select -------------------------------------------------------------------------------------
-
-
-def _sides(found: Clause) -> Mapping[str, str]:
-    """The two operands of a `select`, which is for `a ; b` and `a and b`."""
-    sides = [found.names.of(operand) for operand in found.operands]
-    return {"a": sides[0], "b": sides[-1]}
+    def __init__(self, pattern: Pattern) -> None:
+        self.words: Mapping[str, str] = _NO_KEY
+        self.broadcast: tuple[str, ...] = ()
+        if not pattern.key_names:
+            return
+        leaves = [e for e in pattern.on.walk() if isinstance(e, _LEAVES)]
+        keyed = [isinstance(e, x.Name | x.Edge) and e.name in pattern.per for e in leaves]
+        others = (leaf for leaf, has in zip(leaves, keyed, strict=True) if not has)
+        self.broadcast = tuple(dict.fromkeys(f"`{format_expression(leaf)}`" for leaf in others))
+        key = listed(pattern.key_names)
+        each, same = f" for each {key}", f" for the same {key}"
+        per = each if sum(keyed) == 1 else same
+        words = {"each": each, "same": same, "per": per, "of_one": f" of one {key}"}
+        self.words = {**words, "of": f" of each {key}"}
 
 
 def _selected(selection: Selection) -> Mapping[str, str]:
@@ -185,40 +210,3 @@ def _selected(selection: Selection) -> Mapping[str, str]:
         "pairs": _PAIRS[selection.pairs],
         "repeat": repeat + over,
     }
-
-
-# -- memory -------------------------------------------------------------------------------------
-
-
-def _memory(pattern: Pattern, rules: Collection[str], stores: Bound) -> str:
-    """What is stored of each key, and for how long."""
-    forgets, of = stores.forgets_micros, _key_words(pattern)["of"]
-    if stores.instances_max == 0:
-        return f"Remembers a count{of}, for ever." if forgets is None else "Remembers nothing."
-    found = clause(pattern.on, Names(pattern.on), again=False)
-    until = ", for ever" if forgets is None else f", for {length(forgets)}"
-    if isinstance(pattern.on, w.Window):
-        if stores.pause_micros is not None:
-            until = f", and forgets a key {length(stores.pause_micros)} after its last row"
-        elif forgets is not None:
-            until = ""
-    return f"Remembers {_kept(pattern, rules, stores, found).format(**found.values, of=of)}{until}."
-
-
-def _kept(pattern: Pattern, rules: Collection[str], stores: Bound, found: Clause) -> str:
-    """A text of what is stored, with the names of `found`."""
-    texts, latest = templates()[found.operator], pattern.context in _LATEST
-    if isinstance(pattern.on, w.Window):
-        return texts["keeps"]
-    simple = not found.without and _of_points(found, rules) and not pattern.selection
-    simple = simple and latest and not pattern.where
-    if simple and "keeps" in texts and stores.instances_max == found.instances:
-        return texts["keeps"]
-    if simple and "waits" in texts:
-        return texts["waits"]
-    if stores.instances_max is not None and stores.occurrences_max is not None:
-        instances = counted(stores.instances_max, "instance")
-        return f"at most {instances}{{of}} with {counted(stores.occurrences_max, 'occurrence')}"
-    if pattern.context in (Context.RECENT, Context.CHRONICLE, Context.CUMULATIVE):
-        return "the occurrences{of} that are not consumed yet"
-    return "every occurrence{of} that may still match"

@@ -120,8 +120,9 @@ def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> N
         "r never forgets: it keeps every key it has seen, to tell them apart",
     ]
     assert found["rules"][0]["stores"]["restricted"]["forgets_micros"] is None
-    assert "Remembers at most 2 instances of each k with 1 occurrence, for ever." in (
-        found["rules"][0]["sentences"]
+    assert (
+        "Remembers at most 2 instances of each k with 1 occurrence, for ever."
+        in (found["rules"][0]["sentences"])
     )
 
 

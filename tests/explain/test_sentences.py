@@ -23,7 +23,7 @@ from tests.golden.load import Case, Line, cases
 from tests.reference.evaluate import evaluate
 from tidegate import rules
 from tidegate.engine.explain.clauses import Names, clause
-from tidegate.engine.explain.sentences import PARTS_MAX, choice, detection, sentences, templates
+from tidegate.engine.explain.sentences import PARTS_MAX, Sentences, templates
 from tidegate.rules.algebra.bound import Bounds
 from tidegate.rules.checks.gaps import all_features
 from tidegate.rules.expressions import windows as w
@@ -36,18 +36,18 @@ OPERATORS = {case.title: case for case in CASES if len(case.says) == len(Context
 
 def operator(case: Case) -> str:
     on = case.rulebook.rules["r"].pattern.on
-    return clause(on, Names(on)).operator
+    return clause(on, Names()).operator
 
 
 @pytest.mark.parametrize("case", CASES, ids=str)
 def test_the_text_of_each_operator_and_context(case: Case) -> None:
     rule, names = case.rulebook.rules["r"], case.rulebook.rules
-    text = [*detection(rule, names)]
+    text = [*Sentences(rule, names).detection()]
     if not case.says:  # it never fires
         assert text == [case.fires]
         return
     assert " ".join(text[:-1]) == case.fires
-    found = {None: text[-1]} | {c: choice(in_context(rule, c), names, c) for c in Context}
+    found = {None: text[-1]} | {c: Sentences(in_context(rule, c), names).choice(c) for c in Context}
     assert {context: found[context] for context in case.says} == case.says
 
 
@@ -195,7 +195,7 @@ rules:
 def of_rule(text: str, per: str = "per: account_id") -> list[str]:
     book = rules.load(f"{BANK}  r:\n    {per}\n{text}", features=all_features())
     rule = book.rules["r"]
-    return [*sentences(rule, book.rules, Bounds(book.rules).of_rule(rule))]
+    return [*Sentences(rule, book.rules).all(Bounds(book.rules).of_rule(rule))]
 
 
 def test_a_whole_rule() -> None:

@@ -15,7 +15,7 @@ from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
 from tidegate.engine.explain.reactions import act_words
-from tidegate.engine.explain.sentences import detection
+from tidegate.engine.explain.sentences import Sentences
 from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import (
     Asked,
@@ -96,14 +96,19 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         dry=rule is not None and rule.reaction.dry,
         context=_context(rule),
         window=rule is not None and isinstance(rule.pattern.on, Window),
-        sentences=tuple(detection(rule, book.rules))
-        if rule is not None and book is not None
-        else (),
+        sentences=_sentences(rule, book),
         rulebook_version=trace.version,
         edited=_edited(rule, book, now, texts.running.version),
         notes=tuple(notes),
         gone=(*gone, *causes.gone, *effects.gone),
     )
+
+
+def _sentences(rule: Rule | None, book: Rulebook | None) -> tuple[str, ...]:
+    """When the rule fires, and with what."""
+    if rule is None or book is None:
+        return ()
+    return tuple(Sentences(rule, book.rules).detection())
 
 
 def _context(rule: Rule | None) -> str | None:
