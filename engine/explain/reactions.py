@@ -30,17 +30,14 @@ from tidegate.rules.model import (
 
 SQL_MAX = 100
 """Characters of a text of SQL in a sentence."""
-BEGINNING_MAX = 40
-"""Characters of a statement's beginning, by which it is known."""
+WHOLE_MAX = 40
+"""Characters of a statement that is shown whole."""
+WORDS_SHOWN = 3
+"""Words of a longer one: `MERGE INTO accounts`."""
 _SEES = {
     Coupling.IMMEDIATE: "each table as it was at the instant of the firing",
     Coupling.DEFERRED: "the tables as the firing's bucket has pinned them",
     Coupling.DETACHED: "the latest tables, some time after the bucket",
-}
-_ACTS = {
-    Coupling.IMMEDIATE: "firing by firing, in the order of detection",
-    Coupling.DEFERRED: "once for all firings of a bucket",
-    Coupling.DETACHED: "some time after the bucket, once for all its firings",
 }
 
 
@@ -90,18 +87,21 @@ def _actions(rule: Rule) -> str:
         return f"It is dry (`mode: dry`): what it would do is left out. It {acts}."
     if not any(isinstance(action, Sql) for action in reaction.actions):
         return f"Then it {acts}."
-    each = reaction.coupling is Coupling.DEFERRED and reaction.for_each
-    return f"Then it {acts}, {'once for each firing' if each else _ACTS[reaction.coupling]}."
+    if reaction.coupling is Coupling.IMMEDIATE:
+        return f"Then it {acts}, firing by firing, in the order of detection."
+    later = ", some time after the bucket" if reaction.coupling is Coupling.DETACHED else ""
+    each = "each firing" if reaction.for_each else "all firings of a bucket"
+    return f"Then it {acts}{later}, once for {each}."
 
 
 def _does(action: Action) -> str:
     """As `act_words`, but of a statement the beginning: ``runs `MERGE INTO accounts ..` ``."""
     if not isinstance(action, Sql):
         return act_words(action)
-    text = " ".join(action.text.split())
-    if len(text) > BEGINNING_MAX:
-        text = f"{text[: text.rfind(' ', 0, BEGINNING_MAX)]} .."
-    return f"runs `{text}`"
+    words = action.text.split()
+    if len(" ".join(words)) > WHOLE_MAX:
+        words = [*action.text.replace("(", " ").split()[:WORDS_SHOWN], ".."]
+    return f"runs `{' '.join(words)}`"
 
 
 def act_words(act: Statement | Action) -> str:

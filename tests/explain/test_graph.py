@@ -121,7 +121,7 @@ def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> N
     ]
     assert found["rules"][0]["stores"]["restricted"]["forgets_micros"] is None
     assert (
-        "Remembers at most 2 instances of each k with 1 occurrence, for ever."
+        "Remembers at most 1 instance of each k with 1 occurrence, for ever."
         in (found["rules"][0]["sentences"])
     )
 

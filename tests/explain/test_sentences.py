@@ -218,8 +218,7 @@ def test_a_whole_rule() -> None:
         "Remembers the last `refused` of each account_id, for 5 min.",
         "A firing goes on only if `sum(amount) > 10` is true of its rows.",
         "After a firing of one account_id, others are dropped for 1 h.",
-        "Then it runs `MERGE INTO accounts a USING (SELECT ..` and raises ask, once for all"
-        " firings of a bucket.",
+        "Then it runs `MERGE INTO accounts ..` and raises ask, once for all firings of a bucket.",
         "If that is not done within 5 min, it sends a webhook to ops.example.org instead.",
     ]
 
@@ -269,11 +268,15 @@ def test_what_a_rule_remembers(on: str, context: str | None, remembers: str) -> 
          " another in the 1 h before is dropped."),
         ("throttle: 3 per 1 h", "At most 3 firings of one account_id go on in 1 h; others are"
          " dropped."),
+        ("do: DELETE FROM accounts WHERE account_id = 3 or account_id = 4\nat_least_once: true",
+         "Then it runs `DELETE FROM accounts ..`, once for all firings of a bucket."),
+        ("do: DELETE FROM accounts\nat_least_once: true\ncoupling: detached", "Then it runs"
+         " `DELETE FROM accounts`, some time after the bucket, once for all firings of a bucket."),
         ("do: [{signal: ask}, {disable: r}]", "Then it raises ask and disables rule r."),
         ("do: INSERT INTO accounts SELECT account_id FROM event\nfor_each: firing", "Then it runs"
-         " `INSERT INTO accounts SELECT account_id ..`, once for each firing."),
+         " `INSERT INTO accounts ..`, once for each firing."),
         ("do: INSERT INTO accounts SELECT account_id FROM event\ncoupling: immediate", "Then it"
-         " runs `INSERT INTO accounts SELECT account_id ..`, firing by firing, in the order of"
+         " runs `INSERT INTO accounts ..`, firing by firing, in the order of"
          " detection."),
         ("do: {signal: ask}\nmode: dry", "It is dry (`mode: dry`): what it would do is left out."
          " It raises ask."),
