@@ -23,7 +23,7 @@ from tidegate.rules.expressions.durations import length
 from tidegate.rules.expressions.formatter import format_expression, format_written
 from tidegate.rules.model import Context, Pattern, Rule, Selection
 
-PARTS_MAX = 6
+PARTS_MAX = 4
 """Parts of an expression that have a sentence of their own."""
 _ANY = frozenset({"event", "P", "P [d]", "+"})
 """The operators that choose in the same way whatever their operands are. So do windows."""
