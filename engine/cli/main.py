@@ -128,14 +128,15 @@ def schema(form: str) -> None:
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-v", "--verbose", is_flag=True, help="Also the other parameter contexts.")
 @brief()
-def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
-    """Normalised expressions, the shared graph, what is stored per key, what triggers what;
-    automata of scripts."""
-    from tidegate.engine.explain import explain as explained
+def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool, verbose: bool) -> None:
+    """What each rule does, in sentences; normalised expressions, the shared graph, what is stored
+    per key, what triggers what; automata of scripts."""
+    from tidegate.engine.explain.explanation import explain as explained
 
     form = "json" if as_json else format_
-    output.document(explained(rulebook, rule, form), as_json=form == "json")
+    output.document(explained(rulebook, rule, form, verbose=verbose), as_json=form == "json")
 
 
 @main.command()

@@ -16,6 +16,7 @@ from click.testing import CliRunner
 from tests.docs.pages import PAGES, ROOT, blocks
 from tidegate import Engine, Engines, parse
 from tidegate.engine.cli.main import main
+from tidegate.engine.explain.explanation import explain
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules import load
 from tidegate.rules.checks.gaps import SIMULATED
@@ -98,6 +99,17 @@ def test_the_trace_detects_what_is_said_of_it(tmp_path: Path) -> None:
     assert (found["rule"], found["key"]) == ("in_and_out", {"account_id": 7})
     assert (found["start"], found["end"]) == (1, 4)
     assert "here one: `in_and_out` of account 7, from 1 to 4." in GUIDE
+
+
+def test_the_sentences_are_those_of_explain(tmp_path: Path) -> None:
+    (tmp_path / "bank.yaml").write_text(
+        next(text for place, text in YAML if place.startswith("README"))
+    )
+    (rule,) = json.loads(explain(tmp_path / "bank.yaml", "in_and_out", "json"))["rules"]
+    (shown,) = re.findall(
+        r"((?:    .*\n)+)", GUIDE.split("in the README it says:")[1].split("Behind")[0]
+    )
+    assert shown.split() == " ".join(rule["sentences"]).split()
 
 
 @pytest.mark.parametrize("line", [line for _, line in SHELL], ids=[name for name, _ in SHELL])

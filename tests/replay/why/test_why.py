@@ -17,9 +17,11 @@ import sqlalchemy as sa
 from tests.replay.why.books import SHOP, day, listed, story
 from tests.replay.why.stored import run_case
 from tests.support import make
+from tidegate.engine.core.text.page import inert
 from tidegate.engine.replay.why import links
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Condition, Story, as_json
+from tidegate.engine.replay.why.page import page
 from tidegate.engine.replay.why.text import condition_sentence, lines
 from tidegate.engine.replay.why.times import took
 from tidegate.engine.store import SqlStore, open_store, traces
@@ -76,6 +78,19 @@ def test_a_story_has_what_programs_are_promised(shop: tuple[SqlStore, Listed]) -
     signal, webhook = told["entries"]
     assert (signal["kind"], signal["state"], signal["attempts"]) == ("signal", "done", 1)
     assert (signal["signals"], webhook["kind"], webhook["signals"]) == (1, "webhook", 0)
+
+
+def test_a_story_says_when_its_rule_fires(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    told = story(store, found["settled"][0])
+    assert told.sentences == (
+        "Fires when `paid` comes after `ordered` for the same id, within 1 h.",
+        "Of several `ordered`, the oldest is paired first. Both are consumed: each is in one firing"
+        " at most.",
+    )
+    assert as_json(told)["sentences"] == [*told.sentences]
+    assert " ".join(told.sentences) in " ".join(text_of(told, 60).split())
+    assert inert(" ".join(told.sentences)) in page(told)
 
 
 def test_no_secret_is_in_a_story(shop: tuple[SqlStore, Listed]) -> None:
