@@ -5,18 +5,30 @@ from __future__ import annotations
 import shutil
 import subprocess
 import sys
+from pathlib import Path
 
 from docs.site.generated import ROOT
 from docs.site.pages import write
 
 
-def main() -> int:
-    """Build it. What `zensical` warns of, such as a dead link, is an error."""
+def build(folder: Path) -> subprocess.CompletedProcess[str]:
+    """Build `folder/site`. What `zensical` warns of, such as a dead link, is an error."""
     for name in ("build/pages", "site"):
-        shutil.rmtree(ROOT / name, ignore_errors=True)
-    write(ROOT / "build" / "pages")
-    built = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    return subprocess.run(built, cwd=ROOT, check=False).returncode
+        shutil.rmtree(folder / name, ignore_errors=True)
+    write(folder / "build" / "pages")
+    if folder != ROOT:
+        shutil.copy(ROOT / "mkdocs.yml", folder)
+    command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+
+
+def main() -> int:
+    """Build it beside this checkout's other output."""
+    built = build(ROOT)
+    print(built.stdout + built.stderr, end="")
+    if built.returncode == 0:
+        print(f"open {ROOT / 'site' / 'index.html'}")
+    return built.returncode
 
 
 if __name__ == "__main__":
