@@ -19,7 +19,7 @@ def build(folder: Path) -> subprocess.CompletedProcess[str]:
     if folder != ROOT:
         shutil.copy(ROOT / "mkdocs.yml", folder)
     command = [sys.executable, "-m", "zensical", "build", "--clean", "--strict"]
-    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    return subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)  # noqa: S603
 
 
 def main() -> int:

@@ -32,8 +32,8 @@ def settings() -> str:
     return "\n".join(
         (
             "# Settings\n",
-            "Every limit has a name with its unit in it, a default and a consequence. A rulebook sets"
-            " it under `settings:`, and `--set NAME=VALUE` overrides that for one run:\n",
+            "Every limit has a name with its unit in it, a default and a consequence. A rulebook"
+            " sets it under `settings:`, and `--set NAME=VALUE` overrides that for one run:\n",
             "    tidegate run bank.yaml --set bucket_rows_max=50000\n",
             "| setting | default | least | what happens at the limit |",
             "|---|---|---|---|",
@@ -47,8 +47,8 @@ def commands() -> str:
     """Every command with what it says of itself and its options."""
     parts = [
         "# Commands\n",
-        "What `tidegate COMMAND --help` says, on one page. Exit codes and the shapes of `--json` are"
-        " in the [reference](language.md#3-the-command-line).\n",
+        "What `tidegate COMMAND --help` says, on one page. Exit codes and the shapes of `--json`"
+        " are in the [reference](language.md#3-the-command-line).\n",
     ]
     for name, command in _commands("tidegate", main):
         context = click.Context(command, info_name=name)
@@ -57,7 +57,12 @@ def commands() -> str:
         parts += [f"## {name.partition(' ')[2]}\n", f"    {name} {usage}\n", f"{text}\n"]
         options = [each for each in command.params if isinstance(each, click.Option)]
         if options:
-            parts += ["| option | |", "|---|---|", *(_option(each, context) for each in options), ""]
+            parts += [
+                "| option | |",
+                "|---|---|",
+                *(_option(each, context) for each in options),
+                "",
+            ]
     return "\n".join(parts)
 
 
@@ -76,7 +81,7 @@ def _option(option: click.Option, context: click.Context) -> str:
 
 
 def cookbook() -> dict[str, str]:
-    """A page for each problem, by its place in the site: comment, rulebook, tests; and their list."""
+    """A page for each problem, by its place: comment, rulebook, tests; and their list."""
     listed = (ROOT / COOKBOOK / "README.md").read_text(encoding="utf-8")
     pages = {}
     for number, problem, know in _ROW.findall(listed.partition("|---|")[2]):

@@ -12,9 +12,7 @@ _LINK = re.compile(r"(?<=\]\()(?![a-z]+:)([^)\s#]*)((?:#[^)\s]*)?)(?=\))")
 _BAR = re.compile(r"^\|.*", re.MULTILINE)
 _CODE = re.compile(r"`[^`\n]+`")
 # What no clause is looked for in: code, links, headings, blocks that are set in
-_NO_PROSE = re.compile(
-    r"`(?:[^`\n]|\n(?!\n))+`|\[[^\]]*\]\([^)]*\)|^#.*$|^ {4}.*$", re.MULTILINE
-)
+_NO_PROSE = re.compile(r"`(?:[^`\n]|\n(?!\n))+`|\[[^\]]*\]\([^)]*\)|^#.*$|^ {4}.*$", re.MULTILINE)
 _CLAUSE = re.compile(r"(?<![\w`#\[/.-])([GS]\d{1,2}b?)(?![\w\]/-])")
 _HEADING = re.compile(r"^#{1,6} (.+?)\s*$", re.MULTILINE)
 

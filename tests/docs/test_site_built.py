@@ -8,6 +8,7 @@ import re
 import shutil
 import subprocess
 from collections.abc import Iterator
+from functools import cache
 from html.parser import HTMLParser
 from importlib.util import find_spec
 from pathlib import Path
@@ -24,6 +25,7 @@ FOREIGN = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 IN_STYLES = re.compile(r"(?:url\(|@import)\s*[\"']?\s*(?:[a-z]+:)?//[^\"')]*", re.IGNORECASE)
 # Classes by which a page makes the theme's script fetch something from elsewhere
 ASKING = ("mermaid", "glightbox", "md-source", "exec")
+LEFT_OVER = re.compile(r"\n\s*(?:[-*] |\d+\. |\|)|\]\(|\*\*|```")
 
 
 class _Fetched(HTMLParser):
@@ -42,6 +44,11 @@ class _Fetched(HTMLParser):
         self.addresses += IN_STYLES.findall(given.get("style", ""))
 
 
+@cache
+def addresses(text: str) -> list[str]:
+    return _Fetched(text).addresses
+
+
 @pytest.fixture(scope="module")
 def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     folder = tmp_path_factory.mktemp("site")
@@ -52,6 +59,17 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
     assert "warning" not in said.lower()
     yield folder / "site"
     shutil.rmtree(folder)
+
+
+def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def write(folder: Path) -> None:
+        folder.mkdir(parents=True)
+        (folder / "index.md").write_text("# A page\n\n[another](nowhere.md)\n")
+
+    monkeypatch.setattr("docs.site.__main__.write", write)
+    built = build(tmp_path)
+    assert built.returncode != 0
+    assert "page does not exist" in built.stderr
 
 
 def html(site: Path) -> dict[str, str]:
@@ -70,7 +88,7 @@ def test_every_page_is_built_with_a_title_of_its_own(site: Path) -> None:
 
 def test_no_page_fetches_anything_from_elsewhere(site: Path) -> None:
     for name, text in html(site).items():
-        fetched = _Fetched(text).addresses
+        fetched = addresses(text)
         assert len(fetched) > 5, name
         assert [each for each in fetched if FOREIGN.match(each)] == [], name
         inline = re.findall(r"<style[^>]*>(.*?)</style>", text, re.DOTALL)
@@ -92,7 +110,7 @@ def test_what_a_page_fetches_is_there(site: Path) -> None:
     for name, text in html(site).items():
         if name == "404.html":  # served for any path, so it names its own from the root
             continue
-        for address in _Fetched(text).addresses:
+        for address in addresses(text):
             path = address.partition("#")[0].partition("?")[0]
             if path and not address.startswith("data:"):
                 assert ((site / name).parent / path).exists(), (name, address)
@@ -103,7 +121,10 @@ def test_markdown_is_not_left_over(site: Path) -> None:
     for name, text in html(site).items():
         prose = re.sub(r"<(pre|code|script|style)\b.*?</\1>", "", text, flags=re.DOTALL)
         for paragraph in re.findall(r"<p>(.*?)</p>", prose, re.DOTALL):
-            assert not re.search(r"\n\s*(?:[-*] |\d+\. |\|)|\]\(|\*\*|```", paragraph), (name, paragraph)
+            assert not re.search(r"\n\s*(?:[-*] |\d+\. |\|)|\]\(|\*\*|```", paragraph), (
+                name,
+                paragraph,
+            )
 
 
 @pytest.mark.skipif(shutil.which("node") is None, reason="the site's search is asked in node")
