@@ -6,6 +6,7 @@ from pathlib import Path
 
 from docs.site.generated import COOKBOOK, ROOT, commands, cookbook, settings
 from docs.site.links import clauses, for_the_site
+from docs.site.pictures import illustrated
 
 # Pages that stand beside `docs/`: for who looks at the repository first
 BESIDE = {
@@ -42,11 +43,14 @@ def pages() -> dict[str, str]:
 def write(folder: Path) -> None:
     """Lay all pages, pictures and assets into an empty folder."""
     for place, text in pages().items():
-        _put(folder / place, text.encode())
-    for file in (ROOT / "docs" / "pictures").glob("*.svg"):
-        _put(folder / "pictures" / file.name, file.read_bytes())
-    for file in (ROOT / "docs" / "site" / "assets").iterdir():
-        _put(folder / "assets" / file.name, file.read_bytes())
+        with_pictures, drawn = illustrated(place, text)
+        _put(folder / place, with_pictures.encode())
+        for file, picture in drawn.items():
+            _put(folder / file, picture.encode())
+    for source in (ROOT / "docs" / "pictures").glob("*.svg"):
+        _put(folder / "pictures" / source.name, source.read_bytes())
+    for source in (ROOT / "docs" / "site" / "assets").iterdir():
+        _put(folder / "assets" / source.name, source.read_bytes())
 
 
 def _origin(place: str) -> str:

@@ -12,6 +12,7 @@ import pytest
 
 from docs.site.links import FENCE, anchor, for_the_site, headings
 from docs.site.pages import pages
+from docs.site.pictures import illustrated, lines
 from tests.docs.pages import ROOT
 from tidegate.engine.cli.main import main
 from tidegate.rules.model import Settings
@@ -93,7 +94,7 @@ def shown(text: str, page: str = "operating.md") -> str:
 def test_a_link_to_a_file_of_the_repository_becomes_one_to_its_page() -> None:
     assert shown("[a](../README.md#x), [b](guide.md)") == "[a](index.md#x), [b](guide.md)"
     assert shown("[a](#here)") == "[a](#here)"
-    assert shown("[a](../README.md)", "cookbook/x.md") == "a"  # docs/README.md is no page
+    assert shown("[a](../README.md)", "cookbook/index.md") == "a"  # docs/README.md is no page
     assert shown("[a](https://x.org/y)") == "[a](https://x.org/y)"
     assert shown("see [code](../rules/x.py) there") == "see code there"
 
@@ -108,6 +109,37 @@ def test_a_clause_in_prose_leads_to_it() -> None:
 def test_a_bar_in_the_code_of_a_cell_is_written_as_it_is() -> None:
     assert shown("| `a \\| b` | c |") == "| `a | b` | c |"
     assert shown("`a \\| b`") == "`a \\| b`"
+
+
+CASE = """title: a pair
+on: a ; b
+history: a@1 b@2(k=1) b@4
+expect recent: [1,2] {a@1 b@2(k=1)}
+expect *:
+  k=1 [1,2] {a@1 b@2} [3,4] {}
+"""
+
+
+def test_a_worked_example_has_its_lines() -> None:
+    found = [(line.name, line.span, line.instants) for line in lines(CASE)]
+    assert found == [
+        ("a", None, (1.0,)),
+        ("b", None, (2.0, 4.0)),
+        ("recent", (1.0, 2.0), (1.0, 2.0)),
+        ("each k=1", (1.0, 2.0), (1.0, 2.0)),
+        ("each", (3.0, 4.0), ()),
+    ]
+
+
+def test_each_worked_example_in_seconds_has_its_picture() -> None:
+    text, drawn = illustrated("semantics.md", PAGES["semantics.md"])
+    titles = re.findall(r"^title: (.*)$", PAGES["semantics.md"], re.MULTILINE)
+    assert len(titles) - 5 <= len(drawn) < len(titles)  # few are in dates
+    for place, picture in drawn.items():
+        assert f"]({place})" in text
+        assert picture.startswith("<svg ")
+        assert picture.count("<circle") >= 2
+    assert FENCE.findall(text) == FENCE.findall(PAGES["semantics.md"])
 
 
 def test_its_search_index_is_asked_in_the_words_of_the_questions() -> None:

@@ -64,7 +64,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
 def test_a_dead_link_is_an_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def write(folder: Path) -> None:
         folder.mkdir(parents=True)
-        (folder / "index.md").write_text("# A page\n\n[another](nowhere.md)\n")
+        (folder / "index.md").write_text("# A page\n\n[another](page2.md)\n")
 
     monkeypatch.setattr("docs.site.__main__.write", write)
     built = build(tmp_path)
