@@ -60,7 +60,7 @@ def lines(case: str) -> Iterator[Line]:
 
 def picture(title: str, drawn: list[Line]) -> str:
     """An SVG of the lines on one axis of time."""
-    times = [time for line in drawn for time in (*line.instants, *(line.span or ()))]
+    times: list[float] = [time for line in drawn for time in (*line.instants, *(line.span or ()))]
     first, last = min(times), max(times)
     scale = (WIDE - LEFT - RIGHT) / ((last - first) or 1)
 
