@@ -181,5 +181,12 @@ def test_what_python_shows_exists() -> None:
         compile(code, place, "exec")
 
 
+def test_what_python_runs_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    ((_, code),) = [each for each in blocks("python") if "import pyarrow" in each[1]]
+    ((_, shown),) = [each for each in blocks("text") if each[0].startswith("python.md")]
+    exec(compile(code, "python.md", "exec"), {})
+    assert capsys.readouterr().out == shown
+
+
 def test_readme_is_short() -> None:
     assert len((ROOT / "README.md").read_text().splitlines()) <= 200

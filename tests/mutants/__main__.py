@@ -29,6 +29,10 @@ COPIED = (
     "tests",
     "pyproject.toml",
     "README.md",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "mkdocs.yml",
     "docs",
 )
 WORKERS = 2
