@@ -7,7 +7,8 @@ operators  each operator is a node of the event graph: everything in `restricted
 single     each instance is one occurrence: `a or b`, `A(a, b, c) - d`, `not(b)[a, [5 s]]`
 flat       stages in sequence, chosen among in one scan: `a ; (b and c) ; any(2, d, e)`, `a ; a`
 windowed   windows of event types, chosen among in one scan: `A*(a, b, c) - d`
-nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; and every `select`
+nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; every `select`; and
+           in `restricted`, too, what has points: `a ; instant(b ; c)`
 
 `flat` and `windowed` scan the rows of their event types. These event types are all keyed, or all
 broadcast; none of them is a rule.
@@ -23,6 +24,7 @@ from tidegate.rules.algebra.amount import Amount
 from tidegate.rules.algebra.detector_form import KEPT_MAX
 from tidegate.rules.algebra.emptiness import needed
 from tidegate.rules.algebra.plain_expressions import plain
+from tidegate.rules.algebra.points import points as points_of
 from tidegate.rules.algebra.stages import Stages, most_kept, stages
 from tidegate.rules.algebra.transformation import longest_micros, loosened, shorter
 from tidegate.rules.expressions import nodes as x
@@ -109,7 +111,7 @@ class Forms:
     def of(self, context: Context | Selection) -> Form:
         if isinstance(self.expression, w.Window):
             return Operators()
-        if isinstance(context, Selection):
+        if isinstance(context, Selection) or self._has_points:
             return Nested(context)
         if self._single:
             context = _SAME.get(context, context)
@@ -135,6 +137,10 @@ class Forms:
             return Nested(context)
         few = unused(self.expression, self.keyed, self.rules - self.points)
         return Nested(context, (few, few) if few else None)
+
+    @cached_property
+    def _has_points(self) -> bool:
+        return any(points_of(self.expression, self.rules))
 
     @cached_property
     def _single(self) -> tuple[x.Expression, ...]:

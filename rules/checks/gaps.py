@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from tidegate.rules.algebra.plain_expressions import LOOKED_AT, plain
+from tidegate.rules.algebra.plain_expressions import LOOKED_AT
+from tidegate.rules.algebra.points import points
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
@@ -36,9 +37,10 @@ def refuse_unbuilt(
     for _, node, scalar in book.expressions():
         named = () if isinstance(node, w.Window) else book.names("rules")
         for below in unbuilt_points(node, named):
-            message = "'instant' of what takes time is not built yet as a constituent"
-            hint = "it may stand in what must be absent, and around event types; prior(a, b) is"
-            hint += " a ; b where b is an event type"
+            message = "'instant' of what takes time is not built yet as a constituent of"
+            message += " 'every' and '[i]'"
+            hint = "count the detections of a rule with the instant's operand as its 'on', or put"
+            hint += " the instant around the whole"
             refuse(report, "unbuilt", message, scalar, below, hint)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
@@ -56,19 +58,17 @@ def all_features() -> frozenset[str]:
 
 
 def unbuilt_points(
-    node: x.Expression, rules: Collection[str], *, looked_at: bool = False
+    node: x.Expression, rules: Collection[str], *, counted: bool = False
 ) -> Iterator[x.Instant]:
-    """Each `instant` that the engine cannot detect: of a composite, or of one of `rules`, where it
-    is a constituent, or where each occurrence of a rule is counted."""
-    if isinstance(node, x.Instant):
-        points = plain(node) and x.names_in(node).isdisjoint(rules)
-        if not (points or looked_at):
-            yield node
-    counted = isinstance(node, x.AnyRepeat | x.Every | x.Nth | x.AperiodicStar)
+    """Each `instant` of what takes time that the engine cannot count: as a constituent of `every`
+    or `[i]`, whose instances do not tell which occurrences each of its points holds."""
+    if isinstance(node, x.Instant) and counted:
+        yield from points(node, rules)
+        return
+    counted = counted or isinstance(node, x.Every | x.Nth)
     for number, operand in enumerate(node.operands()):
-        inside = looked_at or number in LOOKED_AT.get(type(node), ())
-        each = counted and plain(operand) and any(isinstance(e, x.Instant) for e in operand.walk())
-        yield from unbuilt_points(operand, rules, looked_at=inside and not each)
+        if number not in LOOKED_AT.get(type(node), ()):
+            yield from unbuilt_points(operand, rules, counted=counted)
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:

@@ -53,7 +53,7 @@ class Runs:
     def runs(self, now: int) -> list[tuple[int, Run]]:
         """Maximal runs of one operand uninterrupted by the other, as (operand, run)."""
         stream = [
-            (i.end, (1 - side) if self.sequence else side, (i.ranks(), i.places()), side, i)
+            (i.end, (1 - side) if self.sequence else side, (i.ranks(), i.held(), i.places()), side, i)
             for side, operand in enumerate(self.operands)
             for i in operand
             if i.end <= now

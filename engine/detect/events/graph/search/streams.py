@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tidegate.engine.detect.events.graph.roles import Role, roles
 from tidegate.engine.detect.events.graph.search.sifted import Sifted
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 
 T = TypeVar("T")
@@ -33,6 +34,17 @@ class Given(Leaf):
     ticks are parameters."""
 
     shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Point(x.Expression):
+    """`instant(x)`: the instances of `part` as points. `each`: x is plain, and each occurrence is a
+    point; else the greatest of each instant is. It is compared as one occurrence in `role`, the
+    first of its roles."""
+
+    part: x.Expression
+    role: int
+    each: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -85,6 +97,8 @@ class Reading:
                 return Given(*_numbered(self.streams, e, role), shown)
             case Sifted(part=part):
                 return e.moved(self.read(part, role), role)
+            case x.Instant(part=part):
+                return Point(self.read(part, role), role, plain(part))
             case x.Own():
                 return e
         operands: list[x.Expression] = []
@@ -121,11 +135,19 @@ def leaves(e: x.Expression) -> Iterator[Leaf]:
 
 
 def plain_leaves(e: x.Expression) -> list[Leaf]:
-    """The event types of a plain expression, from the left; none if it is composite (S9)."""
+    """The event types of a plain expression, from the left; none if it is composite (S9), or has
+    points."""
     if type(e) is Leaf:
         return [e]
     found = [plain_leaves(part) for part in e.parts] if isinstance(e, x.Or) else []
     return [leaf for part in found for leaf in part] if all(found) else []
+
+
+def is_plain(e: x.Expression) -> bool:
+    """Whether every occurrence of an expression counts (S9)."""
+    if isinstance(e, x.Or):
+        return all(map(is_plain, e.parts))
+    return e.each if isinstance(e, Point) else type(e) is Leaf
 
 
 def lasting(e: x.Expression) -> Iterator[Leaf]:
@@ -133,7 +155,9 @@ def lasting(e: x.Expression) -> Iterator[Leaf]:
     match e:
         case Leaf():
             return iter(())
-        case x.Or() | x.Minus() | x.Within() | Sifted() | x.Aperiodic() | x.AnyOf(count=1):
+        case (
+            x.Or() | x.Minus() | x.Within() | Sifted() | x.Aperiodic() | x.AnyOf(count=1) | Point()
+        ):
             return _each_lasting(parts(e))
         case x.AnyRepeat(count=1, part=part):
             return lasting(part)
