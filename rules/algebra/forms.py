@@ -111,7 +111,7 @@ class Forms:
     def of(self, context: Context | Selection) -> Form:
         if isinstance(self.expression, w.Window):
             return Operators()
-        if isinstance(context, Selection) or self._has_points:
+        if isinstance(context, Selection) or self.has_points:
             return Nested(context)
         if self._single:
             context = _SAME.get(context, context)
@@ -139,7 +139,8 @@ class Forms:
         return Nested(context, (few, few) if few else None)
 
     @cached_property
-    def _has_points(self) -> bool:
+    def has_points(self) -> bool:
+        """Whether an `instant` of what takes time is a constituent."""
         return any(points_of(self.expression, self.rules))
 
     @cached_property

@@ -23,17 +23,15 @@ def points(node: x.Expression, rules: Collection[str]) -> Iterator[x.Instant]:
             yield from points(operand, rules)
 
 
-def depth_micros(node: x.Expression, rules: Collection[str]) -> int | None:
-    """How much earlier than its start an instance can have occurrences, which its points hold, at
-    most, microseconds; None: there is no limit.
+def reach_micros(node: x.Expression, rules: Collection[str]) -> int | None:
+    """How much older than the end of an instance the occurrences in it can be, at most; None: there
+    is no limit. A detection of one of `rules` counts from its end where it is a point.
 
-    Example: of `instant((a ; b) within 5 s) ; c` 5 s.
+    Example: of `(instant((a ; b) within 5 s) ; c) within 3 s` 8 s.
     """
-    deepest = 0
-    for point in points(node, rules):
-        length = transform(point.part, rules=rules).length_micros
-        deeper = depth_micros(point.part, rules)
-        if length is None or deeper is None:
-            return None
-        deepest = max(deepest, length + deeper)
-    return deepest
+    reaches = [transform(node, rules=rules).length_micros]
+    composite = [point.part for point in points(node, rules) if not plain(point)]
+    inner = [reach_micros(part, rules) for part in composite]
+    if None in (*reaches, *inner):
+        return None
+    return sum(filter(None, reaches)) + max(filter(None, inner), default=0)

@@ -90,11 +90,11 @@ class Order:
     def point(self, instant: int, entries: Entries, *, each: bool) -> int:
         """The row of a point at an instant, which stands for some entries. `each`: it is the one
         occurrence that they have."""
+        ranks = self.ranks(entries)
         entries = self.expanded(entries)
         known = instant, frozenset(entries)
         if known in self._points:
             return self._points[known]
-        ranks = self.ranks(entries)
         row = self._points[known] = _FIRST_POINT - len(self._points)
         self._held[row] = entries
         self.start[row] = self.time[row] = instant

@@ -77,7 +77,8 @@ _LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
 class Reading:
     """Reads an expression with these roles, and numbers its streams as they are met.
 
-    streams   event type, or operand that is the same whatever is consumed -> its first role
+    streams   event type, as points `instant` of it, or operand that is the same whatever is
+              consumed -> its first role
     looked    operand that is only looked at
 
     Example: `(a ; b) - every(2, c)` has the streams a (0), b (1) and looks at `every(2, c)`.
@@ -87,9 +88,11 @@ class Reading:
     streams: dict[str | x.Expression, int] = field(default_factory=dict)
     looked: dict[x.Expression, int] = field(default_factory=dict)
 
-    def read(self, e: x.Expression, role: int = 0) -> x.Expression:
-        """A subexpression whose first role is `role`."""
+    def read(self, e: x.Expression, role: int = 0, *, points: bool = False) -> x.Expression:
+        """A subexpression whose first role is `role`. `points`: its occurrences are points."""
         match e:
+            case x.Name() if points:
+                return Leaf(*_numbered(self.streams, x.Instant(e), role))
             case x.Name() | x.Clock() | x.Cron():
                 return Leaf(*_numbered(self.streams, self.roles[role].event, role))
             case x.Every() | x.Nth() | x.Plus() | x.Periodic():
@@ -98,7 +101,7 @@ class Reading:
             case Sifted(part=part):
                 return e.moved(self.read(part, role), role)
             case x.Instant(part=part):
-                return Point(self.read(part, role), role, plain(part))
+                return Point(self.read(part, role, points=plain(part)), role, plain(part))
             case x.Own():
                 return e
         operands: list[x.Expression] = []
@@ -106,7 +109,7 @@ class Reading:
             if number in _LOOKED.get(type(e), ()) and not isinstance(operand, x.Own):
                 operands.append(Looked(_numbered(self.looked, operand, 0)[0]))
             else:
-                operands.append(self.read(operand, role))
+                operands.append(self.read(operand, role, points=points))
             role += len(roles(operand))
         match e:
             case x.And() | x.AnyOf():
