@@ -23,6 +23,20 @@ def points(node: x.Expression, rules: Collection[str]) -> Iterator[x.Instant]:
             yield from points(operand, rules)
 
 
+def counted_points(
+    node: x.Expression, rules: Collection[str], *, counted: bool = False
+) -> Iterator[x.Instant]:
+    """Those that are constituents of `every` or `[i]`. An instance of these does not tell which of
+    its occurrences each of its points holds, so the engine cannot compare it."""
+    if isinstance(node, x.Instant) and counted:
+        yield from points(node, rules)
+        return
+    counted = counted or isinstance(node, x.Every | x.Nth)
+    for number, operand in enumerate(node.operands()):
+        if number not in LOOKED_AT.get(type(node), ()):
+            yield from counted_points(operand, rules, counted=counted)
+
+
 def reach_micros(node: x.Expression, rules: Collection[str]) -> int | None:
     """How much older than the end of an instance the occurrences in it can be, at most; None: there
     is no limit. A detection of one of `rules` counts from its end where it is a point.

@@ -6,11 +6,9 @@ simulation can, passes the features that it accepts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from tidegate.rules.algebra.plain_expressions import LOOKED_AT
-from tidegate.rules.algebra.points import points
+from tidegate.rules.algebra.points import counted_points
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
@@ -36,11 +34,10 @@ def refuse_unbuilt(
         _periods(node, scalar, limits, accepted if SHORT_PERIOD in features else report)
     for _, node, scalar in book.expressions():
         named = () if isinstance(node, w.Window) else book.names("rules")
-        for below in unbuilt_points(node, named):
-            message = "'instant' of what takes time is not built yet as a constituent of"
-            message += " 'every' and '[i]'"
-            hint = "count the detections of a rule with the instant's operand as its 'on', or put"
-            hint += " the instant around the whole"
+        for below in counted_points(node, named):
+            message = "'instant' of what takes time is not built yet inside 'every' and '[i]'"
+            hint = "make a rule of its operand and count that, every(2, r); or put the instant"
+            hint += " around the whole, instant(every(2, a ; b))"
             refuse(report, "unbuilt", message, scalar, below, hint)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
@@ -55,20 +52,6 @@ def refuse_unbuilt(
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     return frozenset({*_KEYS.values(), SHORT_PERIOD})
-
-
-def unbuilt_points(
-    node: x.Expression, rules: Collection[str], *, counted: bool = False
-) -> Iterator[x.Instant]:
-    """Each `instant` of what takes time that the engine cannot count: as a constituent of `every`
-    or `[i]`, whose instances do not tell which occurrences each of its points holds."""
-    if isinstance(node, x.Instant) and counted:
-        yield from points(node, rules)
-        return
-    counted = counted or isinstance(node, x.Every | x.Nth)
-    for number, operand in enumerate(node.operands()):
-        if number not in LOOKED_AT.get(type(node), ()):
-            yield from unbuilt_points(operand, rules, counted=counted)
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:

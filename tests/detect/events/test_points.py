@@ -11,16 +11,20 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from tests.golden.compare import agree
+from tests.golden.load import read
+from tests.reference.cuts import everywhere
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, noted, noting, resuming
 from tests.reference.meaning import Meaning
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, Operands, expressions
+from tests.reference.test_points import EXAMPLES
 from tests.reference.values import Instance
 from tests.support.agreement import check
+from tests.support.history import run
 from tidegate import parse
-from tidegate.rules.algebra.points import points
-from tidegate.rules.checks.gaps import unbuilt_points
+from tidegate.rules.algebra.points import counted_points, points
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.model import Context
@@ -84,7 +88,18 @@ def forms(names: tuple[str, ...]) -> Operands:
         lambda form, i, j, p, c, d, n: parse(form.format(i=i, j=j, part=f"({p})", c=c, d=d, n=n)),
         st.sampled_from(FORMS), point, point, part, leaf, leaf, st.integers(1, 3),
     )  # fmt: skip
-    return whole.filter(lambda on: any(points(on, rules)) and not any(unbuilt_points(on, rules)))
+    return whole.filter(lambda on: any(points(on, rules)) and not any(counted_points(on, rules)))
+
+
+@pytest.mark.parametrize("text", EXAMPLES.split("\n\n"))
+def test_example(text: str) -> None:
+    case = read(text)
+    history = list(case.history)
+    for context in case.expected:
+        book = case.in_context(context)
+        agree(run(book, history, until=case.until), case, context, "in one bucket")
+        for cut in everywhere(book, history):
+            agree(run(book, history, cut, case.until), case, context, "in many buckets")
 
 
 @pytest.fixture
