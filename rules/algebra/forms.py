@@ -39,7 +39,7 @@ _SAME = {
 }
 """For an expression of which each instance is one occurrence: the context that detects the same.
 What one detection consumes is in no other, so consuming it changes nothing."""
-_FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq
+_FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq | x.Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,8 +111,10 @@ class Forms:
     def of(self, context: Context | Selection) -> Form:
         if isinstance(self.expression, w.Window):
             return Operators()
-        if isinstance(context, Selection) or self.has_points:
+        if isinstance(context, Selection):
             return Nested(context)
+        if self.has_points:
+            return self._nested(context)
         if self._single:
             context = _SAME.get(context, context)
         if context is Context.RESTRICTED:
@@ -133,7 +135,7 @@ class Forms:
         return Windowed(context, found) if found else None
 
     def _nested(self, context: Context) -> Nested:
-        if context is not Context.RECENT:
+        if context not in (Context.RECENT, Context.RESTRICTED):
             return Nested(context)
         few = unused(self.expression, self.keyed, self.rules - self.points)
         return Nested(context, (few, few) if few else None)
@@ -230,8 +232,9 @@ def unused(
     """How many occurrences, at most, are not consumed and can still be in a detection.
 
     These are the last occurrence of each event type, and the last one before each pending start of
-    what must follow it. If all instances share an event type, the occurrences kept never make up an
-    instance: it would have been detected and consumed.
+    what must follow it; a point has none. If all instances share an event type, the occurrences
+    kept never make up an instance: it would have been detected and consumed. With points it may
+    have been detected in `restricted`, which consumes nothing.
 
     None where more can matter: an event type occurs twice in the expression, a part is filtered,
     keyed and broadcast event types are mixed, or a rule of `rules` is used as an event. `keyed`:
@@ -249,7 +252,8 @@ def unused(
     alike = len({isinstance(node, x.Name) and node.name in keyed for node in events}) == 1
     if not (flat and once and alike):
         return None
-    missing = _missing(whole, lasting=False) if _in_common(whole) else 0
+    points = any(isinstance(node, x.Instant) for node in whole.walk())
+    missing = _missing(whole, lasting=False) if _in_common(whole) and not points else 0
     return Amount(_kept(whole, 0, lasting=False)[0] - missing)
 
 
@@ -261,6 +265,8 @@ def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
         last, starts = _kept(node.then, before, lasting=lasting)
         kept, starts = _kept(node.first, starts, lasting=True)
         return kept + last, starts
+    if isinstance(node, x.Instant):
+        return _kept(node.part, before, lasting=lasting)[0], 0
     parts = node.operands()
     if not parts:
         kept = before + 1 if lasting else 0

@@ -272,14 +272,15 @@ class Build:
                 return disjunction.disjoined(e, self, each, horizon, first_roles(each))
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
-        operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
+        each = [self.event(name, all_rows=True) for name in types]
         if len(names) == 1:
-            return operands[0]
+            return each[0]
         first = tuple(map(names.index, types))
-        if self.roots.keys().isdisjoint(types) and len({o.keys for o in operands}) == 1:
+        if self.roots.keys().isdisjoint(types) and len({o.keys for o in each}) == 1:
             found = self.walked(e, disjunction.Union(tuple(types), first), types, horizon)
             found = replace(found, point=True)
         else:
+            operands = self.alike(each, horizon)
             found = disjunction.disjoined(e, self, operands, horizon, first)
         return replace(found, roles=tuple(names))
 
