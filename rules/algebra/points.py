@@ -1,4 +1,4 @@
-"""The points of an expression: each `instant(x)` of an x that takes time, where it is a constituent.
+"""The points of an expression: each `instant(x)` of an x that takes time, as a constituent.
 
 Where it is only looked at, an `instant` is an operator like others. As a constituent it is compared
 as one occurrence but has those of its x, which may be older than the instances that it is in.

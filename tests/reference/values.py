@@ -103,9 +103,10 @@ class Point:
     of: Occurrence | None = None
 
     def initiator(self) -> object:
-        """What initiates with it (S2): of a plain x the occurrence that it is; else the point, known
-        by what it holds; one that holds nothing is the instant."""
-        return self.of or ((self.time, frozenset(o for _, o in self.held)) if self.held else self.time)
+        """What initiates with it (S2): of a plain x the occurrence that it is; else the point,
+        known by what it holds; one that holds nothing is the instant."""
+        held = frozenset(o for _, o in self.held)
+        return self.of or ((self.time, held) if held else self.time)
 
 
 @dataclass(frozen=True)

@@ -81,7 +81,9 @@ def forms(names: tuple[str, ...]) -> Operands:
     leaf = st.sampled_from(names)
     rules = [name for name in names if name.startswith("r")]
     drawn = expressions(EVERYTHING, names, 1).map(format_expression)
-    made = st.builds(lambda p, a, b, c: p.format(a=a, b=b, c=c), st.sampled_from(PARTS), *[leaf] * 3)
+    made = st.builds(
+        lambda p, a, b, c: p.format(a=a, b=b, c=c), st.sampled_from(PARTS), *[leaf] * 3
+    )
     part = st.one_of(made, made, made, drawn, *[st.sampled_from(rules)] * bool(rules))
     point = part.map(lambda text: f"instant({text})")
     whole = st.builds(
@@ -103,7 +105,7 @@ def test_example(text: str) -> None:
 
 
 @pytest.fixture
-def choices(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
+def choices(monkeypatch: pytest.MonkeyPatch) -> Counter[str]:
     """What the reference has chosen points among."""
     found: Counter[str] = Counter()
     known = Meaning._instant
@@ -116,7 +118,7 @@ def choices(monkeypatch: pytest.MonkeyPatch) -> Iterator[Counter[str]]:
         return known(self, e)
 
     monkeypatch.setattr(Meaning, "_instant", noting_ties)
-    yield found
+    return found
 
 
 def looked(context: Context, data: st.DataObject, choices: Counter[str]) -> None:

@@ -268,8 +268,8 @@ class Build:
             case x.Instant():
                 return instant.pointed(e, self, self.rows(e.part, horizon))
             case x.Or(parts=parts) if any(isinstance(node, x.Instant) for node in e.walk()):
-                each = self.alike([self.rows(part, horizon) for part in parts], horizon)
-                return disjunction.disjoined(e, self, each, horizon, first_roles(each))
+                points = self.alike([self.rows(part, horizon) for part in parts], horizon)
+                return disjunction.disjoined(e, self, points, horizon, first_roles(points))
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
         each = [self.event(name, all_rows=True) for name in types]

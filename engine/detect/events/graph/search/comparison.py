@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
 from bisect import bisect_left
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fractions import Fraction
 

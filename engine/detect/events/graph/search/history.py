@@ -17,6 +17,7 @@ from tidegate.rules.model import Context
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""
 
+
 class Item(NamedTuple):
     """One instance of a stream: an occurrence, what is given, or an interval that is looked at."""
 
