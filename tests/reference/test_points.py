@@ -52,14 +52,14 @@ expect continuous: [0,1] {a@0 a@1 b@1} [1,1] {a@1 b@1} [1,2] {a@1 b@1 a@2} [2,2]
 
 title: of points that are alike what they hold decides, whatever operand they fill
 on: instant(a and b) or instant(a and c)
-history: a@1 b@2 c@2
+history: a@1 c@2 b@2
 expect restricted, recent: [2,2] {a@1 c@2}
 expect chronicle: [2,2] {a@1 b@2}
 
 title: a point of points is ranked by what it is compared by
-on: instant(instant(a + [1 s]) ; b) and b
-history: a@0 b@2 b@2
-expect continuous: [2,2] {b@2 b@2}
+on: instant(instant(a + [1 s]) ; c) and b
+history: a@0 b@2 c@2 c@3
+expect continuous: [2,2] {b@2 c@2} [2,3] {b@2 c@3}
 
 title: a point without occurrences is detected once, and hides nothing
 on: instant(a + [1 s]) or a
@@ -75,6 +75,11 @@ title: what a point holds may be older than the whole may be long
 on: (instant((a ; b) within 5) ; c) within 3
 history: a@1 b@5 c@7 c@8 c@9
 expect unrestricted: [5,7] {a@1 b@5 c@7} [5,8] {a@1 b@5 c@8}
+
+title: two points of an instant are two initiators
+on: (instant(a and b) or instant(a and c)) ; d
+history: a@1 b@2 c@2 d@3
+expect continuous: [2,3] {a@1 b@2 d@3} [2,3] {a@1 c@2 d@3}
 
 title: points in a window and at its end
 on: A*(a, instant(c and d), instant(a ; b))
