@@ -17,6 +17,7 @@ from tidegate.rules.algebra.amount import ENDLESS, Amount, total
 from tidegate.rules.algebra.detector_form import KEPT_MAX, detected
 from tidegate.rules.algebra.forms import Flat, Forms, Nested, Operators, Single, forms
 from tidegate.rules.algebra.named_parts import asked_parts
+from tidegate.rules.algebra.points import reach_micros
 from tidegate.rules.algebra.storage import Stored, Used, stored, used_rules
 from tidegate.rules.algebra.transformation import longest_micros
 from tidegate.rules.expressions import nodes as x
@@ -102,7 +103,8 @@ def own_context(pattern: Pattern) -> Context:
 @dataclass(frozen=True)
 class _Form:
     """What is the same in all contexts. `nodes`: the nodes that store something; `instances` and
-    `occurrences`: their sums; `restricted`: the bound in that context."""
+    `occurrences`: their sums; `restricted`: the bound of the operators, as they run in that
+    context; `forgets_micros`: nothing that is searched gets older; None: there is no limit."""
 
     expression: x.Expression
     forms: Forms
@@ -110,6 +112,7 @@ class _Form:
     instances: Amount
     occurrences: Amount
     restricted: Bound
+    forgets_micros: int | None
 
 
 def _form(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[str]) -> _Form:
@@ -141,7 +144,11 @@ def _made(expression: x.Expression, used: Mapping[str, Used], keyed: Collection[
         case w.Crossing(length=length) if _rests(expression):
             restricted = replace(restricted, pause_micros=longest_micros(length), advice=())
     by_context = forms(expression, keyed, used)
-    return _Form(expression, by_context, nodes, instances, occurrences, restricted)
+    forgets = restricted.forgets_micros
+    if by_context.has_points and forgets is not None:
+        reach = reach_micros(expression, used.keys())
+        forgets = None if reach is None else max(reach, forgets)
+    return _Form(expression, by_context, nodes, instances, occurrences, restricted, forgets)
 
 
 def _rests(node: w.Crossing) -> bool:
@@ -166,20 +173,20 @@ def _bound(form: _Form, context: Context) -> Bound:
             instances, occurrences = form.instances + instances, form.occurrences + occurrences
         case chosen:
             advice = _beside_counters(form) or advice
-            instances = occurrences = ENDLESS.within(found.forgets_micros)
+            instances = occurrences = ENDLESS.within(form.forgets_micros)
             kept = _FLAT_KEEPS.get(context) if isinstance(chosen, Flat) else None
             why = f"context {context} keeps {kept or _KEEPS[context]}"
-    return _said_of(instances, occurrences, found.forgets_micros, why, advice)
+    return _said_of(instances, occurrences, form.forgets_micros, why, advice)
 
 
 def _asked(form: _Form, context: Context, parts: Mapping[x.Expression, int]) -> Bound:
     """The bound of a rule with a `where`: every occurrence may be in a match that it leaves. In
     `restricted` that is so of the parts alone of which it is asked."""
     found = form.restricted
-    if context is not Context.RESTRICTED:
-        kept = ENDLESS.within(found.forgets_micros)
+    if context is not Context.RESTRICTED or form.forms.has_points:
+        kept = ENDLESS.within(form.forgets_micros)
         why = f"context {context} keeps {_KEEPS[context]}"
-        return _said_of(kept, kept, found.forgets_micros, why, found.advice)
+        return _said_of(kept, kept, form.forgets_micros, why, found.advice)
     said = [f"`{format_written(part)}`" for part in parts]
     why = f"where keeps every occurrence that may be in {', '.join(said)}"
     kept = ENDLESS.within(max(parts.values(), default=0))
@@ -201,6 +208,7 @@ def _said_of(
 
 
 _KEEPS = {
+    Context.RESTRICTED: "every occurrence, for an `instant` is chosen among all of them",
     Context.RECENT: "the occurrences that it has not consumed yet",
     Context.CHRONICLE: "every occurrence until it is consumed",
     Context.CONTINUOUS: "every occurrence, for it can end what any initiator began",
@@ -301,5 +309,5 @@ def _beside_counters(form: _Form) -> tuple[str, ...]:
     """The advice where a node counts since activation, for a context that keeps what is not
     consumed: a `within` would bound nothing there."""
     counters = tuple(_advice(node, form.expression) for node in form.nodes if node.counter)
-    bounded = counters and form.restricted.exists
+    bounded = counters and form.restricted.exists and not form.forms.has_points
     return (*counters, "choose context: restricted, which keeps few") if bounded else counters

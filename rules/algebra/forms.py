@@ -7,7 +7,8 @@ operators  each operator is a node of the event graph: everything in `restricted
 single     each instance is one occurrence: `a or b`, `A(a, b, c) - d`, `not(b)[a, [5 s]]`
 flat       stages in sequence, chosen among in one scan: `a ; (b and c) ; any(2, d, e)`, `a ; a`
 windowed   windows of event types, chosen among in one scan: `A*(a, b, c) - d`
-nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; and every `select`
+nested     anything else, searched exactly: `(a ; b) and c`, `a ; b ; (a or c)`; every `select`; and
+           in `restricted`, too, what has points: `a ; instant(b ; c)`
 
 `flat` and `windowed` scan the rows of their event types. These event types are all keyed, or all
 broadcast; none of them is a rule.
@@ -23,6 +24,7 @@ from tidegate.rules.algebra.amount import Amount
 from tidegate.rules.algebra.detector_form import KEPT_MAX
 from tidegate.rules.algebra.emptiness import needed
 from tidegate.rules.algebra.plain_expressions import plain
+from tidegate.rules.algebra.points import points as points_of
 from tidegate.rules.algebra.stages import Stages, most_kept, stages
 from tidegate.rules.algebra.transformation import longest_micros, loosened, shorter
 from tidegate.rules.expressions import nodes as x
@@ -37,7 +39,7 @@ _SAME = {
 }
 """For an expression of which each instance is one occurrence: the context that detects the same.
 What one detection consumes is in no other, so consuming it changes nothing."""
-_FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq
+_FLAT = x.Name | x.Clock | x.Cron | x.Or | x.And | x.AnyOf | x.Seq | x.Instant
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +113,8 @@ class Forms:
             return Operators()
         if isinstance(context, Selection):
             return Nested(context)
+        if self.has_points:
+            return self._nested(context)
         if self._single:
             context = _SAME.get(context, context)
         if context is Context.RESTRICTED:
@@ -131,10 +135,15 @@ class Forms:
         return Windowed(context, found) if found else None
 
     def _nested(self, context: Context) -> Nested:
-        if context is not Context.RECENT:
+        if context not in (Context.RECENT, Context.RESTRICTED):
             return Nested(context)
         few = unused(self.expression, self.keyed, self.rules - self.points)
         return Nested(context, (few, few) if few else None)
+
+    @cached_property
+    def has_points(self) -> bool:
+        """Whether an `instant` of what takes time is a constituent."""
+        return any(points_of(self.expression, self.rules))
 
     @cached_property
     def _single(self) -> tuple[x.Expression, ...]:
@@ -223,8 +232,9 @@ def unused(
     """How many occurrences, at most, are not consumed and can still be in a detection.
 
     These are the last occurrence of each event type, and the last one before each pending start of
-    what must follow it. If all instances share an event type, the occurrences kept never make up an
-    instance: it would have been detected and consumed.
+    what must follow it; a point has none. If all instances share an event type, the occurrences
+    kept never make up an instance: it would have been detected and consumed. With points it may
+    have been detected in `restricted`, which consumes nothing.
 
     None where more can matter: an event type occurs twice in the expression, a part is filtered,
     keyed and broadcast event types are mixed, or a rule of `rules` is used as an event. `keyed`:
@@ -242,7 +252,8 @@ def unused(
     alike = len({isinstance(node, x.Name) and node.name in keyed for node in events}) == 1
     if not (flat and once and alike):
         return None
-    missing = _missing(whole, lasting=False) if _in_common(whole) else 0
+    points = any(isinstance(node, x.Instant) for node in whole.walk())
+    missing = _missing(whole, lasting=False) if _in_common(whole) and not points else 0
     return Amount(_kept(whole, 0, lasting=False)[0] - missing)
 
 
@@ -254,6 +265,8 @@ def _kept(node: x.Expression, before: int, *, lasting: bool) -> tuple[int, int]:
         last, starts = _kept(node.then, before, lasting=lasting)
         kept, starts = _kept(node.first, starts, lasting=True)
         return kept + last, starts
+    if isinstance(node, x.Instant):
+        return _kept(node.part, before, lasting=lasting)[0], 0
     parts = node.operands()
     if not parts:
         kept = before + 1 if lasting else 0

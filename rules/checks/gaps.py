@@ -6,10 +6,9 @@ simulation can, passes the features that it accepts.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
 from dataclasses import replace
 
-from tidegate.rules.algebra.plain_expressions import LOOKED_AT, plain
+from tidegate.rules.algebra.points import counted_points
 from tidegate.rules.analysis.draft import Draft, refuse
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
@@ -35,10 +34,10 @@ def refuse_unbuilt(
         _periods(node, scalar, limits, accepted if SHORT_PERIOD in features else report)
     for _, node, scalar in book.expressions():
         named = () if isinstance(node, w.Window) else book.names("rules")
-        for below in unbuilt_points(node, named):
-            message = "'instant' of what takes time is not built yet as a constituent"
-            hint = "it may stand in what must be absent, and around event types; prior(a, b) is"
-            hint += " a ; b where b is an event type"
+        for below in counted_points(node, named):
+            message = "'instant' of what takes time is not built yet inside 'every' and '[i]'"
+            hint = "make a rule of its operand and count that, every(2, r); or put the instant"
+            hint += " around the whole, instant(every(2, a ; b))"
             refuse(report, "unbuilt", message, scalar, below, hint)
     for record in book.records("rules").values():
         for key, feature in _KEYS.items():
@@ -53,22 +52,6 @@ def refuse_unbuilt(
 def all_features() -> frozenset[str]:
     """Every feature named here: for a caller that accepts the whole language."""
     return frozenset({*_KEYS.values(), SHORT_PERIOD})
-
-
-def unbuilt_points(
-    node: x.Expression, rules: Collection[str], *, looked_at: bool = False
-) -> Iterator[x.Instant]:
-    """Each `instant` that the engine cannot detect: of a composite, or of one of `rules`, where it
-    is a constituent, or where each occurrence of a rule is counted."""
-    if isinstance(node, x.Instant):
-        points = plain(node) and x.names_in(node).isdisjoint(rules)
-        if not (points or looked_at):
-            yield node
-    counted = isinstance(node, x.AnyRepeat | x.Every | x.Nth | x.AperiodicStar)
-    for number, operand in enumerate(node.operands()):
-        inside = looked_at or number in LOOKED_AT.get(type(node), ())
-        each = counted and plain(operand) and any(isinstance(e, x.Instant) for e in operand.walk())
-        yield from unbuilt_points(operand, rules, looked_at=inside and not each)
 
 
 def _periods(node: x.Expression, scalar: Scalar, limits: Settings, report: Report) -> None:

@@ -96,11 +96,11 @@ def initiator(instance: Instance) -> object:
     found: list[tuple[Any, Any, object]] = [
         (o.rank(), (1, o.place()), o) for _, o in instance.compared() if o.start == instance.start
     ]
-    found += [
-        (point.rank, (0, repr(point.source)), point.of or (point.source, point.time))
-        for point in instance.points
-        if point.time == instance.start
-    ]
+    for point in instance.points:
+        if point.time == instance.start:
+            held = sorted((o.rank(), o.place()) for _, o in point.held)
+            among = (1, point.of.place()) if point.of else (0, held)
+            found.append((point.rank, among, point.initiator()))
     return min(found, key=lambda each: each[:2])[2] if found else instance.start
 
 

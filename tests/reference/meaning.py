@@ -253,7 +253,7 @@ class Meaning:
         candidates = [c for c in self.at(2, e.closer) if c.start > a.end]
         if not candidates:
             return None
-        first = min(candidates, key=lambda c: (c.end, c.ranks(), c.start, c.places()))
+        first = min(candidates, key=lambda c: (c.end, c.ranks(), c.start, c.held(), c.places()))
         return first.end, first
 
     def _aperiodic(self, e: Aperiodic) -> Iterator[Instance]:

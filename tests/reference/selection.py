@@ -12,6 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
+from typing import Any
 
 from tests.reference.meaning import Meaning, World
 from tests.reference.values import Instance, Occurrence, distinct, hull
@@ -53,7 +54,7 @@ class Runs:
     def runs(self, now: int) -> list[tuple[int, Run]]:
         """Maximal runs of one operand uninterrupted by the other, as (operand, run)."""
         stream = [
-            (i.end, (1 - side) if self.sequence else side, (i.ranks(), i.places()), side, i)
+            (i.end, (1 - side) if self.sequence else side, self._order(i), side, i)
             for side, operand in enumerate(self.operands)
             for i in operand
             if i.end <= now
@@ -64,6 +65,10 @@ class Runs:
                 runs.append((side, []))
             runs[-1][1].append(instance)
         return runs
+
+    def _order(self, i: Instance) -> tuple[Any, ...]:
+        """Of one end."""
+        return i.ranks(), i.held(), i.places()
 
     def pairs(self, now: int) -> Iterator[tuple[Instance, Instance]]:
         """The chosen (earlier, later) of the runs up to `now`."""

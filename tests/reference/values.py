@@ -102,6 +102,12 @@ class Point:
     held: Filled
     of: Occurrence | None = None
 
+    def initiator(self) -> object:
+        """What initiates with it (S2): of a plain x the occurrence that it is; else the point,
+        known by what it holds; one that holds nothing is the instant."""
+        held = frozenset(o for _, o in self.held)
+        return self.of or ((self.time, held) if held else self.time)
+
 
 @dataclass(frozen=True)
 class Instance:
@@ -167,6 +173,12 @@ class Instance:
         found = [*(o.rank() for _, o in self.compared()), *(point.rank for point in self.points)]
         return tuple(sorted(found))
 
+    def held(self) -> tuple[Any, ...]:
+        """The ranks of all its occurrences, those for which points stand included: the order of
+        what counts alike where it is compared, a list that has ended after all others."""
+        found = sorted(o.rank() for _, o in self.parameters | self.used)
+        return (*((0, rank) for rank in found), (1,))
+
     def places(self) -> tuple[Any, ...]:
         """Of its occurrences in order of rank (`Occurrence.place`)."""
         held = [(o.rank(), o.place()) for _, o in self.parameters | self.used]
@@ -203,7 +215,7 @@ def restricted_order(instance: Instance) -> tuple[Any, ...]:
     starts = (*(instance.starts() or (instance.end,)), math.inf)
     ranks = (*((0, rank) for rank in instance.ranks()), (1,))
     ticks, operands = instance.tie()
-    return (instance.start, starts, ranks, ticks, instance.places(), operands)
+    return (instance.start, starts, ranks, instance.held(), ticks, instance.places(), operands)
 
 
 def chronicle_order(instance: Instance) -> tuple[Any, ...]:
@@ -220,7 +232,7 @@ def oldest(instances: Iterable[Instance]) -> Instance:
     (`distinct`), so that every context detects members of D."""
 
     def order(instance: Instance) -> tuple[Any, ...]:
-        return chronicle_order(instance), instance.places()
+        return chronicle_order(instance), instance.held(), instance.places()
 
     found = list(instances)
     least = min(map(order, found))

@@ -26,7 +26,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.algebra.bound import Bound, Bounds
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.expressions.formatter import format_expression
-from tidegate.rules.expressions.nodes import Expression
+from tidegate.rules.expressions.nodes import Expression, Instant, Seq, Within
 from tidegate.rules.model import Context, Rulebook
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
@@ -88,7 +88,8 @@ def check(found: Bound, now: int, carried: Carried, keys: int) -> None:
 @detecting
 @given(
     rule=st.tuples(expressions(EVERYTHING, depth=3), st.just(Context.RESTRICTED))
-    | st.tuples(expressions(EVERYTHING, depth=2), st.sampled_from(Context)),
+    | st.tuples(expressions((*EVERYTHING, Instant), depth=2), st.sampled_from(Context))
+    | st.tuples(expressions((Seq, Within, Instant), depth=3), st.sampled_from(Context)),
     data=st.data(),
     keyed=st.booleans(),
 )

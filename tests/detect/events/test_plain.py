@@ -6,14 +6,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tests.reference.cuts import cuts
+from tests.reference.cuts import cuts, everywhere
 from tests.reference.evaluate import Line
 from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
+from tests.reference.keys import needs_keyed
 from tests.reference.planted import planted
 from tests.reference.strategies import NAMES, SECOND, expected, of_last, written
 from tests.support.history import run
 from tests.support.rulebooks import altered
+from tidegate import parse
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions.formatter import format_expression
 from tidegate.rules.expressions.nodes import (
@@ -72,8 +74,9 @@ def books(draw: st.DrawFn, context: Context) -> Rulebook:
     on = written(draw(AROUND))
     named = {node.name for node in on.walk() if isinstance(node, Name)}
     rule = Rule("s", PLACE, Pattern(on, format_expression(on), context=context))
-    if keyed and named <= per.keys():
-        rule = altered(rule, key_names=("k",), per={n: per[n] for n in sorted(named)})
+    own = {n: per[n] for n in sorted(named & per.keys())}
+    if needs_keyed(on, own):
+        rule = altered(rule, key_names=("k",), per=own)
     return Rulebook("generated", None, "", "UTC", {}, events, {"r": first, "s": rule})
 
 
@@ -82,6 +85,27 @@ def unlike(book: Rulebook) -> st.SearchStrategy[list[Line]]:
     return planted(book, 8).map(
         lambda lines: list({(*line[:2], *sorted(line[2].items())): line for line in lines}.values())
     )
+
+
+@pytest.mark.parametrize(
+    "on", ["any(2, (a or b)*) ; c", "every(2, a or b) ; c", "A*(b, a or b, c)"]
+)
+def test_a_key_counts_its_own_occurrences_and_the_broadcasts(on: str) -> None:
+    events: dict[str, EventType] = {
+        name: SignalEvent(name, PLACE, {"k": "bigint", "v": "bigint"} if name != "a" else {})
+        for name in NAMES
+    }
+    per = {"b": ("k",), "c": ("k",)}
+    pattern = Pattern(parse(on), on, context=Context.RESTRICTED, key_names=("k",), per=per)
+    book = Rulebook("b", None, "", "UTC", {}, events, {"r": Rule("r", PLACE, pattern)})
+    history: list[Line] = [("a", SECOND, {})]
+    history += [("b", n * SECOND, {"k": n, "v": 0}) for n in (2, 3)]
+    history += [("c", (7 - n) * SECOND, {"k": n, "v": 0}) for n in (2, 3)]
+    answer = expected(book, history)
+    assert answer
+    assert run(book, history) == answer
+    for cut in everywhere(book, history):
+        assert run(book, history, cut) == answer
 
 
 @pytest.mark.parametrize("context", Context)

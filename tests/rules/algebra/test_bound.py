@@ -55,6 +55,8 @@ OTHERS = [context for context in Context if context is not Context.RESTRICTED]
         ("every(3, a)", 2, 2),
         ("a[7]", 0, 0),
         ("L: (a) ; M: (b)", 1, 1),
+        ("a ; instant(b ; c)", 4, 4),
+        ("instant(a and b) ; c", 5, 6),
     ],
 )
 def test_restricted_is_bounded_without_a_within(on: str, instances: int, occurrences: int) -> None:
@@ -71,6 +73,7 @@ def test_restricted_is_bounded_without_a_within(on: str, instances: int, occurre
         ("A*(a, b, [5 min])", 5),
         ("P(a, [10 s], [5 min])", 5),
         ("A*(a, b, c) within 4 min", 4),
+        ("(a ; instant(((b - d) ; c) within 2 min)) within 3 min", 5),
     ],
 )
 def test_what_waits_for_its_own_end_is_bounded_by_time(on: str, span: int) -> None:

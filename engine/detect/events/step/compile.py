@@ -11,7 +11,15 @@ from tidegate.engine.detect.events.graph.builder import Builder
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.assignment_node import Assignments
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
-from tidegate.engine.detect.events.graph.graph import Census, Graph, Node, Stream, connect, digest
+from tidegate.engine.detect.events.graph.graph import (
+    Census,
+    Graph,
+    Node,
+    Stream,
+    connect,
+    digest,
+    first_roles,
+)
 from tidegate.engine.detect.events.graph.operators import (
     any_repeat,
     aperiodic,
@@ -137,8 +145,8 @@ def compile_rule(
     build = Build(pattern.per, activation, book.timezone, book.settings, roots, closers)
     if pattern.where:
         e = sifted(pattern.on, pattern.where.tree, used)
-        restricted = pattern.context is Context.RESTRICTED
-        form = Operators() if restricted else Nested(pattern.context)
+        if pattern.context is not Context.RESTRICTED:
+            form = Nested(pattern.context)
         form = asked_in_one_scan(in_one(e), pattern, used) or form
     root = _root(e, form, build)
     if not root.apart:
@@ -256,16 +264,23 @@ class Build:
 
     def rows(self, e: x.Expression, horizon: int | None) -> Node:
         """An event type that stands in the expression twice counts once, in its first role."""
+        match e:
+            case x.Instant():
+                return instant.pointed(e, self, self.rows(e.part, horizon))
+            case x.Or(parts=parts) if any(isinstance(node, x.Instant) for node in e.walk()):
+                points = self.alike([self.rows(part, horizon) for part in parts], horizon)
+                return disjunction.disjoined(e, self, points, horizon, first_roles(points))
         names = [role.event for role in roles(e)]
         types = [*dict.fromkeys(names)]
-        operands = self.alike([self.event(name, all_rows=True) for name in types], horizon)
+        each = [self.event(name, all_rows=True) for name in types]
         if len(names) == 1:
-            return operands[0]
+            return each[0]
         first = tuple(map(names.index, types))
-        if self.roots.keys().isdisjoint(types) and len({o.keys for o in operands}) == 1:
+        if self.roots.keys().isdisjoint(types) and len({o.keys for o in each}) == 1:
             found = self.walked(e, disjunction.Union(tuple(types), first), types, horizon)
             found = replace(found, point=True)
         else:
+            operands = self.alike(each, horizon)
             found = disjunction.disjoined(e, self, operands, horizon, first)
         return replace(found, roles=tuple(names))
 

@@ -1,4 +1,4 @@
-"""`instant(a)`, where it is only looked at."""
+"""`instant(a)`, where only its interval counts."""
 
 from __future__ import annotations
 
@@ -18,9 +18,10 @@ if TYPE_CHECKING:
 class Instant:
     """`[[instant(a)]]` = { the greatest a of each instant, as a point there }.
 
-    It stands in what is only looked at, so only its interval counts: where it would be a
-    constituent, it is refused (`rules.checks.gaps`). Carries nothing, and has no pending starts:
-    bound 0. Source: Gehani, Jagadish & Shmueli (Ode), whose events are points.
+    It stands in what is only looked at, or tells at which instants to search (`search.nested`): a
+    node compares its instances by what they hold, where a point counts as one occurrence. Carries
+    nothing, and has no pending starts: bound 0. Source: Gehani, Jagadish & Shmueli (Ode), whose
+    events are points.
     """
 
     slots: int = 0
@@ -31,5 +32,9 @@ class Instant:
 
 
 def node(e: x.Instant, build: Builder, _: int | None) -> Node:
-    part = build.operand(e.part, None)
+    return pointed(e, build, build.operand(e.part, None))
+
+
+def pointed(e: x.Instant, build: Builder, part: Node) -> Node:
+    """The instances of a node as points."""
     return build.make(e, Instant(), (part,), part.keys, None, point=True)

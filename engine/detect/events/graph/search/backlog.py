@@ -16,6 +16,7 @@ from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
     EVERY_KEY,
     Instances,
+    Int16,
     Int32,
     Moment,
     bare,
@@ -30,14 +31,15 @@ class Backlog:
     """One step's streams, what is carried before what arrives. A key's part of it is a `History`.
 
     `streams` have occurrences, `looked` are only looked at. `marks` are those of all keys: each an
-    instance of one occurrence, or without entries an instant. Occurrences in the `remembered` roles
-    may still be in something given, while they are no older than pending[key].
+    instance of one occurrence, or without entries an instant; then, if the tree has points, those
+    that have initiated, each with the occurrences that it holds. Occurrences in the `remembered`
+    roles may still be in something given, while they are no older than pending[key].
     """
 
     sought: Sought
     streams: Sequence[Instances]
     looked: Sequence[Instances]
-    marks: Instances
+    marks: Sequence[Instances]
     remembered: frozenset[int]
     pending: Int64
     moment: Moment
@@ -46,7 +48,7 @@ class Backlog:
     """By key: what has been chosen among in this step."""
 
     def __post_init__(self) -> None:
-        parts = (*self.streams, *self.looked, self.marks)
+        parts = (*self.streams, *self.looked, *self.marks)
         self._whole = concat(parts)
         self._part = np.repeat(np.arange(len(parts)), [len(part) for part in parts])
         self._by_key = np.argsort(self._whole.key, kind="stable")
@@ -63,14 +65,17 @@ class Backlog:
             index = np.sort(np.concatenate([shared[self._part[shared] < count], index]))
         own = self._whole.take(index)
         items = _items(own)
-        bounds = np.searchsorted(self._part[index], np.arange(count + 2)).tolist()
-        *coming, marks = (items[a:b] for a, b in pairwise(bounds))
+        bounds = np.searchsorted(self._part[index], np.arange(count + 3)).tolist()
+        *coming, marks, points = (items[a:b] for a, b in pairwise(bounds))
         return History(
             self.sought,
             len(self.streams),
             [stream[::-1] for stream in coming],
             Order(own.row, self._events[own.row], self.moment, self.sought.silent, self.ticks),
-            {item.entries[0][1] if item.entries else (item.start,) for item in marks},
+            {
+                *(item.entries[0][1] if item.entries else (item.start,) for item in marks),
+                *((p.start, frozenset(row for _, row in p.entries)) for p in points),
+            },
             self._asking,
         )
 
@@ -105,7 +110,7 @@ class Backlog:
             kept.append(part.where(mark))
         return kept
 
-    def marked(self, kept: Sequence[Instances]) -> Instances:
+    def marked(self, kept: Sequence[Instances]) -> list[Instances]:
         """The marks of what may still come again, and does not start before all that is kept."""
         known = np.zeros(len(self.moment.time), dtype=np.bool_)
         for part in kept:
@@ -114,15 +119,32 @@ class Backlog:
         roles[self._whole.row] = self._whole.role
         remembered = np.isin(roles, [*self.remembered])
         oldest = min((int(part.start.min()) for part in kept if len(part)), default=LAST)
+        touched = [*self.touched]
         marks = [(key, mark) for key, history in self.touched.items() for mark in history.marks]
         key, row = _columns((key, mark) for key, mark in marks if isinstance(mark, int))
         time = self.moment.time[row]
         again = known[row] | (remembered[row] & (time >= self.pending[key]))
         rows = Instances(key, time, time, np.arange(len(row) + 1), row, roles[row])
-        key, instant = _columns((key, mark[0]) for key, mark in marks if isinstance(mark, tuple))
+        others = [part.where(~np.isin(part.key, touched)) for part in self.marks]
+        held = [(key, *mark) for key, mark in marks if isinstance(mark, tuple)]
+        key, instant = _columns((key, at) for key, at, *holding in held if not holding)
         instants = bare(key, instant, instant)
-        others = self.marks.where(~np.isin(self.marks.key, [*self.touched]))
-        return concat([others, rows.where(again), instants.where(instant >= oldest)]).by_end()
+        own = [rows.where(again), instants.where(instant >= oldest)]
+        found = [concat([others[0], *own]).by_end()]
+        if len(self.marks) > 1:
+            points = _points([mark for mark in held if mark[2:] and mark[1] >= oldest], roles)
+            found.append(concat([others[1], points]).by_end())
+        return found
+
+
+def _points(marks: Sequence[tuple[int, int, frozenset[int]]], roles: Int16) -> Instances:
+    """Points that have initiated: key, instant, and the occurrences that each holds. roles[row]:
+    one that the row can fill."""
+    key, instant = _columns((key, at) for key, at, _ in marks)
+    rows = [sorted(held) for _, _, held in marks]
+    offsets = np.cumsum([0, *map(len, rows)])
+    row = np.array([r for each in rows for r in each], dtype=np.int64)
+    return Instances(key, instant, instant, offsets, row, roles[row])
 
 
 def _columns(pairs: Iterable[tuple[int, int]]) -> tuple[Int32, Int64]:

@@ -16,7 +16,7 @@ from tidegate.engine.detect.events.graph.search.chosen_instances import ChosenIn
 from tidegate.engine.detect.events.graph.search.history import Found, Sought
 from tidegate.engine.detect.events.graph.search.latest import latest
 from tidegate.engine.detect.events.graph.search.pruning import Looking, pruned
-from tidegate.engine.detect.events.graph.search.streams import ends
+from tidegate.engine.detect.events.graph.search.streams import Point, ends
 from tidegate.engine.detect.events.graph.search_limits import LimitError, check_carried
 from tidegate.engine.detect.events.kernels.columns import LAST, NEVER
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -50,10 +50,12 @@ class Choice:
     - consumed occurrences that may come again: broadcasts, which other keys may not have consumed,
       and those in the `remembered` roles, which are in something given; in `continuous` what has
       initiated;
+    - if the tree has points, those that have initiated;
     - the instants to come.
 
     Months count in `zone`. `silent`: the roles that are no parameters. `windows`: the streams of
-    each `A(a, b, c)`. Bound: what arrives in the `within` of the expression.
+    each `A(a, b, c)`. Bound: what arrives in the `within` of the expression, and in that of each x
+    of an `instant(x)`, whose occurrences may be older.
     """
 
     context: Context | selection.Selecting
@@ -73,7 +75,12 @@ class Choice:
 
     @property
     def slots(self) -> int:
-        return len(self.roles) + self.looked + 2
+        return len(self.roles) + self.looked + self._marks + 1
+
+    @property
+    def _marks(self) -> int:
+        """How many slots have marks."""
+        return 1 + any(isinstance(node, Point) for node in self.tree.walk())
 
     def step(self, operands: Sequence[Flow], carry: Carry, moment: Moment, /) -> tuple[Flow, Carry]:
         filled = len(self.roles)
@@ -106,16 +113,17 @@ class Choice:
         self, arrived: Sequence[Instances], operands: Sequence[Flow], carry: Carry, moment: Moment
     ) -> Backlog:
         filled = len(self.roles)
+        marks = filled + self.looked
         looked = [
             concat([old, flow.instances])
-            for old, flow in zip(carry[filled:-2], operands[filled:], strict=False)
+            for old, flow in zip(carry[filled:marks], operands[filled:], strict=False)
         ]
         tree, context = self.tree, self.context if isinstance(self.context, Context) else None
         return Backlog(
             Sought(tree, context, self.zone, self.silent, [*ends(tree)], self.search_steps_max),
             [concat([old, new]) for old, new in zip(carry, arrived, strict=False)],
             [bare(part.key, part.start, part.end) for part in looked],
-            carry[-2],
+            carry[marks:-1],
             self.remembered,
             _pending(operands[:filled], moment.keys),
             moment,
@@ -133,8 +141,8 @@ class Choice:
                     if isinstance(by, Context)
                     else selection.choose(history, by)
                 )
-                for found in chosen:
-                    yield now, found
+                for start, entries in chosen:
+                    yield now, (start, history.order.expanded(entries))
         except LimitError as error:
             error.key = key
             raise
@@ -148,7 +156,7 @@ class Choice:
             int(log.pending.min()),
             *(int(part.start.min(initial=LAST)) for part in kept),
         )
-        return (*kept, *pruned(log.looked, oldest, self.windows, self.zone), log.marked(kept))
+        return (*kept, *pruned(log.looked, oldest, self.windows, self.zone), *log.marked(kept))
 
     def _oldest(self, log: Backlog, moment: Moment) -> Int64:
         """By key: what starts before it is of no use after this step."""

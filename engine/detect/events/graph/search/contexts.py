@@ -13,8 +13,8 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping
 
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry
-from tidegate.engine.detect.events.graph.search.history import Found, History, Mark
+from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Mark
+from tidegate.engine.detect.events.graph.search.history import Found, History
 from tidegate.engine.detect.events.graph.search.interval_choice import All, Best, Union
 from tidegate.engine.detect.events.graph.search.relations import ending
 from tidegate.rules.model import Context
@@ -26,7 +26,8 @@ def unrestricted(history: History) -> Iterator[Found]:
     order = history.order
 
     def occurrences(entries: Entries) -> tuple[frozenset[int], frozenset[int]]:
-        shown = [entry for entry in entries if entry[0] not in order.silent]
+        entries = order.expanded(entries)
+        shown = tuple(entry for entry in entries if entry[0] not in order.silent)
         return frozenset(order.occurrences(shown)), frozenset(order.occurrences(entries))
 
     for start, instances in ending(history, All()).items():
@@ -65,14 +66,14 @@ def chronicle(history: History) -> Iterator[Found]:
             (start, best)
             for start, bests in ending(history, choosing).items()
             for best in bests.values()
-            if best.times or start not in without
+            if start not in without or history.order.occurrences(best.entries)
         ]
         if not left:
             return
         start, best = choosing.oldest(history.now, left)
         yield start, best.entries
         history.use_up(best.entries)
-        if not best.times:
+        if not history.order.occurrences(best.entries):
             without.add(start)
 
 
@@ -82,8 +83,8 @@ def continuous(history: History) -> Iterator[Found]:
     choosing = history.choosing(latest=False, initiators=True)
     by_initiator: dict[Mark, list[tuple[int, Best]]] = defaultdict(list)
     for start, bests in ending(history, choosing).items():
-        for (row, _), best in bests.items():
-            by_initiator[(start,) if row is None else row].append((start, best))
+        for (row, *_), best in bests.items():
+            by_initiator[(start,) if row is None else history.order.mark(row)].append((start, best))
     for initiator, found in by_initiator.items():
         if initiator not in history.marks:
             history.marks.add(initiator)

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import NamedTuple
 
 from tidegate.engine.detect.events.graph.search.asking import Asking
-from tidegate.engine.detect.events.graph.search.comparison import Entries, Order
+from tidegate.engine.detect.events.graph.search.comparison import Entries, Mark, Order
 from tidegate.engine.detect.events.graph.search.interval_choice import Choosing
 from tidegate.engine.detect.events.graph.search.streams import Leaf
 from tidegate.rules.expressions import nodes as x
@@ -16,9 +16,6 @@ from tidegate.rules.model import Context
 
 Found = tuple[int, Entries]
 """A detection: its start and its entries."""
-
-Mark = int | tuple[int]
-"""An occurrence, or the instant of an instance without any occurrence at its start."""
 
 
 class Item(NamedTuple):

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from fractions import Fraction
 from typing import Protocol, TypeVar
 
 from tidegate.engine.detect.events.graph.search.comparison import Entries, Entry, Order
@@ -38,12 +39,13 @@ class Best:
     """One instance with what it is compared by: instants and ranks, both sorted."""
 
     times: tuple[int, ...]
-    ranks: tuple[int, ...]
+    ranks: tuple[int | Fraction, ...]
     entries: Entries
 
 
-Group = tuple[int | None, int]
-"""An initiator, where it matters, and in how many roles there are occurrences."""
+Group = tuple[int | None, int, bool]
+"""An initiator, where it matters; in how many roles there are occurrences or points; and whether
+there is any occurrence, as an instance without is detected once (S3)."""
 Bests = Mapping[Group, Best]
 
 
@@ -73,11 +75,13 @@ class Choosing:
         rows = order.rows(entries)
         first = None
         if self.initiators:
-            first = next((row for row in rows if order.start[row] == start), None)
+            beginning = (row for row in rows if order.start[row] == start)
+            first = min(beginning, key=order.lowest, default=None)
         instant = order.start if self.latest else order.time
         times = tuple(sorted([instant[row] for row in rows]))
         ranks = tuple([order.rank[row] for row in rows])
-        return {(first, len(rows)): Best(times, ranks, entries)}
+        filled = bool(order.occurrences(entries))
+        return {(first, len(rows), filled): Best(times, ranks, entries)}
 
     def add(self, left: Bests, right: Bests) -> Bests:
         found = dict(left)
@@ -89,9 +93,10 @@ class Choosing:
 
     def join(self, left_start: int, left: Bests, right_start: int, right: Bests) -> Bests:
         found: dict[Group, Best] = {}
-        for (first, m), a in left.items():
-            for (second, n), b in right.items():
-                group = (self._initiator(left_start, first, right_start, second), m + n)
+        for (first, m, one), a in left.items():
+            for (second, n, other), b in right.items():
+                initiator = self._initiator(left_start, first, right_start, second)
+                group = (initiator, m + n, one or other)
                 best = Best(
                     tuple(sorted(a.times + b.times)),
                     tuple(sorted(a.ranks + b.ranks)),
@@ -116,9 +121,11 @@ class Choosing:
     def _tie(self, best: Best) -> tuple[object, ...]:
         """Of equal times and ranks the greater is best. Equal rows (S5) are in order of their
         numbers, `latest` or not; this is no matter of values, and comes last in S1's order."""
-        rows = self.order.rows(best.entries)
+        held, rows = self.order.alike(best.entries)
         ticks, operands = self.order.tie(best.entries)
-        return (ticks, rows, operands) if self.latest else ([-row for row in rows], ticks, operands)
+        if self.latest:
+            return held, ticks, rows, operands
+        return [-rank for rank in held], [-row for row in rows], ticks, operands
 
     def greatest(self, end: int, bests: Bests) -> Best:
         """Of instances with one interval the greatest (S1): of two lists the one that has ended
@@ -152,7 +159,7 @@ class Choosing:
             return left if left_start < right_start else right
         if left is None or right is None:
             return right if left is None else left
-        return min(left, right, key=lambda row: (self.order.rank[row], row))
+        return min(left, right, key=self.order.lowest)
 
 
 class Union:

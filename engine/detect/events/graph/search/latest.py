@@ -1,4 +1,5 @@
-"""What `recent` needs of its streams where later occurrences are always the better ones."""
+"""What `recent` needs of its streams where later occurrences are always the better ones; and
+`restricted`, where points are searched for."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from tidegate.engine.detect.events.graph.operators.open_windows import last_before
-from tidegate.engine.detect.events.graph.search.streams import Leaf, parts
+from tidegate.engine.detect.events.graph.search.streams import Leaf, Point, parts
 from tidegate.engine.detect.events.occurrences.instances import (
     Bools,
     Instances,
@@ -22,9 +23,9 @@ def latest(tree: x.Expression, streams: Sequence[Instances], moment: Moment) -> 
     """The occurrences that are carried. Of each stream and key these are the last one, and the last
     one before each pending start of what must follow it.
 
-    An instance with an earlier occurrence is less than the same with a later one (S1). And `recent`
-    consumes the earlier one together with the later. So no more is carried than in `restricted`
-    (semantics 4): a few occurrences, whatever arrives.
+    An instance with an earlier occurrence is less than the same with a later one (S1), and so is a
+    point that holds it. And `recent` consumes the earlier one together with the later. So no more
+    is carried than in `restricted` (semantics 4): a few occurrences, whatever arrives.
     """
     ordered = [_by_rank(part, moment) for part in streams]
     marks: list[Bools] = [np.zeros(len(part), dtype=np.bool_) for part in ordered]
@@ -47,6 +48,9 @@ def _mark(
     if isinstance(node, x.Seq):
         before = _mark(node.then, before, streams, marks, keys)
         return _mark(node.first, before, streams, marks, keys)
+    if isinstance(node, Point):
+        _mark(node.part, before, streams, marks, keys)
+        return no_pending()
     starts = [_mark(part, before, streams, marks, keys) for part in parts(node)]
     key, start = ([getattr(s, name) for s in starts] for name in ("key", "start"))
     return Pending(np.concatenate(key), np.concatenate(start))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -21,7 +21,7 @@ from tidegate.engine.detect.events.graph.search.streams import (
     lasting,
     leaves,
 )
-from tidegate.rules.algebra.transformation import transform
+from tidegate.rules.algebra.points import reach_micros
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context, Selection
 
@@ -66,9 +66,12 @@ def asked(e: Sifted, build: Builder, _: int | None) -> Node:
 
 
 def _stream(read: str | x.Expression, build: Builder) -> Node:
-    """The node of a stream: all rows of an event type, all that `every` gives at an instant."""
+    """The node of a stream: all rows of an event type, as points if it is `instant` of one; all
+    that `every` gives at an instant."""
     if isinstance(read, str):
         return build.event(read, all_rows=True)
+    if isinstance(read, x.Instant):
+        return build.rows(read, None)
     if isinstance(read, x.Every):
         return every.node(read, build, None, all_rows=True)
     return build.operand(read, None)
@@ -80,7 +83,7 @@ def _choice(
     tree = reading.read(e)
     e = without(e)
     lengthy = [n for n in x.names_in(e) if n in build.roots and not build.roots[n].point]
-    longest = _length(e, lengthy)
+    longest = reach_micros(e, lengthy)
     how: Context | Selecting = (
         selecting(context, tree, build.zone, _of_pair(e, longest, lengthy))
         if isinstance(context, Selection)
@@ -131,17 +134,12 @@ def _where(how: Context | Selecting, tree: x.Expression) -> Where:
     return Where(tuple(dict.fromkeys((leaf.stream, path) for leaf, path in ends(tree))))
 
 
-def _length(e: x.Expression, lengthy: Iterable[str]) -> int | None:
-    """How long an instance can be, at most; None: there is no such bound."""
-    return transform(e, rules=frozenset(lengthy)).length_micros
-
-
 def _of_pair(
-    e: x.Expression, longest: int | None, lengthy: Iterable[str]
+    e: x.Expression, longest: int | None, lengthy: Collection[str]
 ) -> tuple[int, int] | None:
-    """How long a pair and its operands can be; None: there is no such bound."""
+    """How far back a pair and its operands can reach; None: there is no such bound."""
     while isinstance(e, x.Within | x.Minus):
         e = e.part
-    operands = [_length(operand, lengthy) for operand in e.operands()]
+    operands = [reach_micros(operand, lengthy) for operand in e.operands()]
     known = [length for length in operands if length is not None]
     return (longest, max(known)) if longest is not None and len(known) == len(operands) else None

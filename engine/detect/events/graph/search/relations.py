@@ -28,7 +28,9 @@ from tidegate.engine.detect.events.graph.search.streams import (
     Given,
     Leaf,
     Looked,
+    Point,
     Ticks,
+    is_plain,
     plain_leaves,
 )
 from tidegate.engine.detect.events.graph.search_limits import LimitError
@@ -102,7 +104,7 @@ class Search(Generic[V]):
 
     def _any_repeat(self, tree: x.AnyRepeat, whole: bool) -> Relation[V]:
         each = self._each(tree.part)
-        if not plain_leaves(tree.part):
+        if not is_plain(tree.part):
             found = self._combined(tree.count, each)
             return found if whole else self._now_only(found)
         parts = [{interval: self._values.one(interval[0], e)} for interval, e in each]
@@ -149,9 +151,10 @@ class Search(Generic[V]):
     def _before(self, found: Relation[V]) -> Relation[V]:
         return {i: v for i, v in found.items() if i[1] < self._now}
 
-    def _each(self, tree: x.Expression) -> list[tuple[Interval, Entries]]:
+    def _each(self, tree: x.Expression, *, whole: bool = True) -> list[tuple[Interval, Entries]]:
         """What counts as an occurrence, in order of end: all that is plain, each in the first role
-        that it has (S9); of a composite the greatest of each instant (S1)."""
+        that it has (S9); of a composite the greatest of each instant (S1). Unless `whole`, only
+        what ends now may be asked for."""
         if leaves := plain_leaves(tree):
             first = {leaf.stream: leaf.shift for leaf in reversed(leaves)}
             found = [
@@ -160,12 +163,45 @@ class Search(Generic[V]):
                 for start, end, entries in self._history.streams[stream]
             ]
             return sorted(found, key=lambda each: each[0][1])
+        if is_plain(tree):
+            alike: dict[object, tuple[Interval, Entries]] = {}
+            for interval, entries in self._every(tree):
+                rows = frozenset(self._order.occurrences(entries))
+                alike.setdefault((interval, rows), (interval, entries))
+            return sorted(alike.values(), key=lambda each: each[0][1])
         choosing = Choosing(self._order, True)
         latest: dict[int, tuple[int, Entries]] = {}
-        for (start, end), bests in self._also(choosing).of(tree, whole=True).items():
+        for (start, end), bests in self._also(choosing).of(tree, whole=whole).items():
             if end not in latest or start > latest[end][0]:
                 latest[end] = start, choosing.greatest(end, bests).entries
         return [((start, end), entries) for end, (start, entries) in sorted(latest.items())]
+
+    def _every(self, tree: x.Expression) -> Iterator[tuple[Interval, Entries]]:
+        """The occurrences of a plain expression, from its left, in every role."""
+        if isinstance(tree, Point):
+            for (_, end), entries in self._every(tree.part):
+                yield (end, end), ((tree.role, self._order.point(end, entries, each=True)),)
+        elif isinstance(tree, Leaf):
+            for start, end, entries in self._history.streams[tree.stream]:
+                yield (start, end), _moved(entries, tree.shift)
+        else:
+            for part in tree.operands():
+                yield from self._every(part)
+
+    def _point(self, tree: Point, whole: bool) -> Relation[V]:
+        """The instances of x as points at their ends; each is compared as one occurrence."""
+        if tree.each:
+            each = self._each(tree)
+        else:
+            each = [
+                ((end, end), ((tree.role, self._order.point(end, entries, each=False)),))
+                for (_, end), entries in self._each(tree.part, whole=whole)
+            ]
+        found: Relation[V] = {}
+        for interval, entries in each:
+            if whole or interval[1] == self._now:
+                self._add(found, interval, self._values.one(interval[0], entries))
+        return found
 
     def _also(self, values: Values[Any]) -> Search[Any]:
         """The same search in another semiring."""
@@ -231,7 +267,7 @@ class Search(Generic[V]):
         """Every assignment is looked at: the best of them need not be left."""
         inner = self._also(All()).of(tree.part, whole=whole)
         every = [(interval, entries) for interval, each in inner.items() for entries in each]
-        true = self._history.asking.true(tree, [entries for _, entries in every])
+        true = self._history.asking.true(tree, [self._order.expanded(e) for _, e in every])
         found: Relation[V] = {}
         for (interval, entries), kept in zip(every, true, strict=True):
             if kept:
@@ -266,7 +302,7 @@ class Search(Generic[V]):
                 entries = tuple(
                     dict.fromkeys(e for part in (closing, *inside, ticks) for e in part)
                 )
-                starts = [self._order.start[row] for row in self._order.occurrences(entries)]
+                starts = [self._order.start[row] for row in self._order.rows(entries)]
                 begin = min(starts, default=close)
                 right = self._values.one(begin, entries)
                 self._join(found, (start, left), (begin, right), close)
@@ -292,14 +328,14 @@ class Search(Generic[V]):
                 yield interval, self._after(interval[1], tree.closer.duration), ()
             return
         closers = [
-            (end, self._order.ranks(entries), start, entries)
+            (end, self._order.ranks(entries), start, *self._order.alike(entries), entries)
             for (start, end), instances in self._also(All()).of(tree.closer, whole=True).items()
             for entries in instances
         ]
         for interval in openers:
             after = [closer for closer in closers if closer[2] > interval[1]]
             if after:
-                end, _, _, entries = min(after)
+                end, *_, entries = min(after)
                 yield interval, end, entries
 
     def _after(self, instant: int, duration: x.Duration) -> int:
@@ -343,6 +379,7 @@ _ROWS: Mapping[type[x.Expression], str] = {
     x.Minus: "_minus",
     x.Within: "_within",
     Sifted: "_sifted",
+    Point: "_point",
     x.Not: "_not",
     x.Aperiodic: "_aperiodic",
     x.AperiodicStar: "_window",

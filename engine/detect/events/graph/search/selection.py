@@ -42,8 +42,7 @@ class Member:
     start: int
     end: int
     side: int
-    ranks: tuple[int, ...]
-    rows: list[int]
+    rank: tuple[object, ...]
     entries: Entries
 
     def with_(self, other: Member) -> Pair:
@@ -94,10 +93,14 @@ def choose(history: History, by: Selecting) -> Iterator[Found]:
 
 def since(history: History, young: int) -> int:
     """The earliest start that may still matter, if nothing that starts before `young` can be in a
-    pair any more, or have been a partner of what can: that of the first run with anything later."""
+    pair any more, or have been a partner of what can: that of the first run with anything later.
+    A point holds occurrences that are older."""
     runs, _ = _runs(history)
     first = next((n for n, run in enumerate(runs) if max(m.start for m in run) >= young), None)
-    return young if first is None else min(m.start for run in runs[first:] for m in run)
+    order = history.order
+    left = [m for run in runs[first:] for m in run] if first is not None else []
+    held = [order.start[row] for m in left for row in order.occurrences(m.entries)]
+    return min([*held, *(m.start for m in left)], default=young)
 
 
 def _pairs(
@@ -126,12 +129,12 @@ def _runs(history: History) -> tuple[list[list[Member]], bool]:
     order, ordered = history.order, isinstance(node, x.Seq)
     operands = node.operands() if node else ()
     members = [
-        Member(start, end, side, order.ranks(entries), order.rows(entries), entries)
+        Member(start, end, side, (order.ranks(entries), *order.alike(entries)), entries)
         for side, operand in enumerate(operands)
         for (start, end), instances in Search(history, All()).of(operand, whole=True).items()
         for entries in instances
     ]
-    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.ranks, m.rows, m.start))
+    members.sort(key=lambda m: (m.end, 1 - m.side if ordered else m.side, m.rank, m.start))
     runs: list[list[Member]] = []
     for member in members:
         if not runs or runs[-1][0].side != member.side:

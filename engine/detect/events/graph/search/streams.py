@@ -14,6 +14,7 @@ from typing import TypeVar
 
 from tidegate.engine.detect.events.graph.roles import Role, roles
 from tidegate.engine.detect.events.graph.search.sifted import Sifted
+from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 
 T = TypeVar("T")
@@ -33,6 +34,17 @@ class Given(Leaf):
     ticks are parameters."""
 
     shown: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Point(x.Expression):
+    """`instant(x)`: the instances of `part` as points. `each`: x is plain, and each occurrence is a
+    point; else the greatest of each instant is. It is compared as one occurrence in `role`, the
+    first of its roles."""
+
+    part: x.Expression
+    role: int
+    each: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +77,8 @@ _LOOKED: dict[type[x.Expression], tuple[int, ...]] = {
 class Reading:
     """Reads an expression with these roles, and numbers its streams as they are met.
 
-    streams   event type, or operand that is the same whatever is consumed -> its first role
+    streams   event type, as points `instant` of it, or operand that is the same whatever is
+              consumed -> its first role
     looked    operand that is only looked at
 
     Example: `(a ; b) - every(2, c)` has the streams a (0), b (1) and looks at `every(2, c)`.
@@ -75,9 +88,11 @@ class Reading:
     streams: dict[str | x.Expression, int] = field(default_factory=dict)
     looked: dict[x.Expression, int] = field(default_factory=dict)
 
-    def read(self, e: x.Expression, role: int = 0) -> x.Expression:
-        """A subexpression whose first role is `role`."""
+    def read(self, e: x.Expression, role: int = 0, *, points: bool = False) -> x.Expression:
+        """A subexpression whose first role is `role`. `points`: its occurrences are points."""
         match e:
+            case x.Name() if points:
+                return Leaf(*_numbered(self.streams, x.Instant(e), role))
             case x.Name() | x.Clock() | x.Cron():
                 return Leaf(*_numbered(self.streams, self.roles[role].event, role))
             case x.Every() | x.Nth() | x.Plus() | x.Periodic():
@@ -85,6 +100,8 @@ class Reading:
                 return Given(*_numbered(self.streams, e, role), shown)
             case Sifted(part=part):
                 return e.moved(self.read(part, role), role)
+            case x.Instant(part=part):
+                return Point(self.read(part, role, points=plain(part)), role, plain(part))
             case x.Own():
                 return e
         operands: list[x.Expression] = []
@@ -92,7 +109,7 @@ class Reading:
             if number in _LOOKED.get(type(e), ()) and not isinstance(operand, x.Own):
                 operands.append(Looked(_numbered(self.looked, operand, 0)[0]))
             else:
-                operands.append(self.read(operand, role))
+                operands.append(self.read(operand, role, points=points))
             role += len(roles(operand))
         match e:
             case x.And() | x.AnyOf():
@@ -121,11 +138,19 @@ def leaves(e: x.Expression) -> Iterator[Leaf]:
 
 
 def plain_leaves(e: x.Expression) -> list[Leaf]:
-    """The event types of a plain expression, from the left; none if it is composite (S9)."""
+    """The event types of a plain expression, from the left; none if it is composite (S9), or has
+    points."""
     if type(e) is Leaf:
         return [e]
     found = [plain_leaves(part) for part in e.parts] if isinstance(e, x.Or) else []
     return [leaf for part in found for leaf in part] if all(found) else []
+
+
+def is_plain(e: x.Expression) -> bool:
+    """Whether every occurrence of an expression counts (S9)."""
+    if isinstance(e, x.Or):
+        return all(map(is_plain, e.parts))
+    return e.each if isinstance(e, Point) else type(e) is Leaf
 
 
 def lasting(e: x.Expression) -> Iterator[Leaf]:
@@ -133,7 +158,9 @@ def lasting(e: x.Expression) -> Iterator[Leaf]:
     match e:
         case Leaf():
             return iter(())
-        case x.Or() | x.Minus() | x.Within() | Sifted() | x.Aperiodic() | x.AnyOf(count=1):
+        case (
+            x.Or() | x.Minus() | x.Within() | Sifted() | x.Aperiodic() | x.AnyOf(count=1) | Point()
+        ):
             return _each_lasting(parts(e))
         case x.AnyRepeat(count=1, part=part):
             return lasting(part)
