@@ -13,7 +13,7 @@ from tests.golden.compare import agree
 from tests.golden.load import Case, read_all
 from tests.reference.evaluate import reference
 from tests.support.error_codes import Codes
-from tidegate.engine.cli.help import Operator, codes, operators
+from tidegate.engine.cli.help import Operator, codes, operators, pointer
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 
@@ -136,6 +136,12 @@ def test_a_word_that_is_not_known(tidegate: Tidegate) -> None:
     assert found.exit_code == 1
     assert "did you mean 'unknown-event'?" in found.stderr
     assert "`tidegate help` lists what there is" in tidegate("help", "qqqqqqq").stderr
+
+
+def test_few_of_many_codes_are_named() -> None:
+    named = pointer(dict.fromkeys("abcdefg"))
+    assert named == "`tidegate help a` says more (also b, c, d, 3 more)"
+    assert pointer({"a": None}) == "`tidegate help a` says more"
 
 
 def test_alone_it_lists_what_there_is(tidegate: Tidegate) -> None:
