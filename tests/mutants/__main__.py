@@ -29,6 +29,7 @@ COPIED = (
     "tests",
     "pyproject.toml",
     "README.md",
+    "LICENSE",
     "docs",
 )
 WORKERS = 2
