@@ -129,7 +129,8 @@ def help_(context: click.Context, words: tuple[str, ...], as_json: bool) -> None
 def _topics(*, as_json: bool) -> None:
     """What there is help for."""
     if as_json:
-        output.json_lines(asdict(each) for each in (*codes().values(), *operators()))
+        pages: list[Code | Operator] = [*codes().values(), *operators()]
+        output.json_lines(map(asdict, pages))
         return
     width = screen_width()
     topics: dict[str, int] = {}
