@@ -12,7 +12,7 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: help install demo test record test-long test-kill mutants lint format pictures pages bench lock clean
+.PHONY: help install demo test record test-long test-kill mutants lint format pictures pages docs bench lock clean
 .DEFAULT_GOAL := install
 
 help:  ## this list
@@ -53,6 +53,9 @@ pictures: $(STAMP)  ## docs/pictures/ from the code's imports
 pages: $(STAMP)  ## docs/errors.md from the errors' codes
 	$(RUN) -c 'from tidegate.engine.cli.help import errors_page; print(errors_page(), end="")' > docs/errors.md
 
+docs: $(STAMP)  ## the documentation site, in site/, to be read without a network
+	@$(RUN) -m docs.site
+
 bench: $(STAMP)  ## ratios against peers in the same run
 	@$(RUN) -m benchmarks
 
@@ -69,7 +72,7 @@ wheels: $(TOOLS) constraints.txt  ## what constraints.txt names, to be installed
 	@touch $@
 
 clean:  ## what was built and installed goes
-	rm -rf $(VENV) wheels build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
+	rm -rf $(VENV) wheels build dist site *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
 
 # setuptools comes first: pyspark is built with it.

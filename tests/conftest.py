@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import HealthCheck, Phase, settings
 
 from tests.reference.examples import SHORT
 from tests.support import postgres
@@ -25,9 +25,10 @@ if TYPE_CHECKING:
 # where somebody waits. `make test-long` draws others each time. A mutant dies of the first example
 # that fails, however long that is.
 WITHOUT_SHRINKING = (Phase.explicit, Phase.generate, Phase.target)
-settings.register_profile(SHORT, derandomize=True, deadline=None)
-settings.register_profile("same", derandomize=True, deadline=None, phases=WITHOUT_SHRINKING)
-settings.register_profile("others", deadline=None, print_blob=True)
+TIMELESS = settings(deadline=None, suppress_health_check=[HealthCheck.too_slow])  # a slow machine
+settings.register_profile(SHORT, TIMELESS, derandomize=True)
+settings.register_profile("same", TIMELESS, derandomize=True, phases=WITHOUT_SHRINKING)
+settings.register_profile("others", TIMELESS, print_blob=True)
 settings.load_profile(SHORT)
 
 # A store waits for its disk at each commit, so folders of tests are in memory where there is room.

@@ -5,11 +5,9 @@ from __future__ import annotations
 import atexit
 import logging
 import os
-import shutil
 import sys
-import tempfile
 from collections.abc import Mapping
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +20,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.java.jars import delta_jars
 from tidegate.connectors.java.runtime import java_for_spark
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.core.text.logs import doing
 from tidegate.rules.errors import EngineError
 
@@ -183,8 +182,9 @@ def _check_substitution(spark: SparkSession) -> None:
 
 
 def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
-    scratch = tempfile.mkdtemp(prefix="tidegate-")
-    atexit.register(shutil.rmtree, scratch, ignore_errors=True)
+    stack = ExitStack()
+    atexit.register(stack.close)
+    scratch = str(stack.enter_context(scratch_folder()))
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
         **_port_conf(given.get("spark.master", LOCAL)),

@@ -85,7 +85,7 @@ class Source:
             same = known is not None and row.says(known) and row.added == known.added
             if self._name in (None, name) and not same:
                 try:
-                    self.known = {**self.known, name: row.load()}
+                    self.known = {**self.known, name: row.known()}
                 except TidegateError as error:
                     log.warning("the inbox cannot take rulebook %s as it is now: %s", name, error)
         return self.known

@@ -346,7 +346,7 @@ class Engine(Requests):
         book = self.rulebook
         self._file.runs(book)
         given = KeptRulebook(book.text, absolute(book.file), files=book.files)
-        ledger.versions.introduce(given)
+        ledger.versions.introduce(given, self._settings)
         with self._stopping_cause():
             check_clock(store, book)
             if not waits:

@@ -4,7 +4,6 @@ it, Java and the detector have loaded and compiled all code that a takeover need
 from __future__ import annotations
 
 import logging
-import tempfile
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from pathlib import Path
@@ -14,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.catalog import active_session_kept
 from tidegate.connectors.delta.session import new_session
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.core.text.logs import doing, hushed
 
 log = logging.getLogger(__name__)
@@ -59,9 +59,9 @@ def rehearse(start: Starts, spark: SparkSession, has_time: Callable[[], bool]) -
             doing("rehearsing"),
             hushed(),
             active_session_kept(spark),
-            tempfile.TemporaryDirectory(prefix="tidegate-") as folder,
+            scratch_folder() as folder,
         ):
-            _run(start, new_session(spark), Path(folder), has_time)
+            _run(start, new_session(spark), folder, has_time)
     except _CutShortError:
         log.debug("the rehearsal was cut short")
     except Exception as error:

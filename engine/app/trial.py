@@ -6,7 +6,6 @@ takes webhooks are those of the worlds in memory: so a case has the same outcome
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -24,6 +23,7 @@ from tidegate.engine.app.warm_up import warm_up, warm_up_file
 from tidegate.engine.app.whole_analyst import WholeAnalyst
 from tidegate.engine.core.instants import MILLISECOND, floor_millisecond, floor_watermark
 from tidegate.engine.core.policy import UNMARKED, load_policy
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.quarantine.quarantine import Quarantine
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.quarantine.turns import GATE
@@ -78,8 +78,7 @@ class SparkWorlds(MemoryWorlds):
         spark: SparkSession,
         stack: ExitStack,
     ) -> None:
-        opened = tempfile.TemporaryDirectory(prefix="tidegate-", ignore_cleanup_errors=True)
-        folder = Path(stack.enter_context(opened))
+        folder = stack.enter_context(scratch_folder())
         self.tables = CaseTables(folder, schemas)
         # A test may run every kind of statement: there is nothing to lose.
         policy = replace(load_policy(None), at_least_once=frozenset(UNMARKED))

@@ -36,7 +36,10 @@ from tidegate.engine.cli.options import (
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from tidegate.engine.app.serve import Address
+    from tidegate.rules.model import Table
 
 __all__ = ["main"]
 
@@ -130,14 +133,15 @@ def schema(form: str) -> None:
     show_default=True,
 )
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-v", "--verbose", is_flag=True, help="Also the other parameter contexts.")
 @brief()
-def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool) -> None:
-    """Normalised expressions, the shared graph, what is stored per key, what triggers what;
-    automata of scripts."""
-    from tidegate.engine.explain import explain as explained
+def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool, verbose: bool) -> None:
+    """What each rule does, in sentences; normalised expressions, the shared graph, what is stored
+    per key, what triggers what; automata of scripts."""
+    from tidegate.engine.explain.explanation import explain as explained
 
     form = "json" if as_json else format_
-    output.document(explained(rulebook, rule, form), as_json=form == "json")
+    output.document(explained(rulebook, rule, form, verbose=verbose), as_json=form == "json")
 
 
 @main.command()
@@ -178,7 +182,8 @@ def simulate(
             raise click.UsageError("--compare-contexts takes no --if")
         from tidegate.engine.replay.compare.show import show
 
-        show(rulebook, Path(trace), rule, until, html, as_json=as_json, tell=output.tell)
+        where = (rulebook, Path(trace), rule, until, html)
+        show(*where, as_json=as_json, tell=output.tell, schemas=_logged)
         return
     if rule or html:
         raise click.UsageError("--rule and --html go with --compare-contexts")
@@ -191,9 +196,19 @@ def simulate(
         until=until,
         bucket=bucket,
         conditions=conditions,
+        schemas=_logged,
         out=output.stream(),
         tell=output.tell,
     )
+
+
+def _logged(table: Table) -> pa.Schema | None:
+    """The columns of a table as its log has them; None where it cannot be seen without Spark."""
+    from tidegate.engine.app import logged_schema
+    from tidegate.engine.core.types.spark import arrow_schema
+
+    found = logged_schema(table.path) if table.path else None
+    return None if found is None else arrow_schema(found)
 
 
 @main.command()

@@ -78,7 +78,7 @@ class Rules:
         while version is None:
             before = self._store.of(self._rulebook).versions.newest()
             kept = replace(before, added=added(before))
-            kept.judged(self._rulebook)
+            self._store.of(self._rulebook).versions.judged(kept)
             version = self._store.of(self._rulebook).versions.propose(kept, before.version)
         self._wake()
         return version
@@ -172,7 +172,7 @@ def ask_to_reload(
     else:
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path, files=variables)
-    files = changed.judged(book.name, environment=environment).files
+    files = store.of(book.name).versions.judged(changed, environment).files
     version = store.of(book.name).versions.propose(replace(changed, files=files), kept.version)
     return version if version is not None else ask_to_reload(store, book, source, environment)
 

@@ -24,6 +24,7 @@ from tidegate.engine.core.parameters import (
 from tidegate.engine.core.types.common import common_type, outer_union
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.evaluate.transition_tables import transitions
+from tidegate.rules.algebra.asked_columns import aggregates_of
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.expressions.nodes import (
     Aperiodic,
@@ -85,7 +86,8 @@ def shape_of(
     labels = [part.label for part in rule.pattern.on.walk() if isinstance(part, Labelled)]
     spans = [f"{label}_{side}" for label in dict.fromkeys(labels) for side in ("start", "end")]
     per_firing = ("firing_id", "started_at", "detected_at", *key.names, *spans)
-    columns, parameters = _merge(schemas, rule, spans, problems)
+    counted = _only_counted(rulebook, rule.pattern)
+    columns, parameters = _merge(schemas, rule, spans, counted, problems)
     _add_sample(samples, rule, parameters, problems)
     if problems:
         raise InputError(problems)
@@ -132,6 +134,16 @@ def _parameter_names(node: Expression) -> Iterator[str]:
     elif not isinstance(node, Periodic | PeriodicStar | Plus):
         for operand in node.operands():
             yield from _parameter_names(operand)
+
+
+def _only_counted(rulebook: Rulebook, pattern: Pattern) -> frozenset[str]:
+    """The columns, in lower case, that the windows of a rule count and take nothing else of, also
+    those of rules that are used as events: `count(v)` needs no common type."""
+    used = [rulebook.rules[name] for name in _parameter_names(pattern.on) if name in rulebook.rules]
+    inner = (_only_counted(rulebook, rule.pattern) for rule in used)
+    found = [one for one in aggregates_of(pattern) if not one.old]
+    other = {one.column.lower() for one in found if one.part != "count"}
+    return frozenset({one.column.lower() for one in found} - other).union(*inner)
 
 
 def _schemas(
@@ -194,14 +206,16 @@ def _merge(
     schemas: Mapping[str, pa.Schema],
     rule: Rule,
     spans: list[str],
+    counted: Collection[str],
     problems: list[Problem],
 ) -> tuple[dict[str, dict[str, str]], dict[str, pa.DataType]]:
     """The outer union of the parameters: by event type and parameter its column, and by column its
-    type."""
+    type. One without a common type is left out where it is only `counted`."""
     keys = {name.lower(): name for name in rule.pattern.key_names}
     names: dict[str, str] = {}  # column by lower-case name, as first written
     kinds: dict[str, pa.DataType] = {}
     places: dict[str, dict[str, str]] = {}
+    left_out: set[str] = set()
     for event, schema in schemas.items():
         places[event], called = {}, EventKey.of(event).written
         for field in schema:
@@ -213,7 +227,9 @@ def _merge(
             places[event][field.name] = column
             unite = outer_union if column == OLD else common_type
             kind = unite(kinds.get(column, pa.null()), field.type)
-            if kind is None:
+            if kind is None and lower in counted:
+                left_out.add(column)
+            elif kind is None:
                 message = (
                     f"column {field.name} is {spark_type(field.type)} in event type {called} and "
                     f"{spark_type(kinds[column])} in another of the rule's"
@@ -224,6 +240,12 @@ def _merge(
                 problems.append(Problem("reserved-column", message, rule.place, COLUMNS_HINT))
             else:
                 kinds[column] = kind
+    for column in left_out:
+        del kinds[column]
+    places = {
+        event: {name: column for name, column in own.items() if column not in left_out}
+        for event, own in places.items()
+    }
     if OLD in kinds:
         kinds[OLD] = kinds.pop(OLD)  # last
     return places, kinds

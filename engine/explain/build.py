@@ -9,6 +9,7 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.explain.graph import Nodes
 from tidegate.engine.explain.model import WINDOW, Damps, Explained, Rule, Warned
 from tidegate.engine.explain.scripts import Scripts
+from tidegate.engine.explain.sentences import Sentences
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.named_parts import asked_parts
@@ -97,8 +98,10 @@ def _rule(
         stores |= {context: bounds[context] for context in Context if context is not own}
     if graph.tells_keys_apart(rule.name):
         stores = {context: replace(b, forgets_micros=None) for context, b in stores.items()}
+    said = Sentences(rule, book.rules)
     return Rule(
         rule.name,
+        said.all(stores[own]),
         format_written(rule.pattern.on),
         format_expression(detected(rule.pattern, book.rules)),
         _context(rule),
@@ -106,6 +109,7 @@ def _rule(
         rule.enabled,
         graph.roots[rule.name],
         rule.name in graph.searched,
+        {str(context): said.choice(context) for context in stores},
         {str(context): found for context, found in stores.items()},
         tuple(dict.fromkeys(_timers(rule.pattern.on, book))),
         tuple(sorted(triggers.written[rule.name])),

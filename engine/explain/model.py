@@ -63,17 +63,20 @@ WINDOW = "window"
 
 @dataclass(frozen=True, slots=True)
 class Rule:
-    """One rule. normalised: the expression that the detector runs. root: id of the node that
-    detects it. searched: whether one of its nodes is. stores: what it stores, by context, its own
-    first. timers: what makes it act without an event. writes: the tables that its actions write.
-    context: that of the rule, or `WINDOW`. damping: what drops firings. description, severity,
-    labels: what it says of itself.
+    """One rule. sentences: what it does, in the order in which that happens. normalised: the
+    expression that the detector runs. root: id of the node that detects it. searched: whether one
+    of its nodes is. choices: in a sentence, which matches it would take in each context, and what
+    it would consume; its own context first. stores: what it would store, likewise. timers: what
+    makes it act without an event. writes: the tables that its actions write. context: that of the
+    rule, or `WINDOW`. damping: what drops firings. description, severity, labels: what it says of
+    itself.
     where: the condition that is asked before the context chooses. asked: the parts of the
     expression of whose matches it is asked. business_days: which days it counts as such.
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
     at each instant."""
 
     name: str
+    sentences: tuple[str, ...]
     expression: str
     normalised: str
     context: str
@@ -81,6 +84,7 @@ class Rule:
     enabled: bool
     root: str
     searched: bool
+    choices: Mapping[str, str]
     stores: Mapping[str, Bound]
     timers: tuple[str, ...]
     writes: tuple[str, ...]

@@ -26,11 +26,12 @@ _ASKED_BY = {
 }
 
 
-def text(explained: Explained, width: int) -> str:
-    """Rules, scripts, the shared graph, the triggering graph, warnings, in lines of `width` columns
-    where words allow it; ends with a newline."""
+def text(explained: Explained, width: int, *, verbose: bool = False) -> str:
+    """What each rule does in sentences, and its figures; scripts, the shared graph, the triggering
+    graph, warnings; in lines of `width` columns where words allow it; ends with a newline.
+    `verbose`: with the contexts that a rule might have, too."""
     parts = [[f"rulebook {explained.rulebook}"]]
-    parts += [[*_rule(rule)] for rule in explained.rules]
+    parts += [[*_rule(rule, verbose)] for rule in explained.rules]
     parts += [[*script_text(script)] for script in explained.scripts]
     if explained.rules or not explained.scripts:
         parts.append(["graph (what each node stores per key)", *_nodes(explained.nodes, width)])
@@ -41,11 +42,12 @@ def text(explained: Explained, width: int) -> str:
     return "\n".join(line for lines in fitting for line in lines)
 
 
-def _rule(rule: Rule) -> Iterator[str]:
+def _rule(rule: Rule, verbose: bool) -> Iterator[str]:
     per = f", per {', '.join(rule.key_names)}" if rule.key_names else ""
     disabled = "" if rule.enabled else ", disabled"
     chosen = WINDOW if rule.context == WINDOW else f"context {rule.context}"
     yield f"rule {rule.name} ({chosen}{per}{disabled})"
+    yield from (f"  {sentence}" for sentence in rule.sentences)
     if rule.description:
         yield f"  description {' '.join(rule.description.split())}"
     if rule.severity:
@@ -77,8 +79,9 @@ def _rule(rule: Rule) -> Iterator[str]:
     yield f"              {own.why}"
     for advice in own.advice:
         yield f"              {advice}"
-    for context, stores in others:
-        yield f"    {context:<12}  {_stores(stores)}"
+    for context, stores in others if verbose else ():
+        yield f"  in {context}, it stores {_stores(stores)}"
+        yield f"    {rule.choices[context]}"
 
 
 def _stores(stores: Bound) -> str:

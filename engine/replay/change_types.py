@@ -52,7 +52,7 @@ class ColumnTypes:
         zone: str,
     ) -> None:
         self._declared: SignalEvent | None = None
-        self._zone = zone
+        self._schema, self._zone = schema, zone
         if schema is None:
             some = {name: found - {type(None)} for name, found in kinds.items()}
             self._types = {n: inferred.type_of(k) if k else pa.null() for n, k in some.items()}
@@ -71,11 +71,17 @@ class ColumnTypes:
         self.asked = [self._asked(event) for event in events]
 
     def exact(self, lines: Sequence[bytes]) -> Sequence[dict[str, Any]] | None:
-        """The lines with decimals as they are written, where the types are declared. Raises
-        InputError for the first value that is not of its column's type."""
-        if self._declared is None:
+        """The lines with decimals as they are written, and timestamps as instants, where the types
+        are declared. Raises InputError for the first value that is not of its column's type."""
+        if self._declared is None or self._schema is None:
             return None
         found = [json.loads(line, parse_float=Decimal) for line in lines]
+        for each in found:
+            each |= {
+                name: times.in_zone(each[name], self._schema, self._zone)
+                for name in ("row", "old")
+                if isinstance(each.get(name), dict)
+            }
         absent = dict.fromkeys(self._declared.fields)
         rows = [row for each in found for row in (each["row"], each.get("old")) if row is not None]
         try:

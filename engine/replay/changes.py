@@ -16,6 +16,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import begun
+from tidegate.engine.core.parameters import missing_columns, parameter_schema
+from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay import inferred
 from tidegate.engine.replay.json_reader import LineError
@@ -23,7 +25,7 @@ from tidegate.engine.replay.line_types import KINDS, OF_THE_LINE, TAKEN
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import InputError, Problem, did_you_mean
 from tidegate.rules.expressions import nodes as x
-from tidegate.rules.model import Rulebook, Table, TableEvent
+from tidegate.rules.model import Rulebook, SignalEvent, Table, TableEvent
 
 if TYPE_CHECKING:
     from tidegate.engine.replay.table_changes import Occurrences, TableChanges
@@ -57,10 +59,45 @@ class ChangeLines:
         self._schemas = schemas
         self._changes: dict[str, set[str]] = defaultdict(set)  # by table
         self._tables: dict[str, TableChanges] = {}
+        self._looked_up: set[str] = set()
+        self._problems: list[Problem] = []
         self.declared: dict[str, pa.Schema] = {}
         self.kinds: dict[str, dict[str, set[type]]] = {}
         self.rejected: Counter[tuple[str, str]] = Counter()
         self.hidden: dict[str, list[str]] = {}
+
+    def types_of(self, name: str) -> SignalEvent | None:
+        """An event type of a table as if it were a signal of its parameters; None where the
+        table's columns are not known."""
+        event = self._book.events.get(name)
+        if not isinstance(event, TableEvent) or event.change.is_commit:
+            return None
+        table = self._book.tables.get(event.table)
+        schema = None if table is None else self._schema_of(table)
+        if schema is None or self._problems:
+            return None
+        found = parameter_schema(self._book, name, {event.table: schema})
+        fields = {f.name: spark_type(f.type) for f in found if f.name not in OF_THE_LINE}
+        return SignalEvent(name, event.place, fields)
+
+    def _schema_of(self, table: Table) -> pa.Schema | None:
+        """The schema of a table, looked up once. Event types that pick a column which it has not
+        are among the problems."""
+        if table.name in self._looked_up:
+            return self.declared.get(table.name)
+        self._looked_up.add(table.name)
+        schema = self._schemas(table)
+        if schema is None:
+            return None
+        self.declared[table.name] = schema
+        for event in self._book.events.values():
+            if isinstance(event, TableEvent) and event.table == table.name:
+                for column in missing_columns(event, self.declared):
+                    message = f"table {table.name} has no column {column}"
+                    hint = did_you_mean(column, schema.names)
+                    problem = Problem("unknown-column", message, event.place, hint)
+                    self._problems.append(problem)
+        return schema
 
     def checked(self, lines: Iterable[dict[str, Any]]) -> list[dict[str, Any]]:
         """The rows of lines. Raises LineError for the first that is no change of a declared
@@ -108,20 +145,20 @@ class ChangeLines:
     def kept(self) -> Iterator[tuple[list[int], list[bytes]]]:
         """The lines that were kept, a block at a time, with their numbers. Raises InputError with
         every `where` that needs Spark."""
+        if self._problems:
+            raise InputError(self._problems)
         if not self.kinds:
             return
         # sqlglot takes a tenth of a second
         from tidegate.engine.replay.change_types import ColumnTypes
         from tidegate.engine.replay.table_changes import TableChanges
 
-        problems: list[Problem] = []
+        problems = self._problems
         needed = _needed(self._book)
         for name, kinds in self.kinds.items():
             changes = self._changes[name]
             table = self._book.tables[name]
-            schema = self._schemas(table)
-            if schema is not None:
-                self.declared[name] = schema
+            schema = self._schema_of(table)
             events = [e for e in _events(self._book, name, changes) if e.name in needed]
             hidden = [column for column in OF_THE_LINE if column in kinds]
             if hidden and not all(event.picks for event in events):

@@ -27,7 +27,7 @@ from tidegate.engine.core.values import Batch, Detections
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.relation import parameter_relation
 from tidegate.engine.evaluate.shape import Shape, shape_of
-from tidegate.engine.replay import inferred
+from tidegate.engine.replay import inferred, times
 from tidegate.engine.replay.json_values import ENCODED, EVENT, LINE, decode
 from tidegate.engine.replay.line_types import OF_THE_LINE
 from tidegate.engine.replay.trace import Trace
@@ -119,7 +119,7 @@ class Conditions:
                 used, row[mine] = np.unique(row[mine], return_inverse=True)
                 lines = batch.table[LINE].take(pa.array(batch.row[used])).to_pylist()
                 kind, schema = self._book.events[event], self._schemas[event]
-                table = parameters(kind, schema, lines, self._declared)
+                table = parameters(kind, schema, lines, self._declared, self._book.timezone)
                 batches[event] = Batch(batch.event, batch.time[used], np.arange(len(used)), table)
         keys = [_key(found.keys[field.name], field.type) for field in key]
         table = pa.table(keys, schema=key)
@@ -127,15 +127,22 @@ class Conditions:
 
 
 def parameters(
-    event: EventType, schema: pa.Schema, lines: Sequence[bytes], declared: Collection[str]
+    event: EventType,
+    schema: pa.Schema,
+    lines: Sequence[bytes],
+    declared: Collection[str],
+    zone: str,
 ) -> pa.Table:
-    """The parameters of some lines of an event type. `declared`: the tables whose types are."""
+    """The parameters of some lines of an event type. `declared`: the tables whose types are. Their
+    timestamps without offset are in a zone."""
     if _of_table(event) and event.table not in declared:
         rows = list(map(json.loads, lines))
         values = ([inferred.typed(row.get(f.name), f.type) for row in rows] for f in schema)
         arrays = [pa.array(each, f.type) for each, f in zip(values, schema, strict=True)]
         return pa.table(arrays, schema=schema)
     exact = [json.loads(line, parse_float=Decimal) for line in lines]
+    if _of_table(event):
+        exact = [times.in_zone(row, schema, zone) for row in exact]
     fields = {f.name: spark_type(f.type) for f in schema if f.name not in OF_THE_LINE}
     return fields_table(SignalEvent(event.name, event.place, fields), exact)
 

@@ -83,6 +83,7 @@ class Lines:
         self._keys = sorted(key_fields(book))
         self._typed, self._declared = declared_signals(book), declared_fields(book)
         self._checked = {self._codes[n]: e for n, e in self._typed.items() if has_types(e)}
+        self._looked_up: set[int] = set()
         self._forms: set[tuple[str | int, ...]] = set()  # event and fields of lines that were seen
         self._time_types: tuple[type, ...] = ()
         self._problems: list[Problem] = []
@@ -159,7 +160,9 @@ class Lines:
         if np.isin(code, self._transactions).any():
             self._check_transactions(code, fields)
         time = self._times(fields, lines)
-        for number in self._checked.keys() & set(code.tolist()):
+        codes = set(code.tolist())
+        self._look_up(codes)
+        for number in self._checked.keys() & codes:
             mine = np.flatnonzero(code == number).tolist()
             event = self._checked[number]
             check_types(event, [fields[i] for i in mine], [lines[i] for i in mine], self._keys)
@@ -167,6 +170,13 @@ class Lines:
         self._note_lines(time)
         table = self._in_time(table)
         return self._with_edges(table) if self._edged else table
+
+    def _look_up(self, codes: set[int]) -> None:
+        """Have the lines of event types of known tables checked, too."""
+        for number in codes - self._looked_up:
+            if found := self._changes.types_of(self.events[number]):
+                self._checked[number] = found
+        self._looked_up |= codes
 
     def _mixed(
         self,

@@ -4,7 +4,6 @@ and how far it is, told on stderr."""
 from __future__ import annotations
 
 import sys
-import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
@@ -18,8 +17,9 @@ from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import shown_name
 from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
-from tidegate.engine.core.text.times import INSTANTS, of_argument
+from tidegate.engine.core.text.times import INSTANTS, check_no_date, of_argument
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.pipeline import Flow
@@ -83,8 +83,10 @@ def simulate(
         tell(f"warning: {warning}")
     last = instant(until, book.timezone)
     told = progress or Progress()
-    with told, tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
-        occurrences = read(trace, book, last, Path(folder), told.read, schemas)
+    with told, scratch_folder() as folder:
+        occurrences = read(trace, book, last, folder, told.read, schemas)
+        if until is not None and occurrences.iso:
+            check_no_date(until, "--until", INSTANTS)
         check_calendar(book, occurrences, str(trace))
         asked = None
         if conditions:

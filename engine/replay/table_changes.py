@@ -20,7 +20,6 @@ from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.change_types import Asked, ColumnTypes
 from tidegate.engine.replay.json_reader import LineError
-from tidegate.engine.replay.json_values import encode
 from tidegate.engine.replay.line_types import OF_THE_LINE, TAKEN
 from tidegate.rules.model import Change, Table, TableEvent
 
@@ -188,7 +187,8 @@ def _changed(row: Row, old: Row | None, columns: Collection[str]) -> bool:
 
 
 def _same(a: Any, b: Any) -> bool:
-    return bool(a == b if type(a) is type(b) else encode(a) == encode(b))
+    """Whether two values are equal; 7 and 7.0 are, true and 1 are not."""
+    return bool(a == b) and isinstance(a, bool) == isinstance(b, bool)
 
 
 def _parameters(event: TableEvent, kind: str, row: Row, old: Row | None) -> dict[str, Any]:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
 from decimal import Decimal
+from typing import Any
+from zoneinfo import ZoneInfo
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.core.text.times import micros_of_seconds, micros_text, of_text
 from tidegate.engine.core.values import Int64
 
@@ -48,6 +53,21 @@ def _local(texts: pa.Array, zone: str) -> pa.Array:
     if zone == "UTC":
         return found
     return pc.assume_timezone(found, zone, ambiguous="earliest", nonexistent="raise")
+
+
+def in_zone(row: Mapping[str, Any], columns: Iterable[pa.Field], zone: str) -> dict[str, Any]:
+    """A row as JSON has it, its timestamps without offset as instants: local times of a zone, as
+    `of_texts` reads them. A text that is none stays as it is."""
+    found = dict(row)
+    for column in columns if zone != "UTC" else ():  # what else has no offset is UTC
+        value = found.get(column.name)
+        if column.type == INSTANT and isinstance(value, str):
+            with suppress(ValueError, OverflowError):
+                at = datetime.fromisoformat(value)
+                found[column.name] = at if at.tzinfo else at.replace(tzinfo=ZoneInfo(zone), fold=0)
+        elif pa.types.is_struct(column.type) and isinstance(value, dict):
+            found[column.name] = in_zone(value, column.type, zone)
+    return found
 
 
 def printed(micros: Int64, *, iso: bool) -> pa.Array:

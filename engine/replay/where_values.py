@@ -46,7 +46,8 @@ class WhereValues:
             lines = window[LINE].take(pa.array(row)).to_pylist()
             schema, found = self._schemas[event], np.full(len(window), len(row))
             found[row] = np.arange(len(row))
-            read = parameters(self._book.events[event], schema, lines, self._declared)
+            zone = self._book.timezone
+            read = parameters(self._book.events[event], schema, lines, self._declared, zone)
             for column in sorted(columns, key=str):
                 values = _values(read, column)
                 if values is not None:

@@ -40,6 +40,15 @@ class PlacedSignal(NamedTuple):
     rule: str | None = None
 
 
+class Parking(NamedTuple):
+    """A rule was parked by a limit: from `begin` on, up to `end`; None: it is parked still."""
+
+    rule: str
+    begin: int
+    end: int | None
+    reason: str
+
+
 class Placed(Bound):
     """Where the commits, signals and switches of one rulebook stood."""
 
@@ -66,6 +75,25 @@ class Placed(Bound):
         )
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
+
+    def parkings(self, begin: int, end: int) -> list[Parking]:
+        """When rules were parked in (begin, end], in order."""
+        with self.database.read() as connection:
+            found = self._parkings(connection)
+        mine = [p for p in found if p.begin <= end and (p.end is None or p.end > begin)]
+        return sorted(mine, key=lambda one: (one.begin, one.rule))
+
+    def reloads(self, begin: int, end: int) -> list[tuple[int, int]]:
+        """The versions of the rulebook that began to run in (begin, end], in order, each with the
+        watermark behind which it ran. What ran at first is none of them."""
+        c = t.buckets.c
+        behind = sa.func.min(c.watermark_before)
+        query = sa.select(c.version, behind).where(c.rulebook == self.rulebook)
+        query = query.group_by(c.version).order_by(behind)
+        with self.database.read() as connection:
+            buckets = self._buckets(connection, begin, end)
+            rows = connection.execute(query.where(c.bucket.between(*buckets))).all()
+        return [(row[0], row[1]) for row in rows[1:]]
 
     def switches(self) -> list[PlacedSwitch]:
         """What switched rules, by operators and by actions, in order. Of what is older than
@@ -150,6 +178,13 @@ class Placed(Bound):
             rows = [*connection.execute(waiting)]
             rows += connection.execute(placed.where(c.bucket >= last, early))
         return frozenset((row.id, row.namespace) for row in rows)
+
+    def _parkings(self, connection: sa.Connection) -> list[Parking]:
+        """All that is known, the present ones included."""
+        p, o = t.parked.c, t.parkings.c
+        now = sa.select(p.rule, p.instant, sa.null(), p.reason).where(p.rulebook == self.rulebook)
+        over = sa.select(o.rule, o.instant, o.until, o.reason).where(o.rulebook == self.rulebook)
+        return [Parking(*row) for query in (over, now) for row in connection.execute(query)]
 
     def _buckets(self, connection: sa.Connection, begin: int, end: int) -> tuple[int, int]:
         """The first and the last bucket of (begin, end]; the first is later where there is none."""

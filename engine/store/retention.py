@@ -2,9 +2,9 @@
 
 Deleted after `firings_retention_days`: the firings of a rule in a bucket with their entries, if all
 these entries are finished. Deleted after `history_retention_days`: rejected rows, placed signals,
-the counts of hours, controls that were carried out or answered, and buckets with their plans if
-nothing stored belongs to them any more. The memory of damping is deleted once it has expired for
-all firings to come.
+the counts of hours, controls that were carried out or answered, parkings that are over, and
+buckets with their plans if nothing stored belongs to them any more. The memory of damping is
+deleted once it has expired for all firings to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
 that no bucket has placed; cursors, totals, and the carried state.
@@ -66,6 +66,7 @@ class Retention(Bound):
             c = t.controls.c
             finished = c.bucket.is_not(None) | c.answer.is_not(None)
             step.delete(t.controls, (c.asked_at < history_before) & finished)
+            step.delete(t.parkings, t.parkings.c.until < history_before)
             step.delete(t.damping, damping.past(connection, self.rulebook))
             _forget_buckets(step, old)
             failpoint("purge.before")

@@ -1,7 +1,8 @@
 """The rules that do not run: parked by a limit (G13), or disabled (G24).
 
 Example: rule `pay` fires too often in bucket 7. It gets a row in `parked`, with the reason and the
-instant from which it sees nothing. `tidegate enable pay` deletes the row at the next bucket.
+instant from which it sees nothing. `tidegate enable pay` moves the row to `parkings` at the next
+bucket.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.state import Parked, StoredBucket
+from tidegate.engine.core.values import Plan
 from tidegate.engine.store import outbox
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import upsert
-from tidegate.engine.store.tables import disabled, parked
+from tidegate.engine.store.tables import disabled, parked, parkings
 
 
 class RuleStates(Bound):
@@ -55,6 +57,8 @@ def save(connection: sa.Connection, taken: StoredBucket) -> None:
         over = plan.enabled | (rules_in(connection, table, name) - active)
         if over:
             these = (table.c.rulebook == name) & table.c.rule.in_(over)
+            if table is parked:
+                _keep_parkings(connection, these, plan)
             connection.execute(sa.delete(table).where(these))
     of_bucket = {"rulebook": name, "bucket": plan.bucket}
     stopped = [{**of_bucket, **asdict(one), "passed_over": 0} for one in taken.parked]
@@ -67,3 +71,10 @@ def save(connection: sa.Connection, taken: StoredBucket) -> None:
         one = (parked.c.rulebook == name) & (parked.c.rule == sa.bindparam("named"))
         more = parked.c.passed_over + sa.bindparam("more")
         connection.execute(sa.update(parked).where(one).values(passed_over=more), counts)
+
+
+def _keep_parkings(connection: sa.Connection, these: sa.ColumnElement[bool], plan: Plan) -> None:
+    """Keep when rules were parked, of which a bucket lets these go on, or forgets them."""
+    c, until = parked.c, plan.watermark_before + 1
+    rows = connection.execute(sa.select(c.rulebook, c.rule, c.instant, c.reason).where(these))
+    upsert(connection, parkings, [{**row._mapping, "until": until} for row in rows])

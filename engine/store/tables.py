@@ -87,7 +87,8 @@ known_stores = _of_rulebook(
     Column("known_at", BigInteger, nullable=False),
 )
 
-# `stopped`: why the engine stopped, if it did so by itself (G7).
+# `stopped`: why the engine stopped, if it did so by itself (G7). `limits`: what it was started with
+# for the size of texts.
 rulebooks = Table(
     "rulebooks",
     metadata,
@@ -99,6 +100,7 @@ rulebooks = Table(
     Column("version", BigInteger, nullable=False, server_default="0"),
     Column("added", Text, nullable=False, server_default="{}"),
     Column("files", Text, nullable=False, server_default="{}"),
+    Column("limits", Text, nullable=False, server_default="{}"),
 )
 versions = _of_rulebook(
     "versions",
@@ -170,6 +172,15 @@ parked = _of_rulebook(
     Column("instant", BigInteger, nullable=False),
     Column("bucket", BigInteger, nullable=False),
     Column("passed_over", BigInteger, nullable=False),
+)
+
+# A parking that is over: the rule saw nothing from `instant` on, and went on at `until`.
+parkings = _of_rulebook(
+    "parkings",
+    Column("rule", Text, primary_key=True),
+    Column("instant", BigInteger, primary_key=True, autoincrement=False),
+    Column("until", BigInteger, nullable=False),
+    Column("reason", Message, nullable=False),
 )
 
 # A rule that is switched off (G24): from which instant on, by which bucket.

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import json
 from bisect import bisect_left
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import accumulate
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ from tidegate.engine.store.recorded import is_for
 CHAINED_MAX = 64
 """Buckets of a rule that are looked through for the detections that another rule used."""
 CHAINED_BYTES_MAX = 32 << 20
-"""As stored: behind so many bytes of a rule's firings no further bucket is looked through."""
+"""As stored: behind so many bytes of firings no further bucket is looked through."""
 _ASKED = ("skip", "redrive")
 _HALVED_MAX = 64  # instants that are looked up by halving; of more, the buckets are read at once
 _VERSIONS_MAX = 1_000  # in one query
@@ -42,6 +42,14 @@ class Place(NamedTuple):
     bucket: int
     rule: str
     firing_id: str
+
+
+class Came(NamedTuple):
+    """The firings that came of something, by bucket and rule. `unread`: some that may have come of
+    it lie behind `CHAINED_BYTES_MAX`."""
+
+    places: list[Place]
+    unread: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -173,17 +181,18 @@ class Traces(Bound):
             ids = chosen.hex_ids().slice(0, limit + 1).to_pylist()
         return [*ids[:limit]], len(ids) > limit
 
-    def came_of_signals(self, firing_id: str) -> Iterator[Place]:
-        """The firings that have a signal which an action of this one raised."""
+    def came_of_signals(self, firing_id: str, limit: int) -> Came:
+        """The firings that have a signal which an action of this one raised, at most `limit`."""
         said = f"{ENGINE}/{firing_id}-"
         return self._came(
             [bytes.fromhex(firing_id)],
             lambda fired: pc.starts_with(fired.sources["signal"], said),
+            limit,
         )
 
-    def came_of_commit(self, events: Collection[str], version: int) -> Iterator[Place]:
-        """The firings that come of another one, and have a row that a version of a table brought.
-        `events`: the event types of that table."""
+    def came_of_commit(self, events: Collection[str], version: int, limit: int) -> Came:
+        """The firings that come of another one, and have a row that a version of a table brought,
+        at most `limit`. `events`: the event types of that table."""
         of_table = pa.array(sorted(events), pa.string())
         return self._came(
             [causes.commit_id(event, version) for event in events],
@@ -191,6 +200,7 @@ class Traces(Bound):
                 pc.is_in(fired.relation["event_type"], of_table),
                 pc.equal(fired.sources["version"], version),
             ),
+            limit,
         )
 
     def near(
@@ -221,17 +231,26 @@ class Traces(Bound):
             rows = connection.execute(pages.where(c.bucket.in_(chosen))).all()
         return [firings_from_columns(*row) for row in rows], len(sizes) > len(chosen)
 
-    def _came(self, ids: Sequence[bytes], chosen: Any) -> Iterator[Place]:
+    def _came(self, ids: Sequence[bytes], chosen: Any, limit: int) -> Came:
+        came, size = list[Place](), 0
+        c = t.firings.c
+        query = sa.select(c.rule, c.firings, c.outcomes, c.relation)
         with self.database.read() as connection:
             of = (connection, self.rulebook)
             found = {place for one in ids for place in id_runs.places_of(*of, one, id_runs.CAUSES)}
             for bucket, rule in sorted(found):
-                for fired in stored_firings(*of, bucket, [rule]):
+                if size >= CHAINED_BYTES_MAX or len(came) >= limit:
+                    return Came(came[:limit], unread=len(came) < limit)
+                one = query.filter_by(rulebook=self.rulebook, bucket=bucket, rule=rule)
+                for row in connection.execute(one):
+                    size += len(row.firings) + len(row.relation)
+                    fired = firings_from_columns(*row)
                     if fired.sources is None:
                         continue
                     rows = chosen(fired).fill_null(False)
-                    for one in pc.unique(fired.relation["firing_id"].filter(rows)).to_pylist():
-                        yield Place(bucket, rule, one)
+                    mine = pc.unique(fired.relation["firing_id"].filter(rows)).to_pylist()
+                    came += (Place(bucket, rule, firing_id) for firing_id in mine)
+        return Came(came[:limit], unread=False)
 
     def _entries(
         self, connection: sa.Connection, place: Place, *, through: bool

@@ -108,12 +108,26 @@ class Versions(Bound):
             failpoint("register.before")
         return number
 
-    def introduce(self, kept: KeptRulebook) -> None:
+    def introduce(self, kept: KeptRulebook, settings: Mapping[str, str]) -> None:
         """Store a rulebook that is new to the store, so that the store can say why it did not
-        start. A known one stays as it is."""
+        start. A known one stays as it is. `settings`: the engine's own; those that bound texts
+        hold for whatever proposes one to it."""
+        limits = json.dumps({name: settings[name] for name in TAKEN if name in settings})
         with self.database.write() as connection:
             row = {"name": self.rulebook, **_row(connection, kept, 0)}
             insert_new(connection, t.rulebooks, row)
+            mine = sa.update(t.rulebooks).where(t.rulebooks.c.name == self.rulebook)
+            connection.execute(mine.values(limits=limits))
+
+    def judged(
+        self, kept: KeptRulebook, environment: Mapping[str, str] | None = os.environ
+    ) -> Rulebook:
+        """A version that is to be proposed, judged within the limits of the engine that runs, or
+        ran last. Raises InputError."""
+        query = sa.select(t.rulebooks.c.limits).where(t.rulebooks.c.name == self.rulebook)
+        with self.database.read() as connection:
+            limits = json.loads(connection.execute(query).scalar_one_or_none() or "{}")
+        return kept.judged(self.rulebook, limits, environment)
 
     def propose(self, kept: KeptRulebook, after: int | None = None) -> int | None:
         """Ask the engine to take over a new version. Returns its number. `after`: the version that

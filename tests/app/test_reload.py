@@ -47,11 +47,11 @@ def shop(spark: SparkSession, tmp_path: Path) -> Shop:
 def test_g24_what_is_unchanged_keeps_its_state_and_what_does_not_fit_is_refused(
     shop: Shop, caplog: pytest.LogCaptureFixture
 ) -> None:
-    with shop.engine() as engine:
+    with shop.engine(yaml_bytes_max=str(2**21)) as engine:
         engine.run_once()
         shop.order((1, 5))
         engine.run_once()
-        settings = "settings: {lease_seconds: 77}\n"
+        settings = f"settings: {{lease_seconds: 77}} # {'x' * 2**20}\n"  # as long as it may be here
         engine.reload(f'{BOOK}  big: {{on: large, do: ["{INSERT.format("big")}"]}}\n{settings}')
         with pytest.raises(InputError, match="unknown event 'lage'"):
             engine.rules.put("wrong", "{on: lage}")

@@ -13,7 +13,7 @@ import click
 import pytest
 
 from tests.cli.conftest import SIGNALS, Tidegate
-from tests.support import make
+from tests.support import make, written
 from tidegate import Engine, rules
 from tidegate.engine.cli import output
 from tidegate.engine.store import open_store
@@ -188,6 +188,33 @@ def test_simulate_asks_conditions_where_spark_need_not(tidegate: Tidegate, tmp_p
     result = tidegate("simulate", book, "--trace", trace, "--if")
     assert (result.exit_code, result.stdout) == (1, "")
     assert "a.yaml:4:18: the condition of rule r needs Spark (rules.r.if)" in result.stderr
+
+
+@pytest.mark.parametrize(
+    ("row", "said"),
+    [
+        ('{"id": 1, "amnt": 5}', "`moves` has no field `amnt` did you mean 'amount'?"),
+        ('{"id": "x"}', "field `id` of `moves` is to be bigint, but is 'x' its fields are id: big"),
+        ('{"amount": true}', "field `amount` of `moves` is to be double, but is true its fields"),
+    ],
+)
+def test_simulate_refuses_a_row_that_does_not_fit_its_table(
+    tidegate: Tidegate, tmp_path: Path, row: str, said: str
+) -> None:
+    written.create(tmp_path / "moves", "id BIGINT, amount DOUBLE, at TIMESTAMP", {})
+    book, trace = tmp_path / "a.yaml", tmp_path / "trace.jsonl"
+    book.write_text(
+        "rulebook: a\ntables: {moves: {path: ./moves}}\n"
+        "events: {e: {on: insert, table: moves}}\nrules: {r: {on: e}}\n"
+    )
+    line = '{"table": "moves", "change": "insert", "time": 1, "row": %s}\n'
+    trace.write_text(line % '{"id": 1, "amount": 4}')
+    assert tidegate("simulate", book, "--trace", trace).exit_code == 0
+    trace.write_text(line % '{"id": 1}' + line % row)
+    for more in ([], ["--compare-contexts"]):
+        result = tidegate("simulate", book, "--trace", trace, *more)
+        assert (result.exit_code, result.stdout) == (1, "")
+        assert " ".join(result.stderr.split()).startswith(f"{trace}:2:1: {said}")
 
 
 def test_simulate_prints_a_line_a_detection(

@@ -384,7 +384,12 @@ def test_a_time_that_is_none_is_told_the_forms_that_are(
     )
     said += " or the seconds since 1970: 1767258000, or `1 h` for an hour ago; without an offset it"
     assert " ".join(result.stderr.split()) == f"{said} is in UTC"
-    for form in ("2026-01-01T09:00:00Z", "1767258000", "1 h"):
+    for number in ("2026", "202603", "20260302", "202603020930", "20260302093000"):
+        result = tidegate("firings", "--store", url, "--since", number)
+        assert result.exit_code == 1
+        said = f"--since: '{number}' reads like a date, but a number alone is seconds since 1970"
+        assert " ".join(result.stderr.split()).startswith(f"{said} write 2026-01-01T09:00:00Z,")
+    for form in ("2026-01-01T09:00:00Z", "1767258000", "2026030209", "20269902", "2600", "1 h"):
         assert tidegate("firings", "--store", url, "--since", form).exit_code == 0
 
 

@@ -94,7 +94,8 @@ def test_null_is_a_key_and_a_text(tidegate: Tidegate, url: str) -> None:
         (["passd", "--key", "door=1"], 1, "did you mean 'passed'?"),
         (["passed", "--key", "door=1", "--at", "soon"], 1, "--at: 'soon' is neither a time"),
         (["passed", "--key", "door=1", "--since", "9999999 d"], 1, "--since: '9999999 d' is"),
-        (["passed", "--key", "door=1", "--at", "2026", "--since", "2027"], 1, "later than --at"),
+        (["passed", "--key", "door=1", "--at", "20260302"], 1, "'20260302' reads like a date"),
+        (["passed", "--key", "door=1", "--at", "2600", "--since", "2700"], 1, "later than --at"),
     ],
 )
 def test_a_question_that_makes_no_sense_is_refused(

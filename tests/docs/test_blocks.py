@@ -16,6 +16,7 @@ from tests.docs.pages import PAGES, ROOT, blocks
 from tests.support.command_lines import check
 from tidegate import Engine, Engines, parse
 from tidegate.engine.cli.main import main
+from tidegate.engine.explain.explanation import explain
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules import load
 from tidegate.rules.checks.gaps import SIMULATED
@@ -100,6 +101,17 @@ def test_the_trace_detects_what_is_said_of_it(tmp_path: Path) -> None:
     assert "here one: `in_and_out` of account 7, from 1 to 4." in GUIDE
 
 
+def test_the_sentences_are_those_of_explain(tmp_path: Path) -> None:
+    (tmp_path / "bank.yaml").write_text(
+        next(text for place, text in YAML if place.startswith("README"))
+    )
+    (rule,) = json.loads(explain(tmp_path / "bank.yaml", "in_and_out", "json"))["rules"]
+    (shown,) = re.findall(
+        r"((?:    .*\n)+)", GUIDE.split("in the README it says:")[1].split("Behind")[0]
+    )
+    assert shown.split() == " ".join(rule["sentences"]).split()
+
+
 @pytest.mark.parametrize("line", [line for _, line in SHELL], ids=[name for name, _ in SHELL])
 def test_commands_and_options_exist(line: str) -> None:
     """They are read as the command line reads them, and not run."""
@@ -157,6 +169,13 @@ def test_what_python_shows_exists() -> None:
     assert {"spark", "store"} <= inspect.signature(Engines).parameters.keys()
     for place, code in blocks("python"):
         compile(code, place, "exec")
+
+
+def test_what_python_runs_prints_what_is_shown(capsys: pytest.CaptureFixture[str]) -> None:
+    ((_, code),) = [each for each in blocks("python") if "import pyarrow" in each[1]]
+    ((_, shown),) = [each for each in blocks("text") if each[0].startswith("python.md")]
+    exec(compile(code, "python.md", "exec"), {})
+    assert capsys.readouterr().out == shown
 
 
 def test_readme_is_short() -> None:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from docs.site.pages import pages as site_pages
 from tests.docs.pages import PAGES, ROOT
 
 FOLDER = ROOT / "docs"
@@ -93,7 +94,7 @@ def test_every_section_that_is_cited_exists(folder: str) -> None:
 
 
 def test_every_page_that_is_cited_exists() -> None:
-    pages = {f"{page.stem}.md" for page in FOLDER.glob("*.md")} | {"README.md", "CONTRIBUTING.md"}
+    pages = {page.rpartition("/")[2] for page in site_pages()} | {"README.md", "CONTRIBUTING.md"}
     named = [
         (name, f"{file}:{line}")
         for folder in ("engine", "rules", "connectors", "migrations", "tests")

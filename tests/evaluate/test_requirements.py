@@ -6,10 +6,12 @@ import json
 from dataclasses import replace
 from typing import Any
 
+import pyarrow as pa
 import pytest
 
 from tests.support.analysts import ListedAnalyst
 from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, condition, event, rule, rulebook, sql
+from tidegate import load
 from tidegate.engine.core.event_names import beginning, with_edges
 from tidegate.engine.core.statement import decode, encode
 from tidegate.engine.core.values import Reading
@@ -123,6 +125,68 @@ def test_g29_a_webhook_keeps_the_names_of_its_secrets_and_what_its_body_reads() 
         "labels": {"team": "fraud"},
     }
     assert found.needs.ids["r", "moved"] == ("account", "kind")
+
+
+WINDOWS = """\
+rulebook: bank
+tables: {moves: {path: /moves, key: [id]}, notes: {path: /notes, key: [id]}}
+events:
+  moved: {on: insert, table: moves}
+  noted: {on: insert, table: notes}
+rules:
+  many: {on: {over: {window: 1 min, of: [moved, noted], fire: count(v) > 3}}}
+  used: {on: many}
+"""
+APART = {
+    "moves": pa.schema({"id": pa.int64(), "v": pa.int64()}),
+    "notes": pa.schema({"id": pa.int64(), "v": pa.string()}),
+}
+
+
+@pytest.mark.parametrize("fire", ["count(v) > 3", "count(V) > 3 and count(*) > 4"])
+def test_what_is_only_counted_needs_no_common_type(fire: str) -> None:
+    book = load(WINDOWS.replace("count(v) > 3", fire))
+    found = prepare(book, APART, ListedAnalyst())
+    for name in ("many", "used"):
+        assert {*found.rules[name].shape.schema.names} & {"id", "v", "V"} == {"id"}
+        assert found.rules[name].shape.columns == {"moved": {"id": "id"}, "noted": {"id": "id"}}
+    assert {*found.needs.carry["moved"]} == {*found.needs.carry["noted"]} == {"id", "v"}
+    assert found.needs.ids["many", "noted"] == ("v",)
+
+
+@pytest.mark.parametrize(
+    ("now", "said"),
+    [
+        ("sum(v) > 3", "column v is string in event type noted and bigint in another"),
+        ("count(v) > 3 and max(v) > 1", "column v is string in event type noted"),
+        ("count(*) > 3", "column v is string in event type noted"),
+        ("count(w) > 3", "column v is string in event type noted"),
+    ],
+)
+def test_a_start_refuses_columns_of_no_common_type_over_its_tables(now: str, said: str) -> None:
+    with pytest.raises(InputError, match=said):
+        prepare(load(WINDOWS.replace("count(v) > 3", now)), APART, ListedAnalyst())
+
+
+@pytest.mark.parametrize(
+    ("schemas", "fire", "said"),
+    [
+        ({"v": pa.string()}, "sum(v) > 3", "sum is of numbers, and v is string"),
+        ({"v": pa.float64()}, "sum(v) > 3", "sum.v. is of several types"),
+        ({"w": pa.int64()}, "sum(u) > 3", "the rows of the window have no column u"),
+    ],
+)
+def test_a_start_refuses_what_a_window_asks_of_its_tables_in_vain(
+    schemas: dict[str, pa.DataType], fire: str, said: str
+) -> None:
+    book = load(WINDOWS.replace("count(v) > 3", fire))
+    moves = {"v": pa.string()} if schemas == {"v": pa.string()} else {"v": pa.int64()}
+    tables = {
+        name: pa.schema({"id": pa.int64(), **kinds})
+        for name, kinds in (("moves", moves), ("notes", schemas))
+    }
+    with pytest.raises(InputError, match=said):
+        prepare(book, tables, ListedAnalyst())
 
 
 def test_the_problems_of_all_rules_and_texts_are_told_at_once() -> None:

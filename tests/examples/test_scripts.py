@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from tidegate.engine.detect.scripts.doubts import looked_through
-from tidegate.engine.explain import explain
+from tidegate.engine.explain.explanation import explain
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.loader import validated
 

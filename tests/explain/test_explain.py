@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from tidegate import load
-from tidegate.engine.explain import FORMATS, explain
+from tidegate.engine.explain.explanation import FORMATS, explain
 from tidegate.engine.loop.compiled_rulebook import digests_of
 from tidegate.rules.errors import InputError
 
@@ -134,7 +134,23 @@ def test_plain_names_are_said_as_written_and_detect_the_same(tmp_path: Path) -> 
         assert (other["expression"], other["context"]) == (snoop, "restricted")
         assert (one["normalised"], one["root"]) == (other["normalised"], other["root"])
         assert digests[f"plain{n}"] == digests[f"snoop{n}"]
-        assert f"rule plain{n} (context latest)\n  on          {plain}\n" in text
+        assert f"rule plain{n} (context latest)\n  Fires " in text
+        assert f"\n  on          {plain}\n" in text
+
+
+def test_sentences_come_first_and_other_contexts_on_demand(shop: Path) -> None:
+    slow = rule(as_json(shop), "slow")
+    assert [*slow["choices"]] == [*slow["stores"]]
+    assert slow["choices"]["restricted"] in slow["sentences"]
+    said, whole = (" ".join(explain(shop, "slow", verbose=v).split()) for v in (False, True))
+    head = f"rule slow (context restricted, per customer) {' '.join(slow['sentences'])} on "
+    for text in (said, whole):
+        assert text.startswith(f"rulebook shop {head}")
+    for context, choice in [*slow["choices"].items()][1:]:
+        assert choice not in said
+        assert f"in {context}, it stores " not in said
+        assert f"in {context}, it stores " in whole
+        assert choice in whole
 
 
 def test_a_rule_used_as_event_leads_to_its_own_graph(shop: Path) -> None:

@@ -10,7 +10,7 @@ import pytest
 
 from tidegate import rules
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.explain import explain
+from tidegate.engine.explain.explanation import explain
 
 HEAD = "rulebook: g\nevents:\n" + "".join(
     f"  {name}: {{signal: {{k: bigint}}}}\n" for name in ("a", "b", "c", "t")
@@ -120,6 +120,10 @@ def test_g13_broadcasts_repeated_for_each_key_are_warned_of(tmp_path: Path) -> N
         "r never forgets: it keeps every key it has seen, to tell them apart",
     ]
     assert found["rules"][0]["stores"]["restricted"]["forgets_micros"] is None
+    assert (
+        "Remembers at most 1 instance of each k with 1 occurrence, for ever."
+        in (found["rules"][0]["sentences"])
+    )
 
 
 def test_disabled_rules_are_shown_too(tmp_path: Path) -> None:

@@ -9,7 +9,7 @@ from types import FrameType
 
 import pytest
 
-from tidegate.engine.explain import explain
+from tidegate.engine.explain.explanation import explain
 
 EVENTS = "".join(f"  {name}: {{signal: {{k: int}}}}\n" for name in ("a", "b", "c"))
 RULES = {

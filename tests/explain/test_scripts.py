@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from tidegate.engine.explain import FORMATS, explain
+from tidegate.engine.explain.explanation import FORMATS, explain
 from tidegate.rules.errors import InputError
 
 PROGRAMS = Path(__file__).parents[1] / "rules" / "eventscript" / "programs"

@@ -17,6 +17,8 @@
     expect restricted, recent: k=7 [1,2.5] {a@1(k=7) b@2.5(k=7)}
     expect *: ...                      the contexts not named in another line
     expect: ...                        each rule's own context
+    fires: Fires when ..               what `explain` says of rule r: when it fires
+    says restricted, recent: Of ..     which instances it takes, by context as for `expect`
 
 A detection is `rule key=value [start,end] {constituents}`; `rule` may be left out for r. Indented
 lines continue the line before; `#` begins a comment line. An entry that stands twice or that
@@ -26,13 +28,13 @@ nothing reads raises ValueError with file and line.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, timedelta
 from decimal import Decimal
 from itertools import groupby
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.expressions.nodes import (
@@ -77,12 +79,14 @@ _OCCURRENCE = re.compile(r"(<[^>]*>|\w+)@([^\s(){}]+)(?:\(([^)]*)\))?")
 _DETECTION = re.compile(r"(\w+ +)?((?:\w+=\S+ +)*)\[([^,\]]+),([^\]]+)\] *\{([^}]*)\}")
 
 Line = tuple[str, int, dict[str, Any]]
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
 class Case:
     """One fixture. `expected` maps a context (None: each rule's own) to detections as `simulate`
-    prints them; `history` holds (event type, microseconds, parameters)."""
+    prints them; `history` holds (event type, microseconds, parameters). `fires`, `says`: what
+    `explain` says of rule r, in sentences."""
 
     title: str
     file: str
@@ -91,6 +95,8 @@ class Case:
     history: tuple[Line, ...]
     until: int | None
     expected: Mapping[Context | None, list[dict[str, Any]]] = field(default_factory=dict)
+    fires: str | None = None
+    says: Mapping[Context | None, str] = field(default_factory=dict)
 
     def __str__(self) -> str:
         return f"{self.file}:{self.line} {self.title}"
@@ -220,28 +226,31 @@ def _made(entries: dict[str, str], file: str, line: int) -> Case:
         rulebook=rulebook(entries, history),
         history=tuple(history),
         until=None if until is None else micros(until),
-        expected=_expected(entries),
+        expected=_by_context("expect", entries, detections),
+        fires=entries.pop("fires", None),
+        says=_by_context("says", entries, str),
     )
 
 
-def _expected(entries: dict[str, str]) -> dict[Context | None, list[dict[str, Any]]]:
-    expected: dict[Context | None, list[dict[str, Any]]] = {}
-    others = None
-    for key in [key for key in entries if key.split()[0] == "expect"]:
-        found = detections(entries.pop(key))
-        names = key.removeprefix("expect").strip()
+def _by_context(
+    word: str, entries: dict[str, str], read: Callable[[str], T]
+) -> dict[Context | None, T]:
+    """The entries that begin with a word, by the contexts that are named behind it."""
+    given: dict[Context | None, T] = {}
+    others: dict[Context, T] = {}
+    for key in [key for key in entries if key.split()[0] == word]:
+        found = read(entries.pop(key))
+        names = key.removeprefix(word).strip()
         if names == "*":
-            others = found
+            others = dict.fromkeys(Context, found)
         elif names:
-            given = [Context(name.strip()) for name in names.split(",")]
-            if twice := [context for context in given if context in expected]:
+            contexts = [Context(name.strip()) for name in names.split(",")]
+            if twice := [context for context in contexts if context in given]:
                 raise ValueError(f"a second answer in {twice[0]}")
-            expected |= dict.fromkeys(given, found)
+            given |= dict.fromkeys(contexts, found)
         else:
-            expected[None] = found
-    if others is not None:
-        expected = {**dict.fromkeys(Context, others), **expected}
-    return expected
+            given[None] = found
+    return {**others, **given}
 
 
 def rulebook(entries: dict[str, str], history: list[Line]) -> Rulebook:

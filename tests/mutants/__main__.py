@@ -30,6 +30,10 @@ COPIED = (
     "pyproject.toml",
     "README.md",
     "LICENSE",
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
+    "SECURITY.md",
+    "mkdocs.yml",
     "docs",
 )
 WORKERS = 2

@@ -5,12 +5,14 @@ from __future__ import annotations
 import io
 import json
 from decimal import Decimal
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pytest
 
+from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.replay.simulate import simulate
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Table
@@ -65,9 +67,11 @@ def told() -> list[str]:
 def found(tmp_path: Path, told: list[str]) -> Any:
     """What is printed for lines, by rules that are each an expression."""
 
-    def run(lines: list[Any], rules: dict[str, str], **options: Any) -> list[dict[str, Any]]:
+    def run(
+        lines: list[Any], rules: dict[str, str], book: str | None = None, **options: Any
+    ) -> list[dict[str, Any]]:
         said = "".join(f"  {name}: {{{text}}}\n" for name, text in rules.items())
-        (tmp_path / "bank.yaml").write_text(BOOK.split("  withdrawals:")[0] + said)
+        (tmp_path / "bank.yaml").write_text((book or BOOK).split("  withdrawals:")[0] + said)
         texts = [one if isinstance(one, str) else json.dumps(one) for one in lines]
         (tmp_path / "trace.jsonl").write_text("".join(f"{text}\n" for text in texts))
         out = io.BytesIO()
@@ -254,6 +258,78 @@ def test_the_schema_of_a_table_is_asked_for(found: Any) -> None:
         (problem,) = error.value.problems
         assert said in str(problem)
         assert "trace.jsonl:1" in str(problem)
+
+
+def test_a_value_of_the_schema_s_type_becomes_null_and_comes_back(found: Any) -> None:
+    kinds = {"id": pa.int64(), "balance": NUMERIC, "name": pa.string(), "at": INSTANT}
+    values = [5, 5.0, 5.5, None, "5.5", None]
+    lines = [
+        change("accounts", "update", n, {"id": 1, "balance": new}, {"id": 1, "balance": old})
+        for n, (old, new) in enumerate(pairwise(values))
+    ]
+    schema = pa.schema(kinds)
+    for zone in ("UTC", "Europe/Berlin"):
+        moved = BOOK.replace("of: [name]", "of: [balance]").replace(
+            "rulebook: bank", f"rulebook: bank\ntimezone: {zone}"
+        )
+        said = found(lines, {"r": "on: renamed"}, book=moved, schemas=lambda _: schema)
+        assert [row["time"] for row in rows(said)] == [1, 2, 3, 4]
+
+
+def test_a_timestamp_of_a_table_without_offset_is_in_the_rulebook_s_zone(found: Any) -> None:
+    schema = pa.schema({"id": pa.int64(), "at": INSTANT})
+    book = BOOK.replace("rulebook: bank", "rulebook: bank\ntimezone: Europe/Berlin")
+    late = "at >= TIMESTAMP '2026-03-02T08:00:00Z'"
+    book = book.replace("100 / amount < 2, columns: [id as number]", late)
+    at = ["2026-03-02T08:59:59", "2026-03-02T09:00:00", "2026-03-02T08:00:00Z", "2026-03-02T10:00"]
+    texts = [insert("2026-03-02T10:00:00", id=n, at=text) for n, text in enumerate(at)]
+    options = {"book": book, "schemas": lambda _: schema}
+    shown = [row["at"] for row in rows(found(texts, {"r": "on: high"}, **options))]
+    assert shown == sorted(at[1:])
+    logged = [insert("2026-03-02T09:00:05", "log", at=text) for text in at[:3]]
+    said = found(logged, {"r": "on: entry"}, **options)
+    assert [each["end"] for each in said] == [
+        "2026-03-02T07:59:59Z", "2026-03-02T08:00:00Z", "2026-03-02T08:00:00Z"
+    ]  # fmt: skip
+    asked = "on: high, if: min(at) >= TIMESTAMP '2026-03-02T08:00:01Z'"
+    said = found(texts, {"r": asked}, conditions=True, **options)
+    assert [each["condition"] for each in said] == ["failed", "failed", "held"]
+
+
+LOGGED = pa.schema({"id": pa.int64(), "kind": pa.string(), "amount": pa.float64()})
+
+
+@pytest.mark.parametrize(
+    ("wrong", "said"),
+    [
+        ({"id": "x"}, "trace.jsonl:2:1: field `id` of `withdrawal` is to be bigint, but is 'x'"),
+        ({"amount": "much"}, "trace.jsonl:2:1: field `amount` of `withdrawal` is to be double"),
+    ],
+)
+@pytest.mark.parametrize("first", [insert(id=1, kind="withdraw", amount=5), ""])
+def test_a_line_of_an_event_type_has_the_types_of_its_table(
+    found: Any, wrong: dict[str, Any], said: str, first: Any
+) -> None:
+    lines = [first, {"event": "withdrawal", "time": 2, "more": [1], **wrong}]
+    with pytest.raises(InputError) as error:
+        found(lines, {"r": "on: withdrawal"}, schemas=lambda _: LOGGED)
+    (problem,) = error.value.problems
+    assert said in str(problem)
+    lines[1] = {"event": "withdrawal", "time": 2, "more": [1], "amount": 7}
+    shown = found(lines, {"r": "on: withdrawal, if: max(amount) > 6"}, schemas=lambda _: LOGGED)
+    assert shown[-1]["constituents"][0]["more"] == [1], "what is not declared is kept"
+
+
+@pytest.mark.parametrize("line", [insert(id=1), {"event": "high", "time": 2, "number": 3}])
+def test_an_event_type_that_picks_what_its_table_has_not_is_refused(found: Any, line: Any) -> None:
+    schema = pa.schema({"idd": pa.int64(), "kind": pa.string(), "amount": pa.float64()})
+    line = json.loads(json.dumps(line).replace('"id"', '"idd"'))
+    with pytest.raises(InputError) as error:
+        found([line], {"r": "on: withdrawal, if: count(*) > 0"}, conditions=True,
+              schemas=lambda table: schema if table.name == "transactions" else None)  # fmt: skip
+    (problem,) = error.value.problems
+    assert "bank.yaml:9:3: table transactions has no column id" in str(problem)
+    assert problem.hint == "did you mean 'idd'?"
 
 
 def test_an_if_sees_the_types_of_the_schema(found: Any) -> None:

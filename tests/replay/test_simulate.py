@@ -321,6 +321,13 @@ def test_wrong_options_are_refused(folder: Path) -> None:
     assert said[1].strip().startswith("write 2026-01-01T09:00:00Z, or the seconds since 1970")
 
 
+def test_a_number_that_reads_like_a_date_is_no_end_of_a_trace_with_texts(folder: Path) -> None:
+    line = '{"event": "withdrawal", "time": %s}\n'
+    said = refused(folder, line % '"2026-03-01T09:00:00"', until="20260302")
+    assert said.startswith("--until: '20260302' reads like a date, but a number alone is seconds")
+    assert len(lines_of(folder, line % 20_260_301, until="20260302")) == 1
+
+
 MAPPED = """
 rulebook: one
 tables: {t: {path: /t}}

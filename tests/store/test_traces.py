@@ -57,15 +57,15 @@ def test_what_came_of_a_signal_is_found_in_whichever_bucket(store: SqlStore, epo
     late = caused("a", 3, [None] * 2, [mine, mine])
     make.commit(store, epoch, make.plan(3), fired=[late])
     traces = store.of("bank").traces
-    assert [*traces.came_of_signals(first)] == [
+    assert traces.came_of_signals(first, 99).places == [
         Place(2, "a", make.hex_ids(effects[0])[0]),
         Place(2, "b", make.hex_ids(effects[1])[0]),
         Place(3, "a", make.hex_ids(late)[0]),
     ]
-    assert [one.firing_id for one in traces.came_of_signals(second)] == [
+    assert [one.firing_id for one in traces.came_of_signals(second, 99).places] == [
         make.hex_ids(effects[0])[1]
     ]
-    assert [*traces.came_of_signals("0" * 32)] == []
+    assert traces.came_of_signals("0" * 32, 99).places == []
 
 
 def test_what_came_of_a_commit_has_its_event_type_and_its_version(
@@ -76,11 +76,12 @@ def test_what_came_of_a_commit_has_its_event_type_and_its_version(
     make.commit(store, epoch, make.plan(), fired=[fired, outside])
     traces = store.of("bank").traces
     first, second = make.hex_ids(fired)
-    assert [one.firing_id for one in traces.came_of_commit({"withdrawal"}, 7)] == [first]
-    assert [one.firing_id for one in traces.came_of_commit({"transfer"}, 7)] == [second]
-    both = {one.firing_id for one in traces.came_of_commit({"transfer", "withdrawal"}, 7)}
+    assert [one.firing_id for one in traces.came_of_commit({"withdrawal"}, 7, 99).places] == [first]
+    assert [one.firing_id for one in traces.came_of_commit({"transfer"}, 7, 99).places] == [second]
+    came = traces.came_of_commit({"transfer", "withdrawal"}, 7, 99)
+    both = {one.firing_id for one in came.places}
     assert both == {first, second}
-    assert [*traces.came_of_commit({"deposit"}, 7)] == []
+    assert traces.came_of_commit({"deposit"}, 7, 99).places == []
 
 
 def test_only_firings_that_actions_caused_lead_from_a_commit(store: SqlStore, epoch: int) -> None:
@@ -90,8 +91,8 @@ def test_only_firings_that_actions_caused_lead_from_a_commit(store: SqlStore, ep
     make.commit(store, epoch, make.plan(), fired=[replace(fired, firings=mixed)])
     traces = store.of("bank").traces
     _, deep = make.hex_ids(fired)
-    assert [*traces.came_of_commit({"withdrawal"}, 7)] == []
-    assert [one.firing_id for one in traces.came_of_commit({"withdrawal"}, 8)] == [deep]
+    assert traces.came_of_commit({"withdrawal"}, 7, 99).places == []
+    assert [one.firing_id for one in traces.came_of_commit({"withdrawal"}, 8, 99).places] == [deep]
 
 
 def test_one_commit_leads_to_many_buckets_whatever_was_merged(
@@ -105,8 +106,23 @@ def test_one_commit_leads_to_many_buckets_whatever_was_merged(
         made += [Place(bucket, one.rule, make.hex_ids(one)[0]) for one in fired]
         make.commit(store, epoch, make.plan(bucket), fired=fired)
     traces = store.of("bank").traces
-    assert [*traces.came_of_commit({"withdrawal"}, 7)] == made
-    assert [one.bucket for one in traces.came_of_commit({"transfer"}, 105)] == [5, 5]
+    assert traces.came_of_commit({"withdrawal"}, 7, 99).places == made
+    assert [one.bucket for one in traces.came_of_commit({"transfer"}, 105, 99).places] == [5, 5]
+
+
+def test_what_came_of_a_commit_is_looked_for_in_so_many_bytes(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for bucket in (1, 2, 3):
+        fired = [caused("a", bucket, [7, 7, 7, 7], [None] * 4)]
+        make.commit(store, epoch, make.plan(bucket), fired=fired)
+    came = store.of("bank").traces.came_of_commit
+    places, unread = came({"withdrawal"}, 7, 99)
+    assert ([place.bucket for place in places], unread) == ([1, 1, 2, 2, 3, 3], False)
+    assert came({"withdrawal"}, 7, 3) == (places[:3], False)
+    monkeypatch.setattr(traces_module, "CHAINED_BYTES_MAX", 1)
+    assert came({"withdrawal"}, 7, 99) == (places[:2], True)
+    assert came({"withdrawal"}, 7, 2) == (places[:2], False)  # there are as many as are asked for
 
 
 def test_causes_are_forgotten_with_their_firings(store: SqlStore, epoch: int) -> None:
@@ -116,7 +132,7 @@ def test_causes_are_forgotten_with_their_firings(store: SqlStore, epoch: int) ->
     while make.purge(store, epoch, firings=make.BEGIN + 2 * make.HOUR, rows_max=50) >= 50:
         pass
     traces = store.of("bank").traces
-    assert [one.bucket for one in traces.came_of_commit({"withdrawal"}, 7)] == [2]
+    assert [one.bucket for one in traces.came_of_commit({"withdrawal"}, 7, 99).places] == [2]
     with store.database.read() as connection:
         runs = connection.execute(sa.select(t.cause_runs.c.run)).scalars().all()
         assert runs == [2]

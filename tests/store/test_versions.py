@@ -334,5 +334,22 @@ def test_a_text_that_was_taken_is_read_however_long_it_is(store: SqlStore) -> No
     told = Texts(store, "bank").book(1, "r")
     assert told is not None
     assert {*told.rules} == {"r"}
+    assert {*rulebooks.Source(store, may_be_empty=True).known["bank"].rules} == {"r"}
     with pytest.raises(InputError, match="yaml_bytes_max"):
         Rules(store, "bank").put("s", "on: a")
+
+
+def test_the_limits_of_the_engine_hold_for_what_is_proposed_to_it(store: SqlStore) -> None:
+    long = f"{TEXT}# {'x' * 2**20}\n"
+    limits = {"yaml_bytes_max": "2000000", "lease_seconds": "60"}
+    versions, data = store.of("bank").versions, Rules(store, "bank")
+    versions.introduce(KeptRulebook(long, None), limits)
+    versions.register(long, None)
+    assert data.put("s", "on: a") == 2
+    assert data.disable_for("r", {"k": "7"}) == 3
+    assert ask_to_reload(store, load(TEXT), f"{long}# more\n") == 4
+    with pytest.raises(InputError, match="yaml_bytes_max = 2000000"):
+        ask_to_reload(store, load(TEXT), f"{long}# {'y' * 2**20}\n")
+    versions.introduce(KeptRulebook(TEXT, None), {})  # the next engine is started without them
+    with pytest.raises(InputError, match="yaml_bytes_max = 1048576"):
+        data.drop("s")

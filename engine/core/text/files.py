@@ -7,13 +7,17 @@ then.
 from __future__ import annotations
 
 import os
+import re
 import stat
+import time
 from collections.abc import Iterable
 from contextlib import suppress
 from pathlib import Path
 from threading import get_ident
 
 _LINKS_MAX = 40  # of Linux
+DRAFT_SECONDS = 86_400
+"""A draft that is older was left by a process that was killed."""
 _OPEN = ("/proc/", "/dev/fd/", "/dev/std")
 
 
@@ -27,6 +31,7 @@ def write_whole(file: Path, text: str) -> None:
         return
     real = _real(file)
     mode = stat.S_IMODE(real.stat().st_mode) if real.exists() else None
+    forget_drafts(real.parent, re.escape(real.name))
     part = draft_of(file)
     try:
         part.touch(0o666 if mode is None else 0o600)
@@ -86,6 +91,18 @@ def draft_of(file: Path) -> Path:
     """Where a file is written before it is moved to its place."""
     real = _real(file)
     return real.with_name(f".{real.name}.{os.getpid()}-{get_ident()}")
+
+
+def forget_drafts(folder: Path, names: str) -> None:
+    """Remove the drafts in a folder that are older than `DRAFT_SECONDS`, of files whose whole names
+    match a pattern."""
+    form, before = re.compile(rf"\.(?:{names})\.\d+-\d+"), time.time() - DRAFT_SECONDS
+    with suppress(OSError), os.scandir(folder) as entries:
+        for entry in entries:
+            with suppress(OSError):  # another run may remove it, or it is not ours to remove
+                ours = form.fullmatch(entry.name) and entry.is_file(follow_symlinks=False)
+                if ours and entry.stat(follow_symlinks=False).st_mtime < before:
+                    os.unlink(entry.path)
 
 
 def _real(file: Path) -> Path:

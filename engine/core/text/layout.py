@@ -24,6 +24,12 @@ def counted(number: int, noun: str, several: str = "") -> str:
     return f"{number:,} {noun if number == 1 else several or f'{noun}s'}"
 
 
+def listed(words: Iterable[str], last: str = "and") -> str:
+    """`a`, `a and b`, `a, b and c`."""
+    each = [*words] or [""]
+    return f" {last} ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
+
+
 def age_text(seconds: float) -> str:
     """How long something has lasted: `48 s`, `24 min`, `30 h`, `4 days`."""
     for unit, size in (("days", 86_400), ("h", 3_600), ("min", 60)):

@@ -7,6 +7,7 @@ that. Years above 9999 have a sign.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from datetime import UTC, date, datetime, timedelta
 from decimal import Decimal
@@ -27,6 +28,10 @@ _EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 _MICROSECOND = timedelta(microseconds=1)
 _SECOND = 1_000_000
 _LAST = 2**62 // _SECOND
+# Not YYYYMMDDHH: from 2030 on it is a number of seconds, too
+_DATE = re.compile(
+    r"(?:19|20|21)\d\d(?:(?:0[1-9]|1[0-2])(?:(?:0[1-9]|[12]\d|3[01])(?:\d{4}|\d{6})?)?)?"
+)
 
 
 def day_text(days: int) -> str:
@@ -92,14 +97,24 @@ def of_option(said: int | str | datetime | None, option: str, zone: str, now: in
     InputError."""
     if said is None:
         return None
+    hint = f"{INSTANTS}, or `1 h` for an hour ago; without an offset it is in {zone}"
+    if isinstance(said, str):
+        check_no_date(said, option, hint)
     try:
         found = said if isinstance(said, int) else of_question(said, zone, now)
         _EPOCH + timedelta(microseconds=found)
     except (ValueError, OverflowError):
         message = f"{said!r} is neither a time nor how long ago it was"
-        hint = f"{INSTANTS}, or `1 h` for an hour ago; without an offset it is in {zone}"
         raise InputError([Problem("time", message, word_place(option), hint)]) from None
     return found
+
+
+def check_no_date(text: str, option: str, hint: str) -> None:
+    """Raises InputError for a number that reads like a year, or like a date: 2026, 20260302,
+    202603020930. As seconds since 1970 all of these are far from where tables have rows."""
+    if _DATE.fullmatch(text.strip()):
+        message = f"{text!r} reads like a date, but a number alone is seconds since 1970"
+        raise InputError([Problem("time", message, word_place(option), hint)])
 
 
 def micros_of_seconds(seconds: Decimal | int) -> int:

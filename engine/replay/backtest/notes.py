@@ -4,13 +4,16 @@ of it."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 
+from tidegate.engine.core.instants import floor_millisecond
 from tidegate.engine.core.text.layout import age_text, counted
 from tidegate.engine.core.values import ENGINE
 from tidegate.engine.replay.backtest.edited import left_out_text
+from tidegate.engine.replay.backtest.report.labels import instant_label
 from tidegate.engine.replay.backtest.run import Run
-from tidegate.engine.replay.backtest.switches import switches_text
+from tidegate.engine.replay.backtest.switches import SHOWN_MAX, switches_text
+from tidegate.engine.store.placed import Parking
 from tidegate.rules.model import Coupling, Rule, Rulebook, SignalEvent
 
 
@@ -43,6 +46,8 @@ def _notes(
     active = {rule.name for rule in book.rules.values() if rule.enabled}
     active |= {script.name for script in book.scripts.values() if script.enabled}
     yield from switches_text(past.switchings, active, book.timezone)
+    yield from _parkings(past.parkings, active, book.timezone)
+    yield from _reloads(past.reloads, book.timezone)
     yield from left_out_text(past.left_out)
     for name in sorted(past.reset):
         yield f"{name} was reset in it: where its versions stood before, the store does not know."
@@ -69,6 +74,31 @@ def _notes(
     for table in book.tables.values():
         if table.start.kind == "snapshot" and table.name in past.tables:
             yield f"What stood in {table.name} before is no event here (start: snapshot)."
+
+
+def _parkings(found: Sequence[Parking], names: Collection[str], zone: str) -> Iterator[str]:
+    """That limits had parked rules. `names`: those that run."""
+    mine = [one for one in found if one.rule in names]
+    for one in mine[:SHOWN_MAX]:
+        end = "on" if one.end is None else f"to {_shown(one.end, zone)}"
+        said = f"Rule {one.rule} was parked live from {_shown(one.begin, zone)} {end}"
+        yield f"{said}, which is not repeated: {one.reason}."
+    if (left := len(mine) - SHOWN_MAX) > 0:
+        yield f"Rules were parked live {counted(left, 'more time')}."
+
+
+def _reloads(found: Sequence[tuple[int, int]], zone: str) -> Iterator[str]:
+    """That the rulebook was changed meanwhile."""
+    said = [f"version {version} from {_shown(at, zone)} on" for version, at in found[:SHOWN_MAX]]
+    if left := len(found) - len(said):
+        said.append(f"and {counted(left, 'more version')}")
+    if said:
+        versions = ", ".join(said)
+        yield f"The rulebook was changed live: {versions}. One text is tried here throughout."
+
+
+def _shown(at: int, zone: str) -> str:
+    return instant_label(floor_millisecond(at), zone)
 
 
 def _asks_later(rule: Rule) -> bool:

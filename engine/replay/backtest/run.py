@@ -26,6 +26,7 @@ from tidegate.engine.replay.backtest.switches import Switching
 from tidegate.engine.replay.memory.clock import VirtualClock
 from tidegate.engine.replay.memory.opening import Buckets, Opening
 from tidegate.engine.replay.memory.store import MemoryStore
+from tidegate.engine.store.placed import Parking
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.model import Rulebook
 
@@ -41,7 +42,8 @@ class Past:
     that raise events. `signals`: at their instants. `known`: ids of signals that came later.
     `switchings`: what enabled and disabled rules. `switched_by`: the firings whose actions did.
     `reset`: the tables that were reset. `left_out`: what a store has of actions that the rulebook
-    does not have."""
+    does not have. `parkings`: when limits had parked rules. `reloads`: other versions of the
+    rulebook that ran, each with the watermark behind which it did."""
 
     begin: int
     end: int
@@ -52,6 +54,8 @@ class Past:
     switched_by: Collection[tuple[str, str, str]] = ()
     reset: Collection[str] = ()
     left_out: LeftOut = NOTHING
+    parkings: Sequence[Parking] = ()
+    reloads: Sequence[tuple[int, int]] = ()
 
     @property
     def commits(self) -> int:

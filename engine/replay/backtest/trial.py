@@ -109,6 +109,8 @@ class Tables:
             self.store.switched_by(before, last),
             frozenset(name for name in tables if self.names.get(name) in reset),
             kept.left_out,
+            self.store.parkings(before, last),
+            self.store.reloads(before, last),
         )
 
 

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
 from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.scratch_folder import scratch_folder
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.replay import json_values
+from tidegate.engine.replay.changes import Schemas
 from tidegate.engine.replay.compare.model import Column, Comparison, found_in, occurrences_of
 from tidegate.engine.replay.simulate import batches, buckets, instant, typing
 from tidegate.engine.replay.trace import Trace, read, times
@@ -34,9 +35,11 @@ def compare(
     rule: str | None,
     until: str | None,
     tell: Callable[[str], None] = lambda _: None,
+    schemas: Schemas = lambda _: None,
 ) -> Comparison:
     """What a rule of the rulebook at `path` detects over `trace` in each context, and what is then
     consumed. `rule` may be left out where there is but one. `tell` is called with each warning.
+    `schemas`: of tables whose changes are lines.
 
     Raises `InputError` for a wrong rulebook, trace or rule, and for a trace of more than
     `LINES_MAX` lines. A context that cannot be detected says so in its column.
@@ -44,14 +47,21 @@ def compare(
     book = rules.load(path, features=SIMULATED)
     for warning in book.warnings:
         tell(f"warning: {warning}")
-    return compared(book, _with_contexts(_chosen(book, rule)), trace, instant(until, book.timezone))
+    last = instant(until, book.timezone)
+    return compared(book, _with_contexts(_chosen(book, rule)), trace, last, schemas)
 
 
-def compared(book: Rulebook, chosen: Rule, trace: Path, last: int | None) -> Comparison:
+def compared(
+    book: Rulebook,
+    chosen: Rule,
+    trace: Path,
+    last: int | None,
+    schemas: Schemas = lambda _: None,
+) -> Comparison:
     """`compare` for a rule of a rulebook that has been read; `last`: microseconds."""
     book = _alone(book, chosen)
-    with tempfile.TemporaryDirectory(prefix="tidegate-") as folder:
-        lines = read(trace, book, last, Path(folder))
+    with scratch_folder() as folder:
+        lines = read(trace, book, last, folder, schemas=schemas)
         if lines.count > LINES_MAX:
             message = f"contexts are compared over at most {LINES_MAX:,} lines, not {lines.count:,}"
             hint = "give --until, or a shorter trace"

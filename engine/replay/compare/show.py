@@ -17,6 +17,7 @@ from rich.text import Text
 from tidegate.engine.core.text.files import write_whole
 from tidegate.engine.core.text.layout import screen_width
 from tidegate.engine.core.text.printable import printable
+from tidegate.engine.replay.changes import Schemas
 from tidegate.engine.replay.compare import compare
 from tidegate.engine.replay.compare.labels import MEANINGS, Labels, key_label
 from tidegate.engine.replay.compare.model import ComparedDetection, Comparison
@@ -36,10 +37,12 @@ def show(
     *,
     as_json: bool,
     tell: Callable[[str], None],
+    schemas: Schemas,
 ) -> None:
     """Compare, print, and write the picture where it is asked for; `tell` is called with the
-    rulebook's warnings and what does not fit into the picture. Raises `InputError`."""
-    compared = compare(path, trace, rule, until, tell)
+    rulebook's warnings and what does not fit into the picture. `schemas`: of tables whose changes
+    are lines. Raises `InputError`."""
+    compared = compare(path, trace, rule, until, tell, schemas)
     if as_json:
         sys.stdout.write(as_lines(compared))
     else:

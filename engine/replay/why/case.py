@@ -19,13 +19,13 @@ from tidegate.engine.core.evaluator.firings import compile_condition
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.parameters import CHANGE_TYPE, OLD
+from tidegate.engine.core.text.layout import listed
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.core.types.spark import arrow_schema, spark_type
 from tidegate.engine.replay.why.model import Constituent, Story
 from tidegate.engine.replay.why.texts import Texts, tables_of
 from tidegate.engine.replay.why.times import Times, key_words
 from tidegate.engine.replay.why.yaml_text import comment, flow, quoted, word
-from tidegate.engine.replay.why_not.words import listed
 from tidegate.engine.store import SqlStore
 from tidegate.rules.analysis.graph import lateness_micros, made_of, table_events
 from tidegate.rules.errors import InputError, Problem, word_place

@@ -21,7 +21,7 @@ from tidegate.engine.replay.why.neighbours import Neighbours
 from tidegate.engine.replay.why.texts import events_of
 from tidegate.engine.replay.why.used_rules import matching
 from tidegate.engine.store.causes import OUTSIDE
-from tidegate.engine.store.traces import Place, Trace, Traces, raiser_of
+from tidegate.engine.store.traces import Came, Trace, Traces, raiser_of
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Rule, Rulebook
@@ -44,6 +44,13 @@ class Links:
             self.found.setdefault(link.firing_id, link)
         if len(some) > LINKS_MAX:
             note = f"more than {LINKS_MAX:,} firings by {some[0].via}: the first are listed."
+            self.notes.append(note)
+
+    def came(self, found: Came, via: str, rulebook: str | None = None) -> None:
+        """Add firings that came of it. `rulebook`: whose they are, if it is another one."""
+        self.add(Link(place.firing_id, place.rule, via, rulebook) for place in found.places)
+        if found.unread:
+            note = f"Not all firings were looked through for those by {via}: they are too large."
             self.notes.append(note)
 
 
@@ -113,16 +120,17 @@ def effects(
     """What came of a firing."""
     links = Links({}, [], [])
     own = trace.place.firing_id
-    links.add(_linked(traces.came_of_signals(own), "its signal"))
+    links.came(traces.came_of_signals(own, LINKS_MAX + 1), "its signal")
     for table, version in dict.fromkeys((e.table, e.version) for e in entries):
         if table is not None and version is not None:
             events = {name for book in books for name in events_of(book, table)}
             via = f"{table} version {version}"
-            links.add(_linked(traces.came_of_commit(events, version), via))
+            links.came(traces.came_of_commit(events, version, LINKS_MAX + 1), via)
             known = next((book.tables[table] for book in books if table in book.tables), None)
             for other in others.of(known):
-                came = other.traces.came_of_commit(events_of(other.book, other.table), version)
-                links.add(_linked(came, via, other.book.name))
+                theirs = events_of(other.book, other.table)
+                came = other.traces.came_of_commit(theirs, version, LINKS_MAX + 1)
+                links.came(came, via, other.book.name)
     rule = trace.place.rule
     users = {
         name
@@ -170,10 +178,6 @@ def _held(traces: Traces, trace: Trace, user: Rule, rule: str, *, later: bool) -
 def _equal(column: pa.ChunkedArray, value: pa.Scalar) -> pa.ChunkedArray:
     """Which values of a key column are this one; null is one."""
     return pc.fill_null(pc.equal(column, value), False) if value.is_valid else pc.is_null(column)
-
-
-def _linked(places: Iterable[Place], via: str, rulebook: str | None = None) -> Iterator[Link]:
-    return (Link(place.firing_id, place.rule, via, rulebook) for place in places)
 
 
 def _chained(

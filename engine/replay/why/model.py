@@ -120,8 +120,9 @@ class Edited:
 @dataclass(frozen=True, slots=True)
 class Story:
     """Why a firing is there, and what became of it. `detected_at`: when the engine planned the
-    bucket in which it was detected. `rulebook_version`: of the text that the rule had. `dry`: it
-    ran without actions. `context`: None where none chose. `window`: it has a window, which takes
+    bucket in which it was detected. `rulebook_version`: of the text that the rule had. `sentence`:
+    that text in short. `sentences`: when the rule fires and with what, as `explain` says it. `dry`:
+    it ran without actions. `context`: None where none chose. `window`: it has a window, which takes
     all its rows. `notes`: sentences on what is not told otherwise."""
 
     firing_id: str
@@ -144,6 +145,7 @@ class Story:
     dry: bool = False
     context: str | None = None
     window: bool = False
+    sentences: tuple[str, ...] = ()
     rulebook_version: int = 0
     edited: Edited | None = None
     notes: tuple[str, ...] = ()

@@ -36,6 +36,7 @@ def page(story: Story) -> str:
         f"<h1>{inert(title)}</h1>",
         f"<p>{inert(headline(story, times))}</p>",
         *([f"<p>{inert(story.sentence)}</p>"] if story.sentence else []),
+        *([f"<p>{inert(' '.join(story.sentences))}</p>"] if story.sentences else []),
         *([f'<p class="warning">{inert(edited(story))}</p>'] if story.edited else []),
         f'<div class="scroll">{picture(story, times)}</div>',
         f'<p class="legend">{inert(_legend(story))}</p>',

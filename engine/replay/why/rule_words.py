@@ -1,24 +1,14 @@
-"""A rule as one sentence, and what a statement does in a few words. Secrets are never in them."""
+"""A rule as one sentence. Secrets are never in it."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
-from urllib.parse import urlsplit
 
-from tidegate.engine.core.statement import (
-    Question,
-    SignalStatement,
-    SqlStatement,
-    Statement,
-    SwitchStatement,
-    WebhookStatement,
-)
-from tidegate.engine.core.text.printable import shortened
-from tidegate.engine.replay.why_not.words import lasting, listed
+from tidegate.engine.core.text.layout import listed
+from tidegate.engine.explain.reactions import act_words, one_line
+from tidegate.engine.replay.why_not.words import lasting
 from tidegate.rules.expressions.windows import Window
-from tidegate.rules.model import Action, Damping, Rule, SignalAction, Sql, Switch, Webhook
-
-SQL_MAX = 100
+from tidegate.rules.model import Damping, Rule
 
 
 def sentence(rule: Rule) -> str:
@@ -31,10 +21,10 @@ def sentence(rule: Rule) -> str:
     if pattern.selection is None and not isinstance(pattern.on, Window):
         said += f", in context {pattern.context}"
     if pattern.where is not None:
-        said += f", where `{_one_line(pattern.where.text)}`"
+        said += f", where `{one_line(pattern.where.text)}`"
     if rule.condition is not None:
         asks = "if the query `{}` has a row" if rule.condition.query else "if `{}`"
-        said += f", {asks.format(_one_line(rule.condition.text))}"
+        said += f", {asks.format(one_line(rule.condition.text))}"
     if rule.damping is not None:
         said += f", damped by {listed(damping_words(rule.damping))}"
     actions = [*map(act_words, rule.reaction.actions)]
@@ -48,7 +38,7 @@ def sentence(rule: Rule) -> str:
 def damping_words(damping: Damping) -> Iterator[str]:
     """`a cooldown of 5 min`, `a throttle of 3 in 1 h`."""
     if damping.hysteresis is not None:
-        yield f"a hysteresis (fire `{_one_line(damping.hysteresis.fire.text)}`)"
+        yield f"a hysteresis (fire `{one_line(damping.hysteresis.fire.text)}`)"
     if damping.dedupe is not None:
         by = ", ".join(damping.dedupe.by)
         yield f"a dedupe by {by} within {lasting(damping.dedupe.within_micros)}"
@@ -57,28 +47,3 @@ def damping_words(damping: Damping) -> Iterator[str]:
     if damping.throttle is not None:
         within = lasting(damping.throttle.within_micros)
         yield f"a throttle of {damping.throttle.count:,} in {within}"
-
-
-def act_words(act: Statement | Action) -> str:
-    """What an entry or an action does: ``runs `INSERT INTO t ..` ``, `raises blocked`."""
-    match act:
-        case Question(text):
-            return f"asks `{_one_line(text)}`"
-        case SqlStatement(text) | Sql(text=text):
-            return f"runs `{_one_line(text)}`"
-        case SignalStatement(event=event) | SignalAction(event=event):
-            return f"raises {event}"
-        case WebhookStatement(url=url) | Webhook(url=url):
-            return f"sends a webhook to {_host(url)}"
-        case SwitchStatement(rule=rule, enabled=enabled) | Switch(rule=rule, enabled=enabled):
-            return f"{'enables' if enabled else 'disables'} rule {rule}"
-    return f"is a {act.kind}"
-
-
-def _one_line(text: str) -> str:
-    return shortened(" ".join(text.split()), SQL_MAX)
-
-
-def _host(url: str) -> str:
-    """The host of a URL alone: paths and queries may be secret."""
-    return urlsplit(url).hostname or "its URL"

@@ -14,6 +14,8 @@ from tidegate.engine.core.statement import decode
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import python_rows
 from tidegate.engine.core.values import DAMPED
+from tidegate.engine.explain.reactions import act_words
+from tidegate.engine.explain.sentences import Sentences
 from tidegate.engine.replay.why import links as linked
 from tidegate.engine.replay.why.model import (
     Asked,
@@ -25,7 +27,7 @@ from tidegate.engine.replay.why.model import (
     Story,
 )
 from tidegate.engine.replay.why.neighbours import Neighbours
-from tidegate.engine.replay.why.rule_words import act_words, sentence
+from tidegate.engine.replay.why.rule_words import sentence
 from tidegate.engine.replay.why.texts import Texts, meaning, tables_of
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.firings import constituents_of
@@ -94,11 +96,19 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
         dry=rule is not None and rule.reaction.dry,
         context=_context(rule),
         window=rule is not None and isinstance(rule.pattern.on, Window),
+        sentences=_sentences(rule, book),
         rulebook_version=trace.version,
         edited=_edited(rule, book, now, texts.running.version),
         notes=tuple(notes),
         gone=(*gone, *causes.gone, *effects.gone),
     )
+
+
+def _sentences(rule: Rule | None, book: Rulebook | None) -> tuple[str, ...]:
+    """When the rule fires, and with what."""
+    if rule is None or book is None:
+        return ()
+    return tuple(Sentences(rule, book.rules).detection())
 
 
 def _context(rule: Rule | None) -> str | None:

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from tidegate.engine.core.text.json_text import shown
-from tidegate.engine.core.text.layout import counted, cut, pairs_text, wrapped
+from tidegate.engine.core.text.layout import counted, cut, listed, pairs_text, wrapped
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.replay.why.model import Condition, Constituent, Entry, Link, Story
 from tidegate.engine.replay.why.times import VALUE_MAX, Times, key_words, took
-from tidegate.engine.replay.why_not.words import lasting, listed
+from tidegate.engine.replay.why_not.words import lasting
 
 ID_DIGITS = 8
 CONSTITUENTS_MAX = 20
@@ -29,6 +29,8 @@ def lines(story: Story, width: int) -> Iterator[str]:
     yield from wrapped(headline(story, times), width)
     if story.sentence is not None:
         yield from wrapped(story.sentence, width, "  ")
+    for said in story.sentences:
+        yield from wrapped(said, width, "  ")
     if story.edited is not None:
         yield from wrapped(edited(story), width, "  ")
     yield ""

@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 import numpy as np
 
 from tidegate.engine.core.event_names import EventKey
-from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.layout import counted, listed
 from tidegate.engine.core.values import Int64
 from tidegate.engine.replay.why_not.evidence import Asked, DroppedRow, RefusedRow, Rung
 from tidegate.engine.replay.why_not.keys import alike, near_keys, rows_of, same_key
@@ -19,7 +19,7 @@ from tidegate.engine.replay.why_not.matches import untrue
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.relaxations import lacking, subexpressions
 from tidegate.engine.replay.why_not.sources import Dropped
-from tidegate.engine.replay.why_not.words import key_phrase, listed, quoted
+from tidegate.engine.replay.why_not.words import key_phrase, quoted
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.model import ClockEvent

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 from tidegate.engine.core.event_names import is_tick
+from tidegate.engine.core.text.layout import listed
 from tidegate.engine.replay.why_not.evidence import Asked, Rung
 from tidegate.engine.replay.why_not.fate import firings_of
 from tidegate.engine.replay.why_not.probe import Instances, Part, Probe
-from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.expressions.parser import unlabelled
 from tidegate.rules.expressions.windows import Window
 from tidegate.rules.model import Context

@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from tidegate.engine.core.text.layout import listed
 from tidegate.engine.detect.events.graph.calendar import add
 from tidegate.engine.replay.why_not.evidence import Answer, Asked
 from tidegate.engine.replay.why_not.probe import Instances, Probe
 from tidegate.engine.replay.why_not.relaxations import Relaxation, positives
-from tidegate.engine.replay.why_not.words import expression_text, lasting, listed
+from tidegate.engine.replay.why_not.words import expression_text, lasting
 from tidegate.rules.algebra.plain_expressions import plain
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration

@@ -13,12 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.layout import counted, listed
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.kernels.columns import NEVER
 from tidegate.engine.detect.events.kernels.holding import turns_of
 from tidegate.engine.replay.why_not.evidence import Answer, Asked
-from tidegate.engine.replay.why_not.words import expression_text, lasting, listed
+from tidegate.engine.replay.why_not.words import expression_text, lasting
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.durations import format_duration

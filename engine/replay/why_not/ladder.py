@@ -11,7 +11,7 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from tidegate.engine.core.text.layout import counted
+from tidegate.engine.core.text.layout import counted, listed
 from tidegate.engine.replay.why_not.arrivals import Arrivals
 from tidegate.engine.replay.why_not.context import all_rows, chosen
 from tidegate.engine.replay.why_not.evidence import Asked, Evidence, Key, Rung
@@ -19,7 +19,6 @@ from tidegate.engine.replay.why_not.fate import Fate, Firing, firings_of
 from tidegate.engine.replay.why_not.parts import Parts
 from tidegate.engine.replay.why_not.probe import Probe
 from tidegate.engine.replay.why_not.timeline import NOTHING, Timeline, of_firing, of_sources
-from tidegate.engine.replay.why_not.words import listed
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.expressions.durations import length

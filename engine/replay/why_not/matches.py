@@ -19,12 +19,13 @@ import pyarrow as pa
 from tidegate.engine.core.evaluator.nodes import OutsideError
 from tidegate.engine.core.evaluator.predicates import column_type, decision
 from tidegate.engine.core.event_names import as_written
+from tidegate.engine.core.text.layout import listed
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.detect.events.graph.search.asking import values_of
 from tidegate.engine.replay.why_not.evidence import Asked, Rung
 from tidegate.engine.replay.why_not.probe import Instances, Probe
-from tidegate.engine.replay.why_not.words import listed, quoted
+from tidegate.engine.replay.why_not.words import quoted
 from tidegate.rules.algebra.named_parts import Part, Path, named_parts, parts_of
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import predicates as p

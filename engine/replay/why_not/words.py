@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime, timedelta
 from typing import Any
 from zoneinfo import ZoneInfo
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.text.json_text import shown, value
+from tidegate.engine.core.text.layout import listed
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.core.text.times import micros_text
 from tidegate.rules.expressions import nodes as x
@@ -105,12 +106,6 @@ def quoted(found: Any) -> str:
     if isinstance(found, str):
         return said if said.isidentifier() and said not in _WORDS else f"'{said}'"
     return said
-
-
-def listed(words: Iterable[str], last: str = "and") -> str:
-    """`a`, `a and b`, `a, b and c`."""
-    each = [*words] or [""]
-    return f" {last} ".join([", ".join(each[:-1]), each[-1]] if len(each) > 1 else each)
 
 
 def lasting(micros: int) -> str:

@@ -25,6 +25,8 @@ from tests.reference.windows.histories import (
 )
 from tests.reference.windows.texts import conditions
 from tests.support.history import run
+from tidegate.engine.detect.events.graph.operators import crossing
+from tidegate.engine.detect.events.graph.operators.crossing import BLOCK_ROWS
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.aggregate_parser import parse_aggregates
@@ -50,14 +52,16 @@ def made(part: x.Expression) -> st.SearchStrategy[w.Window]:
 def check(data: st.DataObject) -> Counter[str]:
     """Compares one rulebook over histories: whole, and cut anywhere, its state in parts or not."""
     rulebook = data.draw(books(made, windows=WINDOWS))
-    lengths = [crossing.length.micros for crossing in crossings(rulebook)]
+    lengths = [window.length.micros for window in crossings(rulebook)]
     history = data.draw(side_by_side(rulebook, histories(lengths)))
     until = data.draw(ends(history, lengths))
     cut = data.draw(cuts(rulebook, history))
     answer = expected(rulebook, history, until=until)
-    assert run(rulebook, history, until=until) == answer
     partitions = data.draw(st.sampled_from([None, 4]))
-    assert run(rulebook, history, cut, until, partitions=partitions) == answer
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(crossing, "BLOCK_ROWS", data.draw(st.sampled_from([1, 3, BLOCK_ROWS])))
+        assert run(rulebook, history, until=until) == answer
+        assert run(rulebook, history, cut, until, partitions=partitions) == answer
     found = [json.loads(line) for line in answer]
     seen = Counter[str](cases=cases(rulebook) * len(WINDOWS))
     for window in WINDOWS:

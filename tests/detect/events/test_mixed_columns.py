@@ -67,6 +67,14 @@ def test_types_that_go_together_are_the_same_in_every_cut(
         assert told(book(first, second, over(f"{asked} >= {least}e0")), values)
 
 
+@pytest.mark.parametrize("fire", ["max(v) > avg(v)", "min(v) < avg(v)"])
+def test_an_extreme_of_floats_is_a_double(fire: str) -> None:
+    """As the average is that it is compared with, where a step has floats alone, too."""
+    (one, other, values) = SAFE[-1]
+    for first, second in ((one, other), (other, one)):
+        assert told(book(first, second, over(fire)), values) == {(1, 2)}
+
+
 @pytest.mark.parametrize(("one", "other", "values"), SAFE)
 def test_a_label_is_compared_the_same_in_every_cut(
     one: str, other: str, values: tuple[Any, ...]

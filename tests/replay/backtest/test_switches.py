@@ -138,6 +138,59 @@ def test_a_rule_was_off_until_it_was_enabled_though_who_disabled_it_is_forgotten
     assert "one off from the beginning on, " in said
 
 
+def test_what_a_limit_parked_live_is_said_and_not_repeated(store: SqlStore) -> None:
+    live = Live(f"{TEXT}settings: {{firings_per_rule_per_minute_max: 3}}\n", store)
+    for _ in range(4):
+        insert(live, 1)
+    assert store.of("past").rule_states.parked() == {"one", "warn"}
+    insert(live, 1)
+    live.switch("enable", "one")
+    live.clock.at += SECOND
+    live.take()
+    insert(live, 1)
+    live.settle()
+    assert len(live.fired()["one"]) == 5, "it was parked once"
+    found = tried_again(live, BEGIN, live.clock.at)
+    assert ends(found, "one") == [9.5, 19.5, 29.5, 39.5, 49.5, 60.5], "it is not parked here"
+    assert not any("switched" in note and "one off" in note for note in found.notes)
+    why = "which is not repeated: it fired 4 times within a minute, at most 3 are let"
+    one, warn = [note for note in found.notes if "parked live" in note]
+    begin = "was parked live from 2026-03-02 09:00:40.00"
+    assert one.startswith(f"Rule one {begin}")
+    assert " to 2026-03-02 09:00:50." in one
+    assert warn.startswith(f"Rule warn {begin}")
+    assert warn.index(" on, which") < warn.index("it fired")
+    assert why in one
+    assert why in warn
+    before = tried_again(live, BEGIN, BEGIN + 30 * SECOND)
+    assert not any("parked live" in note for note in before.notes)
+    after = tried_again(live, live.clock.at - SECOND, live.clock.at)
+    assert [note[:9] for note in after.notes if "parked live" in note] == ["Rule warn"]
+    assert store.of("past", 1).retention.purge(0, 2**62, 100)
+    assert [one.rule for one in store.of("past").placed.parkings(0, 2**62)] == ["warn"]
+
+
+def test_another_text_that_ran_meanwhile_is_said(store: SqlStore) -> None:
+    live = Live(TEXT, store)
+    insert(live, 1)
+    versions = store.of("past").versions
+    for n in range(1, 8):
+        versions.register(f"{TEXT}# {n}\n", None)
+        insert(live, 1)
+    live.settle()
+
+    def said(begin: int, end: int) -> list[str]:
+        return [note for note in tried_again(live, begin, end).notes if "changed" in note]
+
+    (note,) = said(BEGIN, BEGIN + 25 * SECOND)
+    assert note.startswith("The rulebook was changed live: version 2 from 2026-03-02 09:00:")
+    assert note.endswith(" on. One text is tried here throughout.")
+    assert said(BEGIN, BEGIN + 9 * SECOND) == []
+    (note,) = said(BEGIN, live.clock.at)
+    assert note.count("version ") == 5
+    assert "and 2 more versions." in note
+
+
 def test_signals_of_the_store_cut_no_bucket_and_new_ones_do(store: SqlStore) -> None:
     live = Live(TEXT, store)
     for _ in range(12):

@@ -17,9 +17,11 @@ import sqlalchemy as sa
 from tests.replay.why.books import SHOP, day, listed, story
 from tests.replay.why.stored import run_case
 from tests.support import make
+from tidegate.engine.core.text.page import inert
 from tidegate.engine.replay.why import links
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Condition, Story, as_json
+from tidegate.engine.replay.why.page import page
 from tidegate.engine.replay.why.text import condition_sentence, lines
 from tidegate.engine.replay.why.times import took
 from tidegate.engine.store import SqlStore, open_store, traces
@@ -78,6 +80,19 @@ def test_a_story_has_what_programs_are_promised(shop: tuple[SqlStore, Listed]) -
     assert (signal["signals"], webhook["kind"], webhook["signals"]) == (1, "webhook", 0)
 
 
+def test_a_story_says_when_its_rule_fires(shop: tuple[SqlStore, Listed]) -> None:
+    store, found = shop
+    told = story(store, found["settled"][0])
+    assert told.sentences == (
+        "Fires when `paid` comes after `ordered` for the same id, within 1 h.",
+        "Of several `ordered`, the oldest is paired first. Both are consumed: each is in one firing"
+        " at most.",
+    )
+    assert as_json(told)["sentences"] == [*told.sentences]
+    assert " ".join(told.sentences) in " ".join(text_of(told, 60).split())
+    assert inert(" ".join(told.sentences)) in page(told)
+
+
 def test_no_secret_is_in_a_story(shop: tuple[SqlStore, Listed]) -> None:
     store, found = shop
     told = story(store, found["settled"][0])
@@ -118,6 +133,16 @@ def test_a_story_says_where_not_all_buckets_were_looked_through(
         "Rule settled is connected with it. Of its firings those of the next 1 bucket, up to it,"
         " were looked through, and more are there."
     )
+
+
+def test_a_story_says_where_not_all_that_came_of_it_was_looked_through(
+    shop: tuple[SqlStore, Listed], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store, found = shop
+    note = "Not all firings were looked through for those by its signal: they are too large."
+    assert note not in story(store, found["settled"][0]).notes
+    monkeypatch.setattr(traces, "CHAINED_BYTES_MAX", 0)
+    assert note in story(store, found["settled"][0]).notes
 
 
 def test_a_condition_that_failed_says_its_values(shop: tuple[SqlStore, Listed]) -> None:

@@ -19,6 +19,7 @@ import numpy as np
 from tidegate.engine.core.columns.numba_cache import inlined, njit
 
 _ROUNDING = 2.0**-53
+_WHOLE_MAX = 2.0**53
 _LARGE = 2.0**1000
 """Sums of magnitudes below it do not overflow in any order."""
 
@@ -39,6 +40,38 @@ def from_left(values, low, high):
         for p in range(last, high[i]):
             total += values[p]
         out[i], last = total, high[i]
+    return out
+
+
+@njit
+def whole_sums(values):
+    """The sum of the values before each, and of all; empty unless all are whole, and so small that
+    sums of them are exact in any order.
+
+    >>> whole_sums(np.array([3.0, -1.0])), whole_sums(np.array([0.5]))
+    (array([0., 3., 2.]), array([], dtype=float64))
+    """
+    before = np.empty(len(values) + 1, dtype=np.float64)
+    total = size = before[0] = 0.0
+    for i in range(len(values)):
+        size += abs(values[i])
+        if not size < _WHOLE_MAX or values[i] != math.floor(values[i]):
+            return before[:0]
+        total += values[i]
+        before[i + 1] = total
+    return before
+
+
+@njit
+def differences(before, low, high):
+    """The sum of each window, of the sums of the values before each.
+
+    >>> differences(np.array([0.0, 3.0, 2.0]), np.array([0, 1]), np.array([2, 2]))
+    array([ 2., -1.])
+    """
+    out = np.empty(len(low), dtype=np.float64)
+    for i in range(len(low)):
+        out[i] = before[high[i]] - before[low[i]]
     return out
 
 

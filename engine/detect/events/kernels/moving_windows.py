@@ -1,4 +1,4 @@
-"""Windows over the rows of each key: which rows a window holds, and what it has of them.
+"""Windows over the rows of each key: which rows a window holds.
 
 Rows stand key by key, those of a key in order of (time, rank). A window is the rows low:high of one
 key; the windows of a key stand in order of time, so neither bound ever falls.
@@ -8,6 +8,7 @@ key; the windows of a key stand in order of time, so neither bound ever falls.
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import NamedTuple
 
 import numpy as np
@@ -25,6 +26,25 @@ class Spans(NamedTuple):
     at: Int64
     low: Int64
     high: Int64
+
+    def some(self, which: Int64, key: int = 0, row: int = 0) -> Spans:
+        """Some of them, with key codes and rows that are numbered from there on."""
+        codes = self.key[which] + np.int32(key)
+        return Spans(codes, self.at[which], self.low[which] + row, self.high[which] + row)
+
+
+def blocks(bounds: Int64, rows: int) -> Iterator[slice]:
+    """Key codes in parts of no more than so many rows, or of one key. Key c has the rows
+    bounds[c]:bounds[c + 1].
+
+    >>> [*blocks(np.array([0, 2, 3, 9, 9]), 4)]
+    [slice(0, 2, None), slice(2, 4, None)]
+    """
+    code, codes = 0, len(bounds) - 1
+    while code < codes:
+        fits = int(np.searchsorted(bounds, bounds[code] + rows, side="right")) - 1
+        yield slice(code, max(code + 1, fits))
+        code = max(code + 1, fits)
 
 
 @njit
@@ -149,6 +169,23 @@ def rows_at_ticks(begin, end, until):
 
 
 @njit
+def windows_at_ticks(bounds, begin, end, until):
+    """How many windows there are at the ticks up to the number `until`, as `held_at_ticks` makes
+    them. A float, as they may be more than 64 bits hold.
+
+    >>> float(windows_at_ticks(np.array([0, 2]), np.array([1, 2]), np.array([2, 9]), 3))
+    3.0
+    """
+    windows = 0.0
+    for c in range(len(bounds) - 1):
+        i = bounds[c]
+        while i < bounds[c + 1]:
+            i, ticks = _together(begin, end, i, bounds[c + 1], until)
+            windows += ticks
+    return windows
+
+
+@njit
 def held_at_ticks(bounds, begin, end, until):
     """The windows of each key at the ticks up to the number `until`. A row is in the windows of the
     ticks begin[i] .. end[i]; neither falls within a key. Windows without rows are left out.
@@ -263,10 +300,11 @@ def crossings(key, fire, rearm, filled, disarmed):
 
 
 @njit
-def entries_of(low, high, row, role):
-    """The entries of some windows over rows in these columns: their offsets, rows and roles.
+def entries_of(low, high, order, row, role):
+    """The entries of some windows: their offsets, rows and roles. Row p of the windows has row and
+    role order[p].
 
-    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(7, 10), np.zeros(3))
+    >>> entries_of(np.array([0, 1]), np.array([1, 3]), np.arange(3), np.arange(7, 10), np.zeros(3))
     (array([0, 1, 3]), array([7, 8, 9]), array([0., 0., 0.]))
     """
     offsets = np.zeros(len(low) + 1, dtype=np.int64)
@@ -277,109 +315,6 @@ def entries_of(low, high, row, role):
     e = 0
     for i in range(len(low)):
         for p in range(low[i], high[i]):
-            rows[e], roles[e] = row[p], role[p]
+            rows[e], roles[e] = row[order[p]], role[order[p]]
             e += 1
     return offsets, rows, roles
-
-
-@njit
-def counts_in(valid, low, high):
-    """How many rows of each window are valid.
-
-    >>> counts_in(np.array([True, False, True]), np.array([0, 1]), np.array([2, 3]))
-    array([1, 1])
-    """
-    before = np.zeros(len(valid) + 1, dtype=np.int64)
-    for i in range(len(valid)):
-        before[i + 1] = before[i] + valid[i]
-    out = np.empty(len(low), dtype=np.int64)
-    for i in range(len(low)):
-        out[i] = before[high[i]] - before[low[i]]
-    return out
-
-
-@njit
-def quotients(sums, counts):
-    """The averages of windows; 0.0 where there is nothing.
-
-    >>> quotients(np.array([3.0, 0.0]), np.array([2, 0]))
-    array([1.5, 0. ])
-    """
-    out = np.empty(len(sums), dtype=np.float64)
-    for i in range(len(sums)):
-        out[i] = sums[i] / max(counts[i], 1)  # the sum of nothing is 0.0
-    return out
-
-
-@njit
-def sums_of_words(values, valid, low, high):
-    """The sum of the valid rows of each window, where it has 64 bits.
-
-    >>> sums_of_words(np.array([3, 4]), np.array([True, True]), np.array([0, 1]), np.array([2, 2]))
-    array([7, 4])
-    """
-    before = np.zeros(len(values) + 1, dtype=np.int64)  # may wrap around, and back
-    for i in range(len(values)):
-        before[i + 1] = before[i] + (values[i] if valid[i] else 0)
-    out = np.empty(len(low), dtype=np.int64)
-    for i in range(len(low)):
-        out[i] = before[high[i]] - before[low[i]]
-    return out
-
-
-@njit
-def sums_of_long_words(values, valid, low, high):
-    """The same of numbers of 128 bits, each a low and a high word.
-
-    >>> most = np.uint64(2**64 - 1)
-    >>> values = np.array([[most, 0], [1, 0]], dtype=np.uint64)
-    >>> sums_of_long_words(values, np.array([True, True]), np.array([0]), np.array([2]))
-    array([[0, 1]], dtype=uint64)
-    """
-    before = np.zeros((len(values) + 1, 2), dtype=np.uint64)  # may wrap around, and back
-    for i in range(len(values)):
-        before[i + 1, 0], before[i + 1, 1] = before[i, 0], before[i, 1]
-        if valid[i]:
-            before[i + 1, 0] += values[i, 0]
-            before[i + 1, 1] += values[i, 1]
-            if before[i + 1, 0] < values[i, 0]:
-                before[i + 1, 1] += np.uint64(1)
-    out = np.empty((len(low), 2), dtype=np.uint64)
-    for i in range(len(low)):
-        out[i, 0] = before[high[i], 0] - before[low[i], 0]
-        out[i, 1] = before[high[i], 1] - before[low[i], 1]
-        if before[high[i], 0] < before[low[i], 0]:
-            out[i, 1] -= np.uint64(1)
-    return out
-
-
-@njit
-def least_in(code, valid, low, high):
-    """The place of the first least valid row of each window; -1 if there is none.
-
-    >>> code, valid = np.array([5, 3, 4, 9]), np.ones(4, dtype=np.bool_)
-    >>> least_in(code, valid, np.array([0, 1, 2]), np.array([1, 3, 4]))
-    array([0, 1, 2])
-    """
-    queue = np.empty(len(code), dtype=np.int64)  # places that may yet be the least, codes ascending
-    head = tail = 0
-    out = np.full(len(low), -1, dtype=np.int64)
-    p = 0
-    for i in range(len(low)):
-        while p < high[i]:
-            if valid[p]:
-                while tail > head and code[queue[tail - 1]] > code[p]:
-                    tail -= 1
-                queue[tail] = p
-                tail += 1
-            p += 1
-        while head < tail and queue[head] < low[i]:
-            head += 1
-        if head < tail:
-            out[i] = queue[head]
-    return out
-
-
-def of_longest(low: Int64, high: Int64) -> int:
-    """How many rows the largest window has."""
-    return int((high - low).max(initial=0))

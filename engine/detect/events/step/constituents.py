@@ -108,10 +108,8 @@ def occur(rule: Rule, shown: Shown, keys: Keys, occurrences: Occurrences) -> Ins
     columns = (names.ranks(found.key), found.start, found.end)
     order = np.lexsort(columns)
     differs = np.logical_or.reduce([np.diff(column[order]) != 0 for column in columns])
-    for i in np.flatnonzero(~differs):
-        differs[i] = _constituents(shown, order[i], occurrences) != _constituents(
-            shown, order[i + 1], occurrences
-        )
+    alike = np.flatnonzero(~differs)
+    differs[alike] = _differ(shown, order[alike], order[alike + 1], occurrences)
     own = np.empty(len(found), dtype=np.int64)
     own[order] = np.concatenate([[0], np.cumsum(differs)])[: len(order)]
     parts = Parts(found.start, shown.offsets, shown.row)
@@ -179,7 +177,17 @@ def _lists(shown: Shown, at: Int64, occurrences: Occurrences) -> Lists:
     return Lists(shown.found.start[at], offsets, row, time, name, own)
 
 
-def _constituents(shown: Shown, i: int, occurrences: Occurrences) -> list[tuple[int, ...]]:
-    rows = shown.row[shown.offsets[i] : shown.offsets[i + 1]]
-    own, name, time = (column.tolist() for column in _order(rows, occurrences))
-    return list(zip(time, name, own, strict=True))
+def _differ(shown: Shown, left: Int64, right: Int64, occurrences: Occurrences) -> Bools:
+    """Whether the constituents of the detections at `left` and `right` differ, by value, pair by
+    pair."""
+    count = np.diff(shown.offsets)
+    differs: Bools = count[left] != count[right]
+    alike = np.flatnonzero(~differs)
+    entries = Entries(shown.offsets, shown.row, shown.role)
+    offsets, one, _ = take_entries(entries, left[alike])
+    _, other, _ = take_entries(entries, right[alike])
+    columns = zip(_order(one, occurrences), _order(other, occurrences), strict=True)
+    apart = np.logical_or.reduce([a != b for a, b in columns])
+    owner = np.repeat(alike, np.diff(offsets))
+    differs[owner[apart]] = True
+    return differs

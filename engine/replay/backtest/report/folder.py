@@ -20,7 +20,7 @@ from itertools import count
 from pathlib import Path
 from urllib.parse import quote
 
-from tidegate.engine.core.text.files import write_new, write_whole
+from tidegate.engine.core.text.files import forget_drafts, write_new, write_whole
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.page import data, document, inert
 from tidegate.engine.replay.backtest.against import Difference
@@ -37,6 +37,7 @@ _OPTION, _WHAT = "--reports", "reports cannot be written"
 _ELEMENT = "backtests"
 _MARK = f'<script type="application/json" id="{_ELEMENT}">'
 _UNSAFE = re.compile("[^A-Za-z0-9_]+")
+_NAMES = r"\w+-[0-9-]+-to-[0-9-]+-made-\d+T\d+Z(?:-\d+)?\.html"
 _COLUMNS = ("made at", "rulebook", "from", "to", "fired", "condition not asked", "condition failed",
             "damped", "dead", "against", "firings that differ")  # fmt: skip
 _STYLE = """
@@ -54,6 +55,7 @@ def filed(
     with unwritable(_WHAT, _OPTION):
         folder.mkdir(parents=True, exist_ok=True)
         _check_index(folder)
+        forget_drafts(folder, _NAMES)
         file = write_new(_named(folder, _stem(card_of(found, difference, made_at))), text)
         _write_index(folder)
     return file

@@ -20,7 +20,8 @@ from tests.reference.examples import example_count
 from tests.reference.windows.texts import conditions
 from tidegate.engine.detect.events.graph import double_sums
 from tidegate.engine.detect.events.graph.double_sums import DoubleSums
-from tidegate.engine.detect.events.kernels.double_sums import from_left, nearly
+from tidegate.engine.detect.events.kernels.binades import long_sums
+from tidegate.engine.detect.events.kernels.double_sums import from_left, nearly, whole_sums
 
 LARGE = [1e16, -1e16, 1e-300, 5e-324, 1.7e308, -1.7e308]
 SOME = [0.1, 0.2, 0.7, -0.3, 3.0, 4.0, -7.0, 0.0, -0.0]
@@ -78,6 +79,67 @@ def test_sums_from_left_to_right_are_within_the_bound() -> None:
     assert 4 * seen["exact"] > seen["all"]
     assert 8 * seen["near"] > seen["all"]
     assert 100 * seen["another"] > seen["all"]
+
+
+@pytest.mark.parametrize(
+    ("values", "whole"),
+    [
+        ([3.0, -7.0, 4.0], True),
+        ([0.5, 0.25, 1.0], False),
+        ([2.0**53, 1.0, 1.0], False),
+        ([2.0**52, -(2.0**52), 1.0], False),
+        ([math.inf, 1.0, 1.0], False),
+        ([math.nan, 1.0, 1.0], False),
+    ],
+)
+def test_small_whole_numbers_are_summed_once(values: list[float], whole: bool) -> None:
+    """With others what has left would stay in the rounding."""
+    assert (len(whole_sums(np.array(values))) > 0) == whole
+    spans = [(0, 1), (0, 2), (0, 3), (1, 3), (2, 3)]
+    sums = DoubleSums(np.array(values), *columns(spans)).sums.tolist()
+    assert all(same(sums[n], added(values[low:high])) for n, (low, high) in enumerate(spans))
+
+
+AT_BOUNDS = [2.0**53, 1.0, -0.6, -0.3, 3.0]
+"""Sums of these are at the least number of a binade, below which doubles are closer; and halves."""
+
+
+@pytest.mark.parametrize(
+    "some",
+    [
+        [0.1],
+        [0.1, 0.3],
+        [1.1, -1.1],
+        SOME,
+        [*SOME, *LARGE],
+        [*SOME, *WILD],
+        AT_BOUNDS,
+        [-value for value in AT_BOUNDS],
+    ],
+    ids=["one", "two", "up and down", "some", "large", "wild", "at bounds", "below zero"],
+)
+def test_sums_of_binades_are_those_from_left_to_right(some: list[float]) -> None:
+    random = np.random.default_rng(5)
+    for _ in range(100):
+        values = random.choice(some, 300)
+        low, high = (np.sort(random.integers(0, 301, 40)) for _ in "lh")
+        low = np.minimum(low, high)
+        wanted = [added(values[first:last].tolist()) for first, last in zip(low, high, strict=True)]
+        assert [*map(float.hex, long_sums(values, low, high))] == [*map(float.hex, wanted)]
+
+
+def test_long_windows_at_their_number_are_not_added_row_by_row(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Windows of 4,000 rows each are added anew by binades, and to the same sums."""
+    values, high = np.full(8_000, 0.1), np.arange(1, 8_001)
+    low = np.maximum(high - 4_000, 0)
+    wanted = from_left(values, low, high)
+    monkeypatch.setattr(double_sums.kernels, "from_left", None)  # row by row
+    sums = DoubleSums(values, low, high)
+    assert sums.near.sum() > 4_000
+    sums.sum_anew(sums.near)
+    assert sums.sums.tolist() == wanted.tolist()
 
 
 @contextmanager

@@ -129,6 +129,25 @@ def test_when_the_next_timer_is_due(on: str, due: str | None) -> None:
     assert next_due(carried) == (due and micros(due))
 
 
+@pytest.mark.parametrize(
+    ("on", "due"),
+    [
+        ("{window: 10 s, of: a}", 10),
+        ("{session: 5 s, of: a}", 8),
+        ("{window: 4 s, every: 2 s, of: a}", 4),
+        ("{over: {window: 9 s, of: a, fire: count(*) > 9}}", 9),
+        ("{holds: a, until: b, for: 7 s}", 7),
+    ],
+)
+def test_when_a_window_of_several_rows_is_due(on: str, due: int) -> None:
+    """A session after its last row, the others after the first."""
+    book = loaded("ab", r=f"on: {on}")
+    partitioned = Partitioned(Detector(book, {"r": 0}), 4)
+    lines: list[Line] = [("a", second * SECOND, {"k": 1, "v": 1}) for second in (0, 3)]
+    _, carried, _ = partitioned.step(Carried(), batches(book, lines), 3 * SECOND)
+    assert next_due(carried) == due * SECOND
+
+
 def test_ten_billion_ticks_are_cut_before_any_is_made() -> None:
     book = loaded("ab", r="on: 'P(a, [1 s], b)'")
     partitioned = Partitioned(Detector(book, {"r": 0}), 4)

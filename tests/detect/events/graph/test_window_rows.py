@@ -14,6 +14,7 @@ from tidegate.engine.core.state import State
 from tidegate.engine.core.values import Bucket, Carried, Needs, Plan
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
+from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.stage import BucketDetector, detect
@@ -101,6 +102,35 @@ def test_ten_billion_windows_are_refused_before_any_is_made() -> None:
     found, _, reached = partitioned.step(Carried(), arrived, 10**15, 10**15, limit=10**6)
     assert [len(d) for d in found] == [1_000]
     assert reached == 1_000_998
+
+
+def test_g08_a_leap_of_the_watermark_is_cut_before_its_windows_are_made(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """A dozen rows, and a tick each second of the day after: a million windows of one row each."""
+    made, held_at_ticks = list[int](), kernels.held_at_ticks
+
+    def noted(*given: Any) -> kernels.Spans:
+        spans = held_at_ticks(*given)
+        made.append(len(spans.at))
+        return spans
+
+    monkeypatch.setattr(kernels, "held_at_ticks", noted)
+    keys, day = 12, 86_400 * SECOND
+    book = book_of("{window: 1 d, every: 1 s, of: a}", 10**8)
+    lines: list[Line] = [("a", 1, {"k": k, "v": 1}) for k in range(keys)]
+    partitioned = Partitioned(Detector(book, {"r": 0}), 4)
+    carried, watermark, ends, limit = Carried(), 1, list[int](), 30
+    arrived = batches(book, lines)
+    for _ in range(3):
+        found, carried, reached = partitioned.step(carried, arrived, day, day, limit=limit)
+        assert reached > watermark
+        ends += [end for detections in found for end in detections.end.tolist()]
+        arrived, watermark = {}, reached
+    # the 30th is in the third tick, whose windows are not parted
+    assert ends == sorted([n * SECOND for n in range(1, 10)] * keys)
+    assert max(made) == 3 * keys
+    assert watermark == 9 * SECOND + 998
 
 
 def test_no_window_is_looked_at_between_rows_that_are_centuries_apart() -> None:

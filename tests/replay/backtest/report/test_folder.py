@@ -6,6 +6,7 @@ import errno
 import json
 import os
 import re
+import time
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict
 from pathlib import Path
@@ -17,6 +18,7 @@ import pytest
 from tests.replay.backtest.made import DAY, MARCH, SECOND, backtest, firing
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
+from tidegate.engine.core.text.files import DRAFT_SECONDS
 from tidegate.engine.core.text.page import document
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.against import compared
@@ -160,6 +162,31 @@ def test_a_page_has_its_name_only_when_it_is_whole(
     made = filed(tmp_path, OTHER, made_at=MADE_AT)
     assert seen[0] == {kept.name, "index.html"}
     assert seen[1] == {kept.name, "index.html", made.name}
+
+
+def test_drafts_of_runs_that_were_killed_are_removed_after_a_day(tmp_path: Path) -> None:
+    made = filed(tmp_path, FOUND, made_at=MADE_AT)
+    drafts = [tmp_path / f".{name}.1-7" for name in (made.name, "index.html")]  # of others
+    others = [
+        tmp_path / name
+        for name in (
+            f"{drafts[0].name}.bak",
+            drafts[0].name[1:],
+            f".{made.name}.12",
+            ".notes.html.12-34",
+            ".notes-2026.12-34",
+        )
+    ]
+    for file in (*drafts, *others):
+        file.write_text("<p>")
+        os.utime(file, (0, time.time() - DRAFT_SECONDS - 60))
+    (alike := tmp_path / f".{made.name}.1-1").mkdir()
+    os.utime(alike, (0, 0))
+    young = tmp_path / f".{made.name}.1-2"
+    young.write_text("<p>")
+    filed(tmp_path, OTHER, made_at=MADE_AT)
+    assert [file.exists() for file in drafts] == [False, False]
+    assert all(file.exists() for file in (*others, alike, young))
 
 
 def test_a_name_of_a_rulebook_never_leads_out_of_the_folder(tmp_path: Path) -> None:

@@ -23,10 +23,10 @@ from tidegate.engine.detect.events.graph.flat.assignment_scan import (
 from tidegate.engine.detect.events.graph.flat.line import COUNT, FROM, TO, Layout, Line
 from tidegate.engine.detect.events.graph.search.asking import (
     Shown,
-    column_of,
     outside,
     true_of,
     types_of,
+    values_in,
 )
 from tidegate.engine.detect.events.graph.search.sifted import Named, Sifted
 from tidegate.engine.detect.events.occurrences import order
@@ -134,7 +134,7 @@ class _Places:
             row = self.line.row[self.positions(place)]
             self._shown[place] = self.moment.numbering.shown(row)
         if (named, place) not in self._columns:
-            self._columns[named, place] = column_of(self._shown[place], named)[:-1]
+            self._columns[named, place] = values_in(self._shown[place], named)
         return self._columns[named, place]
 
     def compared(self, condition: p.Comparison, two: tuple[int, int], fits: Bools) -> Int64:

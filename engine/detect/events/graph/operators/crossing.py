@@ -30,6 +30,9 @@ from tidegate.rules.expressions import windows as w
 if TYPE_CHECKING:
     from tidegate.engine.detect.events.graph.builder import Builder
 
+BLOCK_ROWS = 1 << 16
+"""Windows are asked some keys at a time, so that what is made of them fits into a cache."""
+
 
 @dataclass(frozen=True, slots=True)
 class Crossing:
@@ -56,37 +59,53 @@ class Crossing:
             rows.key, rows.end, moment.rank, rows.row, moment.keys + 1
         )
         fresh = order >= len(carry[0])
-        spans, inside = kernels.changes(bounds, time, fresh, self.span_micros, moment.watermark)
-        windows = Windows(spans, order, values_of_step(rows.row, moment))
-        fired, disarmed = self._crossings(spans, windows, carry[1])
-        at = fired[np.argsort(spans.at[fired], kind="stable")]
-        low, high, instants = spans.low[at], spans.high[at], spans.at[at]
+        values, armed = values_of_step(rows.row, moment), _Armed(carry[1], moment.keys + 1)
+        inside, found = np.empty(len(order), np.bool_), list[Spans]()
+        for codes in kernels.blocks(bounds, BLOCK_ROWS):
+            ends = bounds[codes.start : codes.stop + 1]
+            mine = slice(ends[0], ends[-1])
+            spans, inside[mine] = kernels.changes(
+                ends - ends[0], time[mine], fresh[mine], self.span_micros, moment.watermark
+            )
+            fired = self._fired(Windows(spans, order[mine], values), spans, armed, codes)
+            found.append(spans.some(fired, codes.start, ends[0]))
+        spans = Spans(*map(np.concatenate, zip(*found, strict=True)))
+        spans = spans.some(np.argsort(spans.at, kind="stable"))
+        key, instants, low, high = spans
         check_window_rows(
             lambda t: float((high - low)[instants <= t].sum()), moment, self.window_rows_max
         )
         moment.timers.fire(instants[time[high - 1] < instants])
-        entries = kernels.entries_of(low, high, rows.row[order], rows.role[order])
-        found = Instances(spans.key[at], time[low], instants, *entries)
+        entries = kernels.entries_of(low, high, order, rows.row, rows.role)
         left = rows.take(order[inside]).by_end()
         check_rows(left, self.carried_per_key_max)
-        return Flow(found, pending_of([left], operands)), (left, disarmed)
+        flow = Flow(Instances(key, time[low], instants, *entries), pending_of([left], operands))
+        return flow, (left, armed.disarmed())
 
-    def _crossings(
-        self, spans: Spans, windows: Windows, disarmed: Instances
-    ) -> tuple[Int64, Instances]:
-        """Which windows fire, and the keys that are not armed after them."""
-        codes = 1 + int(max(spans.key.max(initial=0), disarmed.key.max(initial=0)))
-        off, since = np.zeros(codes, np.bool_), np.zeros(codes, np.int64)
-        off[disarmed.key], since[disarmed.key] = True, disarmed.start
+    def _fired(self, windows: Windows, spans: Spans, armed: _Armed, codes: slice) -> Int64:
+        """Which windows of a block fire; sets which of its keys are armed after them."""
         fire = windows.true(self.fire)
         rearm: Bools = windows.true(self.rearm) if self.rearm else ~fire
-        fired: Int64 = kernels.crossings(spans.key, fire, rearm, spans.high > spans.low, off)
-        since[spans.key[fired]] = spans.at[fired]
-        key = np.flatnonzero(off).astype(np.int32)
-        return fired, bare(key, since[key], since[key]).by_end()
+        filled, off = spans.high > spans.low, armed.off[codes]
+        fired: Int64 = kernels.crossings(spans.key, fire, rearm, filled, off)
+        armed.since[codes][spans.key[fired]] = spans.at[fired]
+        return fired
 
     def due(self, carry: Carry, /) -> Int64:
         return carry[0].end + self.span_micros
+
+
+class _Armed:
+    """Which key codes are not armed, and since when."""
+
+    def __init__(self, disarmed: Instances, codes: int) -> None:
+        self.off, self.since = np.zeros(codes, np.bool_), np.zeros(codes, np.int64)
+        self.off[disarmed.key], self.since[disarmed.key] = True, disarmed.start
+
+    def disarmed(self) -> Instances:
+        """As it is carried."""
+        key = np.flatnonzero(self.off).astype(np.int32)
+        return bare(key, self.since[key], self.since[key]).by_end()
 
 
 def node(e: w.Crossing, build: Builder, _: int | None) -> Node:

@@ -12,7 +12,7 @@ from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.graph.search_limits import check_rows
 from tidegate.engine.detect.events.graph.tick_grid import Ticks, ticks_over
-from tidegate.engine.detect.events.graph.window_rows import check_window_rows
+from tidegate.engine.detect.events.graph.window_rows import check_window_rows, check_windows
 from tidegate.engine.detect.events.kernels import moving_windows as kernels
 from tidegate.engine.detect.events.kernels.moving_windows import Spans
 from tidegate.engine.detect.events.occurrences.instances import (
@@ -60,9 +60,13 @@ class Sliding:
         begin, end = ticks.after(through), ticks.last_over(time)
         until = ticks.up_to(moment.watermark)
 
+        def ended(watermark: int) -> float:
+            return float(kernels.windows_at_ticks(bounds, begin, end, ticks.up_to(watermark)))
+
         def held(watermark: int) -> float:
             return float(kernels.rows_at_ticks(begin, end, ticks.up_to(watermark)))
 
+        check_windows(ended, moment)
         check_window_rows(held, moment, self.window_rows_max)
         spans = kernels.held_at_ticks(bounds, begin, end, until)
         numbers, spans = _numbered(spans)

@@ -106,9 +106,15 @@ def outside(types: tuple[tuple[str, pa.DataType], ...]) -> Iterator[None]:
         ) from None
 
 
-def column_of(shown: Shown, named: Named, *, counted: bool = False) -> pa.Array:
-    """The values of a column in rows that are `shown`, null in those of other event types; then a
-    null. `counted`: as `of_one_type` has it."""
+def column_of(shown: Shown, named: Named) -> pa.Array:
+    """The values of a column in rows that are `shown`; then a null."""
+    values = values_in(shown, named)
+    return pa.concat_arrays([values, pa.nulls(1, values.type)])
+
+
+def values_in(shown: Shown, named: Named, *, counted: bool = False) -> pa.Array:
+    """The values of a column in rows that are `shown`, null in those of other event types.
+    `counted`: as `of_one_type` has it."""
     place, index, batches = shown
     pieces, places = [], []
     if _are_of_one_table(batches) and {*batches} <= {*named.events}:
@@ -126,10 +132,10 @@ def column_of(shown: Shown, named: Named, *, counted: bool = False) -> pa.Array:
         message = f"{named.column} is of several types, which do not compare: {types}"
         hint = "label the parts apart, or change the types of the columns"
         raise EngineError("where-types", message, hint) from None
-    whole = pa.concat_arrays([*pieces, pa.nulls(1, kind)])
     if len(pieces) == 1 and len(pieces[0]) == len(place):
-        return whole
-    source = np.full(len(place) + 1, len(whole) - 1)
+        return pieces[0]
+    whole = pa.concat_arrays([*pieces, pa.nulls(1, kind)])
+    source = np.full(len(place), len(whole) - 1)
     if places:
         source[np.concatenate(places)] = np.arange(len(whole) - 1)
     return whole.take(pa.array(source))

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import pytest
+
 from tests.support.shown import Shown, check, shown
-from tidegate.engine.detect.events.graph.operators.crossing import Crossing
+from tidegate.engine.detect.events.graph.operators import crossing
+from tidegate.engine.detect.events.graph.operators.crossing import BLOCK_ROWS, Crossing
+
+
+@pytest.fixture(autouse=True, params=[1, BLOCK_ROWS], ids=["key by key", "all keys at once"])
+def blocks(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(crossing, "BLOCK_ROWS", request.param)
 
 
 @shown(
@@ -33,6 +41,9 @@ from tidegate.engine.detect.events.graph.operators.crossing import Crossing
     | a@1(v=1) b@1(v=2) | [1,1] {a@1(v=1) b@1(v=2)}
     each key alone | on: {over: {window: 5 s, of: a, fire: count(*) > 1}}
     | a@1(k=1) a@2(k=2) a@3(k=1) | k=1 [1,3] {a@1(k=1) a@3(k=1)}
+    each armed alone | on: {over: {window: 5 s, of: a, fire: count(*) > 1}}
+    | a@1(k=1) a@2(k=2) a@3(k=1) a@4(k=2) a@20(k=2)
+    | k=1 [1,3] {a@1(k=1) a@3(k=1)} k=2 [2,4] {a@2(k=2) a@4(k=2)}
     a rule at its end | rule x: a ; b / rule r: {over: {window: 2 s, of: x, fire: count(*) > 1}}
     | a@1 b@3 a@4 b@5 | x [1,3] {a@1 b@3} x [4,5] {a@4 b@5}
     """

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0017"
+revision = "0018"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -61,6 +61,7 @@ def _rulebooks() -> None:
         _column("version", BIG, default="0"),
         _column("added", TEXT, default="{}"),
         _column("files", TEXT, default="{}"),
+        _column("limits", TEXT, default="{}"),
         sa.PrimaryKeyConstraint("name"),
     )
     op.create_table(
@@ -134,6 +135,15 @@ def _rules() -> None:
         _column("bucket", BIG),
         _column("passed_over", BIG),
         sa.PrimaryKeyConstraint("rulebook", "rule"),
+    )
+    op.create_table(
+        "parkings",
+        _column("rulebook", TEXT),
+        _column("rule", TEXT),
+        _column("instant", BIG),
+        _column("until", BIG),
+        _column("reason", TEXT),
+        sa.PrimaryKeyConstraint("rulebook", "rule", "instant"),
     )
     op.create_table(
         "disabled",
