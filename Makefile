@@ -12,7 +12,7 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: help install demo test record test-long test-kill mutants lint format pictures docs bench lock clean
+.PHONY: help install demo test record test-long test-kill mutants lint format pictures pages docs bench lock clean
 .DEFAULT_GOAL := install
 
 help:  ## this list
@@ -49,6 +49,9 @@ format: $(STAMP)  ## what ruff can mend, mended
 
 pictures: $(STAMP)  ## docs/pictures/ from the code's imports
 	$(RUN) -m tests.support.pictures
+
+pages: $(STAMP)  ## docs/errors.md from the errors' codes
+	$(RUN) -c 'from tidegate.engine.cli.help import errors_page; print(errors_page(), end="")' > docs/errors.md
 
 docs: $(STAMP)  ## the documentation site, in site/, to be read without a network
 	@$(RUN) -m docs.site

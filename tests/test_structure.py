@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import re
-import shutil
 import subprocess
 import sys
 from collections.abc import Mapping
@@ -239,42 +237,3 @@ def test_everything_is_imported_as_a_part_of_tidegate() -> None:
     suspects = [file for file in files if may.search(file.read_text(encoding="utf-8"))]
     assert suspects
     assert not [(f, name) for f in suspects for name in imported(f) if name.split(".")[0] in names]
-
-
-@pytest.mark.long
-def test_the_wheel_holds_tidegate_alone_and_a_folder_of_ones_own_does_not_hide_it(
-    tmp_path: Path,
-) -> None:
-    for name in ("rules", "engine", "connectors", "migrations"):
-        (tmp_path / f"{name}.py").write_text("raise SystemExit('the file of another')\n")
-    source = tmp_path / "source"
-    copied = ("tidegate", "rules", "engine", "connectors", "migrations")
-    for folder in copied:
-        shutil.copytree(
-            ROOT / folder,
-            source / folder,
-            symlinks=True,
-            ignore=shutil.ignore_patterns("__pycache__"),
-        )
-    for name in ("pyproject.toml", "README.md", "LICENSE"):
-        shutil.copy(ROOT / name, source / name)
-    pip = [sys.executable, "-m", "pip", "-q", "--disable-pip-version-check", "install"]
-    pip += ["--no-deps", "--no-build-isolation", "--target", str(tmp_path / "site"), str(source)]
-    subprocess.run(pip, check=True, capture_output=True, text=True)
-    tops = sorted(p.name for p in (tmp_path / "site").iterdir() if p.name != "bin")
-    assert [name for name in tops if not name.endswith(".dist-info")] == ["tidegate"]
-    script = (
-        "import tidegate.engine.cli.main, tidegate.rules, tidegate\n"
-        "tidegate.load('rulebook: b\\nevents: {a: {signal: {}}}\\nrules: {r: {on: a ; a}}\\n')\n"
-        "tidegate.Engine\n"
-        "print(tidegate.__file__)\n"
-    )
-    found = subprocess.run(
-        [sys.executable, "-c", script],
-        cwd=tmp_path,
-        env={**os.environ, "PYTHONPATH": str(tmp_path / "site")},
-        capture_output=True,
-        text=True,
-        check=True,
-    )
-    assert found.stdout.startswith(str(tmp_path / "site"))

@@ -18,7 +18,8 @@ from tidegate.engine.core.text.logs import is_heard
 from tidegate.rules.errors import EngineError, InputError, TidegateError
 
 READING = (
-    "explain", "firings", "listen", "rejected", "simulate", "status", "validate", "why", "why-not",
+    "explain", "firings", "help", "listen", "rejected", "simulate", "status", "validate", "why",
+    "why-not",
 )  # fmt: skip
 log = logging.getLogger(__name__)
 INTERRUPTED = 130  # as shells have it: 128 + SIGINT

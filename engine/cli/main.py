@@ -4,6 +4,7 @@ start without Spark and SQLAlchemy."""
 from __future__ import annotations
 
 import logging
+import sys
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ import click
 from tidegate.engine.cli import (  # noqa: F401, more commands
     backtest,
     cases,
+    help,
     operator,
     output,
     serve,
@@ -102,6 +104,9 @@ def validate(
     tell(found, form)
     if unjudged and form == "text":
         output.say("the rest of the SQL is checked by --tables, against the tables themselves")
+    wrong = {problem.code: None for one in found for problem in one.problems}
+    if wrong and form == "text" and sys.stderr.isatty():
+        output.tell(help.pointer(wrong))
     raise SystemExit(1 if any(one.problems for one in found) else 0)
 
 

@@ -9,11 +9,11 @@ import re
 import shlex
 from pathlib import Path
 
-import click
 import pytest
 from click.testing import CliRunner
 
 from tests.docs.pages import PAGES, ROOT, blocks
+from tests.support.command_lines import check
 from tidegate import Engine, Engines, parse
 from tidegate.engine.cli.main import main
 from tidegate.engine.explain.explanation import explain
@@ -117,17 +117,7 @@ def test_commands_and_options_exist(line: str) -> None:
     """They are read as the command line reads them, and not run."""
     words = shlex.split(line, comments=True)
     at = next(n for n, word in enumerate(words) if word.rpartition("/")[2] == "tidegate")
-    _parsed(main, words[at + 1 :])
-
-
-def _parsed(command: click.Command, words: list[str]) -> None:
-    named = {option for each in command.params for option in (*each.opts, *each.secondary_opts)}
-    if isinstance(command, click.Group):
-        assert words[0] in command.commands, words[0]
-        return _parsed(command.commands[words[0]], words[1:])
-    used = {word.partition("=")[0] for word in words if word.startswith("-")}
-    assert used <= {*named, "-h", "--help"}, used - named
-    return None
+    check(words[at + 1 :])
 
 
 def test_every_command_and_option_is_in_the_reference() -> None:

@@ -29,6 +29,7 @@ COPIED = (
     "tests",
     "pyproject.toml",
     "README.md",
+    "LICENSE",
     "CHANGELOG.md",
     "CONTRIBUTING.md",
     "SECURITY.md",
