@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import orjson
 from pyspark.sql import SparkSession
@@ -14,12 +16,16 @@ from tidegate.connectors.delta.catalog import active_session_kept, latest_snapsh
 from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.log import TableLog
+from tidegate.connectors.delta.plans import compiled
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.markers import Marked, Marker, Noted, Notes, parse_marker
 from tidegate.rules.errors import EngineError
 
 _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000
+
+log = logging.getLogger(__name__)
+_prepared: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # Markers.java, by JVM
 
 
 class DeltaMarkers:
@@ -73,6 +79,24 @@ def _transactions(snapshot: Any) -> Any:
     checksum = snapshot.checksumOpt()
     kept = checksum.get().setTransactions() if checksum.isDefined() else checksum
     return kept.get() if kept.isDefined() else snapshot.setTransactions()
+
+
+def prepare(session: SparkSession, snapshot: Any) -> bool:
+    """Give a snapshot its markers from its checksum (Markers.java), so that a marked statement
+    does not make Delta compute them. Returns whether it has them: False where the checksum does not
+    list them, and for a Delta that keeps them in another way than ours."""
+    jvm: Any = session._jvm
+    if jvm not in _prepared:
+        try:
+            found = compiled(session, "Markers")
+            found.find(snapshot)
+        except SPARK_ERRORS as error:
+            check_alive(error)
+            log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
+            found = None
+        _prepared[jvm] = found
+    markers = _prepared[jvm]
+    return markers is not None and bool(markers.prepare(snapshot))
 
 
 def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:

@@ -16,7 +16,6 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.types import DataType
 
-_WALKER = Path(__file__).with_name("Walker.java")
 _LITERALS = {  # type name -> how SQL writes a value of that type
     "byte": "{}Y",
     "short": "{}S",
@@ -175,18 +174,23 @@ class Plans:
 
 
 def _walker(session: SparkSession) -> Any:
-    """Walker.java, compiled by Janino, which Spark ships for its own generated code."""
     jvm: Any = session._jvm
     if jvm not in _walkers:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        # py4j caches methods by class name, so that each compiled class needs its own name.
-        package = f"tidegate.w{uuid.uuid4().hex}"
-        source = _WALKER.read_text(encoding="utf-8")
-        compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
-        loaded = compiler.getClassLoader().loadClass(f"{package}.Walker")
-        _walkers[jvm] = loaded.newInstance()
+        _walkers[jvm] = compiled(session, "Walker")
     return _walkers[jvm]
+
+
+def compiled(session: SparkSession, name: str) -> Any:
+    """A new object of a Java class, from the file of that name beside this one. Janino compiles it,
+    which Spark ships for its own generated code."""
+    jvm: Any = session._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    # py4j caches methods by class name, so that each compiled class needs its own name.
+    package = f"tidegate.w{uuid.uuid4().hex}"
+    source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
+    compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
+    return compiler.getClassLoader().loadClass(f"{package}.{name}").newInstance()
 
 
 def words(text: str) -> frozenset[str]:

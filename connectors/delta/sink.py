@@ -16,6 +16,7 @@ from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.effects import Effects, store_of
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
+from tidegate.connectors.delta.markers import prepare
 from tidegate.connectors.delta.plans import Plans, expression
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.entries import Effect, Entry, Fate
@@ -57,6 +58,7 @@ class DeltaSink:
         self._analyst = analyst
         self._app_ids = app_ids
         self._effects = Effects(catalog.spark, catalog.locations)
+        self._searched: set[str] = set()  # targets whose statements look for rows in them
 
     def run(self, entry: Entry, firings: Firings) -> None:
         """See `engine.core.ports.Sink`."""
@@ -73,11 +75,15 @@ class DeltaSink:
             self._run(entry, firings)
 
     def ready(self, targets: Collection[str]) -> None:
-        """See `engine.core.ports.Sink`. A marked commit looks at the markers there are. Delta
-        builds them from the log with two Spark jobs, and keeps them: that is done here."""
+        """See `engine.core.ports.Sink`. A marked commit looks at the markers there are, and a MERGE
+        or UPDATE at the target's files. Where the checksum does not list the markers, Delta builds
+        both from the log with two Spark jobs, and keeps them: that is done here."""
         for target in targets:
             with suppress(Exception):
-                self._catalog.snapshot(target).transactions().size()
+                snapshot = self._snapshot(target)
+                snapshot.transactions().size()
+                if target in self._searched:
+                    snapshot.setTransactions().size()
 
     def fate(self, entry: Entry, firings: Firings) -> Fate:
         """See `engine.core.ports.Sink`. The log is read first, for it is cheap: markers are part of
@@ -211,11 +217,18 @@ class DeltaSink:
         tables = set(reading.tables)
         if entry.target is not None and not reading.appends:
             tables.add(entry.target)
+            self._searched.add(entry.target)
         unknown = INTERPRETED_BYTES + 1 if self._rulebook.reads else 0
-        return unknown + sum(int(self._catalog.snapshot(table).sizeInBytes()) for table in tables)
+        return unknown + sum(_bytes(self._catalog.snapshot(table)) for table in tables)
 
     def _target(self, entry: Entry) -> Any:
-        return self._catalog.snapshot(entry.target or "")
+        return self._snapshot(entry.target or "")
+
+    def _snapshot(self, table: str) -> Any:
+        """A table's latest snapshot, with the markers that its checksum lists."""
+        snapshot = self._catalog.snapshot(table)
+        prepare(self._catalog.spark, snapshot)
+        return snapshot
 
     def _noted(self, entry: Entry) -> dict[str, Any]:
         """What the note of every commit says of its entry."""
@@ -228,6 +241,12 @@ class DeltaSink:
             "action": entry.statement.action,
             "depth": entry.depth,
         }
+
+
+def _bytes(snapshot: Any) -> int:
+    """The size of a table's files. Without a checksum Delta sums it up in a Spark job."""
+    checksum = snapshot.checksumOpt()
+    return int(checksum.get().tableSizeBytes() if checksum.isDefined() else snapshot.sizeInBytes())
 
 
 def _marker(entry: Entry, snapshot: Any) -> int:
