@@ -214,7 +214,7 @@ def test_g16_another_delta_is_left_alone(
 MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
 # feature -> columns, what follows them, and statements; rows are inserted before and after these
 TABLES = {
-    "check": ("id BIGINT, n BIGINT", "", ["ALTER TABLE {t} ADD CONSTRAINT c CHECK (n < 9)"]),
+    "check": ("id BIGINT, n BIGINT", "", ["ALTER TABLE {t} ADD CONSTRAINT c CHECK (id < 9)"]),
     "clustered": ("id BIGINT, n BIGINT", "CLUSTER BY (id)", ["OPTIMIZE {t}"]),
     "default": (
         "id BIGINT, n BIGINT DEFAULT 7",
@@ -223,6 +223,7 @@ TABLES = {
     ),
     "deleted": ("id BIGINT, n BIGINT", "", ["DELETE FROM {t} WHERE id = 0"]),
     "feed": ("id BIGINT, n BIGINT", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", []),
+    "extended": ("id INT, n BIGINT", "", ["ALTER TABLE {t} ADD COLUMN z INT"]),
     "generated": ("id BIGINT, n BIGINT GENERATED ALWAYS AS (id * 2)", "", []),
     "identity": ("id BIGINT, n BIGINT GENERATED ALWAYS AS IDENTITY", "", []),
     "mapped": ("id BIGINT, n BIGINT", MAPPED, ["ALTER TABLE {t} RENAME COLUMN n TO m"]),
@@ -235,7 +236,6 @@ TABLES = {
         "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
         ["UPDATE {t} SET n = 3 WHERE id = 0"],
     ),
-    "widened": ("id INT, n BIGINT", "", ["ALTER TABLE {t} ADD COLUMN z INT"]),
 }
 
 
