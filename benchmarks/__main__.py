@@ -142,6 +142,7 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "actions": lambda: [
             actions.side_by_side(spark, folder / "side_by_side"),
             *actions.single(spark, folder / "single"),
+            actions.marker(spark, folder / "marker"),
         ],
         "living": lambda: living.run(spark, folder / "living"),
         "latency": lambda: latency.run(spark, folder / "latency"),

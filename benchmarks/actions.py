@@ -1,5 +1,5 @@
 """What a bucket costs beside its reading: many rules that act, one rule that acts firing by firing,
-and none that fires."""
+and none that fires; and what a marker costs."""
 
 from __future__ import annotations
 
@@ -13,9 +13,13 @@ from pyspark.sql import SparkSession
 from benchmarks import lake
 from benchmarks.figure import Figure, rulebook
 from tidegate import Engine
+from tidegate.connectors.delta.catalog import latest_snapshot
+from tidegate.connectors.delta.markers import prepare
+from tidegate.connectors.delta.session import new_session
 
 RULES, TARGETS, ROUNDS = 50, 5, 2
 EACH = 10
+WARM, INSERTS = 10, 20
 READING = ("plan", "capture")
 
 
@@ -112,3 +116,30 @@ rules:
         ),
         Figure("a bucket without firings, beside its reading / 30 ms", idle / 0.030, 1.0),
     ]
+
+
+def marker(spark: SparkSession, folder: Path) -> Figure:
+    """One INSERT with a marker as the engine writes it, one without, and one for which Delta
+    computes the markers."""
+    seconds: dict[str, list[float]] = {"prepared": [], "plain": [], "computed": []}
+    for table in seconds:
+        lake.create(spark, folder / table, "id BIGINT")
+    for number in range(1, WARM + INSERTS + 1):
+        for table, taken in seconds.items():
+            begun = time.perf_counter()
+            session = new_session(spark)
+            if table != "plain":
+                session.conf.set("spark.databricks.delta.write.txnAppId", "one")
+                session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+            if table == "prepared":
+                prepare(spark, latest_snapshot(spark, str(folder / table)))
+            session.sql(f"INSERT INTO delta.`{folder / table}` SELECT {number}")
+            if number > WARM:
+                taken.append(time.perf_counter() - begun)
+    medians = {f"{table}_seconds": median(taken) for table, taken in seconds.items()}
+    return Figure(
+        "an INSERT with a marker / one without",
+        medians["prepared_seconds"] / medians["plain_seconds"],
+        1.3,
+        medians,
+    )

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
+from weakref import WeakKeyDictionary
 
 import orjson
 from pyspark.sql import SparkSession
@@ -14,12 +17,16 @@ from tidegate.connectors.delta.catalog import active_session_kept, latest_snapsh
 from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.log import TableLog
+from tidegate.connectors.delta.plans import compiled
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.markers import Marked, Marker, Noted, Notes, parse_marker
 from tidegate.rules.errors import EngineError
 
 _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000
+
+log = logging.getLogger(__name__)
+_prepared: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # Markers.java, by JVM
 
 
 class DeltaMarkers:
@@ -44,7 +51,7 @@ class DeltaMarkers:
             versions = [v for v in log.listing(after + 1).commits if v > after]
             found = (log.commit(version) for version in versions)
             commits = (_noted(commit) for commit in found if commit is not None)
-            kept = tuple(noted for noted in commits if noted is not None)
+            kept = tuple(chain.from_iterable(commits))
             return Notes(kept, versions[0] if versions else after + 1)
 
     def _latest(self, table: str) -> Marked:
@@ -75,6 +82,24 @@ def _transactions(snapshot: Any) -> Any:
     return kept.get() if kept.isDefined() else snapshot.setTransactions()
 
 
+def prepare(session: SparkSession, snapshot: Any) -> bool:
+    """Give a snapshot its markers from its checksum (Markers.java), so that a marked statement
+    does not make Delta compute them. Returns whether it has them: False where the checksum does not
+    list them, and for a Delta that keeps them in another way than ours."""
+    jvm: Any = session._jvm
+    if jvm not in _prepared:
+        try:
+            found = compiled(session, "Markers")
+            found.find(snapshot)
+        except SPARK_ERRORS as error:
+            check_alive(error)
+            log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
+            found = None
+        _prepared[jvm] = found
+    markers = _prepared[jvm]
+    return markers is not None and bool(markers.prepare(snapshot))
+
+
 def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
     made = (
         parse_marker(txn["appId"], int(txn["version"]), _micros(txn.get("lastUpdated")))
@@ -83,15 +108,14 @@ def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
     return tuple(marker for marker in made if marker is not None)
 
 
-def _noted(commit: LoggedCommit) -> Noted | None:
-    """The note of a commit about its entry; None for any other note, which anybody may write."""
-    note = commit.note
-    app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
-    if not (isinstance(app_id, str) and type(number) is type(firings) is int):
-        return None
-    marker = parse_marker(app_id, number, commit.instant)
-    sealed = note.get("sealed") is True
-    return None if marker is None else Noted(commit.version, marker, firings, sealed)
+def _noted(commit: LoggedCommit) -> Iterator[Noted]:
+    """The notes of a commit about its entries; none of any other note, which anybody may write."""
+    for note in commit.notes:
+        app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
+        if isinstance(app_id, str) and type(number) is type(firings) is int:
+            marker = parse_marker(app_id, number, commit.instant)
+            if marker is not None:
+                yield Noted(commit.version, marker, firings, note.get("sealed") is True)
 
 
 def _micros(milliseconds: int | None) -> int | None:

@@ -16,7 +16,6 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.types import DataType
 
-_WALKER = Path(__file__).with_name("Walker.java")
 _LITERALS = {  # type name -> how SQL writes a value of that type
     "byte": "{}Y",
     "short": "{}S",
@@ -27,6 +26,7 @@ _LITERALS = {  # type name -> how SQL writes a value of that type
     "timestamp": "TIMESTAMP'{}'",
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
 }
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # classes, by JVM
 _walkers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 _classes: WeakKeyDictionary[Any, dict[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
 
@@ -175,18 +175,26 @@ class Plans:
 
 
 def _walker(session: SparkSession) -> Any:
-    """Walker.java, compiled by Janino, which Spark ships for its own generated code."""
     jvm: Any = session._jvm
     if jvm not in _walkers:
+        _walkers[jvm] = compiled(session, "Walker")
+    return _walkers[jvm]
+
+
+def compiled(session: SparkSession, name: str) -> Any:
+    """A new object of a Java class, from the file of that name beside this one. Janino compiles it
+    once, which Spark ships for its own generated code."""
+    jvm: Any = session._jvm
+    known = _compiled.setdefault(jvm, {})
+    if name not in known:
         compiler = jvm.org.codehaus.janino.SimpleCompiler()
         compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
         # py4j caches methods by class name, so that each compiled class needs its own name.
         package = f"tidegate.w{uuid.uuid4().hex}"
-        source = _WALKER.read_text(encoding="utf-8")
+        source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
         compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
-        loaded = compiler.getClassLoader().loadClass(f"{package}.Walker")
-        _walkers[jvm] = loaded.newInstance()
-    return _walkers[jvm]
+        known[name] = compiler.getClassLoader().loadClass(f"{package}.{name}")
+    return known[name].newInstance()
 
 
 def words(text: str) -> frozenset[str]:

@@ -9,6 +9,8 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from tests.support.lake import Lake
+from tidegate.connectors.delta.catalog import latest_snapshot
+from tidegate.connectors.delta.markers import prepare
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -43,13 +45,14 @@ class Table:
         session.sql(statement.replace("{t}", f"delta.`{self.lake.path('t')}`"))
         return self.version() - before
 
+    def prepared(self) -> Any:
+        """The latest snapshot, which knows its markers from its checksum."""
+        snapshot = latest_snapshot(self.lake.spark, self.lake.path("t"))
+        assert prepare(self.lake.spark, snapshot)
+        return snapshot
+
     def marker(self, app: str) -> int | None:
-        jvm: Any = self.lake.spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(
-            self.lake.spark._jsparkSession, self.lake.path("t")
-        )
-        none = jvm.scala.Option.empty()
-        found = log.update(False, none, none).transactions().get(app)
+        found = latest_snapshot(self.lake.spark, self.lake.path("t")).transactions().get(app)
         return int(found.get()) if found.isDefined() else None
 
 
@@ -76,6 +79,16 @@ def test_an_equal_or_lower_marker_is_skipped_in_silence(table: Table, statement:
     app = f"skip {statement[:6]}"
     assert [table.added(statement, app, n) for n in (5, 5, 4, 6)] == [1, 0, 0, 1]
     assert table.marker(app) == 6
+
+
+def test_g16_a_marker_from_the_checksum_skips_in_the_same_way(table: Table) -> None:
+    table.added("INSERT INTO {t} VALUES (9, 9)", "other", 7)
+    added = []
+    for number in (5, 5, 4, 6):
+        table.prepared()
+        added.append(table.added("INSERT INTO {t} VALUES (9, 9)", "summed", number))
+    assert added == [1, 0, 0, 1]
+    assert table.prepared().transactions().get("other").get() == 7
 
 
 @pytest.mark.parametrize(
@@ -174,7 +187,10 @@ def test_user_metadata_is_in_the_commit(table: Table, spark: SparkSession) -> No
 def test_g21_a_marker_that_another_writer_has_set_meanwhile_is_a_conflict(
     table: Table, lake: Lake
 ) -> None:
-    """A writer that had looked for its marker before it slept does not land."""
+    """A writer that had looked for its marker before it slept does not land, also where the marker
+    came from the checksum."""
+    table.added("INSERT INTO {t} VALUES (9, 9)", "awake", 1)
+    table.prepared()
     jvm: Any = lake.spark._jvm
     delta = jvm.org.apache.spark.sql.delta
     none = jvm.scala.Option.empty()

@@ -4,12 +4,16 @@ from __future__ import annotations
 
 import json
 from collections import Counter
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
 
 import pytest
 
 from tests.support.lake import Lake, jobs_so_far
-from tidegate.connectors.delta.markers import DeltaMarkers
+from tidegate.connectors.delta import markers as markers_module
+from tidegate.connectors.delta.catalog import latest_snapshot
+from tidegate.connectors.delta.markers import DeltaMarkers, prepare
 from tidegate.connectors.delta.session import new_session
 from tidegate.engine.core.markers import Marker, Noted, Notes
 from tidegate.rules.errors import EngineError
@@ -18,9 +22,15 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def write(lake: Lake, table: str, app_id: str, number: int, metadata: str = "") -> None:
+LISTED_MAX = "spark.databricks.delta.setTransactionsInCrc.maxAllowed"
+
+
+def write(
+    lake: Lake, table: str, app_id: str, number: int, metadata: str = "", listed_max: int = 100
+) -> None:
     """One marked commit, as a program writes it that is ours or not."""
     session = new_session(lake.spark)
+    session.conf.set(LISTED_MAX, str(listed_max))
     session.conf.set("spark.databricks.delta.write.txnAppId", app_id)
     session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
     session.conf.set("spark.databricks.delta.commitInfo.userMetadata", metadata)
@@ -144,3 +154,126 @@ def test_g20_reading_markers_costs_no_job_that_the_first_write_would_not(
         write(lake, "log", "tidegate/s/shop/first", number)
         counts.append(jobs_so_far(spark) - before)
     assert counts[0] == counts[1] > 0
+
+
+def test_g16_a_marked_insert_into_a_prepared_table_costs_no_job_more_than_a_plain_one(
+    lake: Lake, spark: SparkSession
+) -> None:
+    lake.create("quick", "id BIGINT")
+    write(lake, "quick", "tidegate/s/shop/first", 1)  # the first checksum that lists markers
+
+    def jobs(call: Callable[[], object]) -> int:
+        before = jobs_so_far(spark)
+        call()
+        return jobs_so_far(spark) - before
+
+    plain = jobs(lambda: lake.sql("INSERT INTO {quick} VALUES (2)"))
+    assert prepare(spark, latest_snapshot(spark, lake.path("quick")))
+    assert jobs(lambda: write(lake, "quick", "tidegate/s/shop/first", 3)) == plain
+    assert jobs(lambda: write(lake, "quick", "tidegate/s/shop/first", 4)) > plain  # unprepared
+
+
+def test_g16_what_no_checksum_lists_is_left_to_delta(
+    lake: Lake, spark: SparkSession, caplog: pytest.LogCaptureFixture
+) -> None:
+    def prepared(table: str) -> bool:
+        return prepare(spark, latest_snapshot(spark, lake.path(table)))
+
+    lake.create("many", "id BIGINT")
+    assert not prepared("many")  # it has no checksum
+    write(lake, "many", "tidegate/s/shop/first", 1)
+    assert prepared("many")
+    write(lake, "many", "tidegate/s/shop/second", 2, listed_max=1)
+    assert not prepared("many")  # it has too many
+    assert not prepared("log")  # they expire there
+    assert not caplog.records
+
+
+def test_g16_another_delta_is_left_alone(
+    lake: Lake,
+    spark: SparkSession,
+    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    """One whose snapshots keep their markers in another way."""
+    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.cook(
+        "public class Other { public void find(Object like) {"
+        ' throw new IllegalStateException("in another way"); } }'
+    )
+    other = compiler.getClassLoader().loadClass("Other").newInstance()
+    monkeypatch.setattr(markers_module, "compiled", lambda *_: other)
+    monkeypatch.setattr(markers_module, "_prepared", WeakKeyDictionary())
+    snapshot = latest_snapshot(spark, lake.path("bare"))
+    assert not prepare(spark, snapshot)
+    assert not prepare(spark, snapshot)
+    [record] = caplog.records
+    assert "in another way" in record.getMessage()
+
+
+MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+# feature -> columns, what follows them, and statements; rows are inserted before and after these
+TABLES = {
+    "check": ("id BIGINT, n BIGINT", "", ["ALTER TABLE {t} ADD CONSTRAINT c CHECK (id < 9)"]),
+    "clustered": ("id BIGINT, n BIGINT", "CLUSTER BY (id)", ["OPTIMIZE {t}"]),
+    "default": (
+        "id BIGINT, n BIGINT DEFAULT 7",
+        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+        [],
+    ),
+    "deleted": ("id BIGINT, n BIGINT", "", ["DELETE FROM {t} WHERE id = 0"]),
+    "feed": ("id BIGINT, n BIGINT", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", []),
+    "extended": ("id INT, n BIGINT", "", ["ALTER TABLE {t} ADD COLUMN z INT"]),
+    "generated": ("id BIGINT, n BIGINT GENERATED ALWAYS AS (id * 2)", "", []),
+    "identity": ("id BIGINT, n BIGINT GENERATED ALWAYS AS IDENTITY", "", []),
+    "mapped": ("id BIGINT, n BIGINT", MAPPED, ["ALTER TABLE {t} RENAME COLUMN n TO m"]),
+    "overwritten": ("id BIGINT, n BIGINT", "", ["INSERT OVERWRITE {t} (id, n) VALUES (5, 5)"]),
+    "partitioned": ("id BIGINT, n BIGINT", "PARTITIONED BY (id)", []),
+    "restored": ("id BIGINT, n BIGINT", "", ["RESTORE {t} TO VERSION AS OF 1"]),
+    "tracked": ("id BIGINT, n BIGINT", "TBLPROPERTIES ('delta.enableRowTracking' = 'true')", []),
+    "vectors": (
+        "id BIGINT, n BIGINT",
+        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        ["UPDATE {t} SET n = 3 WHERE id = 0"],
+    ),
+}
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("name", sorted(TABLES))
+def test_g16_prepared_tables_of_every_feature_take_rows_as_others_do(
+    lake: Lake, spark: SparkSession, name: str
+) -> None:
+    """Side by side: the same statements, of which one table is prepared for each."""
+    columns, more, between = TABLES[name]
+    tables = (f"{name}_p", f"{name}_o")
+    for table in tables:
+        spark.sql(f"CREATE TABLE delta.`{lake.path(table)}` ({columns}) USING delta {more}")
+
+    def insert(number: int) -> bool:
+        was_prepared = prepare(spark, latest_snapshot(spark, lake.path(tables[0])))
+        for table in tables:
+            session = new_session(spark)
+            session.conf.set("spark.databricks.delta.write.txnAppId", f"app {number % 2}")
+            session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+            session.sql(f"INSERT INTO delta.`{lake.path(table)}` (id) VALUES (0), ({number})")
+        return was_prepared
+
+    assert [insert(number) for number in (1, 2)] == [True, True]
+    for statement in between:
+        for table in tables:
+            lake.sql(statement.replace("{t}", f"{{{table}}}"))
+    # the last is skipped; RESTORE leaves no checksum
+    assert [insert(number) for number in (3, 4, 4)] == [name != "restored", True, True]
+    prepared, other = (spark.sql(f"SELECT * FROM delta.`{lake.path(t)}`") for t in tables)
+    assert prepared.schema == other.schema
+    assert Counter(prepared.collect()) == Counter(other.collect())
+    forget_snapshots(spark)
+    snapshot = latest_snapshot(spark, lake.path(tables[0]))
+    assert prepare(spark, snapshot)
+    computed = snapshot.setTransactions()
+    markers = [computed.apply(n) for n in range(computed.size())]
+    assert {m.appId(): m.version() for m in markers} == {"app 0": 4, "app 1": 3}
+    assert [snapshot.transactions().get(m.appId()).get() for m in markers] == [
+        m.version() for m in markers
+    ]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pytest
 
-from tests.support.lake import Lake
+from tests.support.lake import Lake, jobs_so_far
 from tests.support.make import altered
 from tests.support.make import entry as made_entry
 from tests.support.table import rows_of
@@ -132,6 +132,24 @@ def test_g16_an_entry_run_twice_has_one_effect(bank: Bank) -> None:
         bank.sink.run(merge, FIRED)
         assert bank.sink.fate(merge, FIRED) is Fate.EFFECT
         assert dict(bank.rows("accounts")) == {7: before[7] - 130, 8: before[8] - 5}
+
+
+def test_g16_only_a_target_whose_rows_are_looked_for_is_built_from_its_log(bank: Bank) -> None:
+    """A marked INSERT takes the jobs of a plain one; a MERGE finds its target's state ready."""
+
+    def jobs(call: Callable[[], object]) -> int:
+        before = jobs_so_far(bank.lake.spark)
+        call()
+        return jobs_so_far(bank.lake.spark) - before
+
+    first, second = (bank.entry(f"INSERT INTO alerts SELECT {n}, 'job'") for n in (1, 2))
+    bank.sink.run(first, FIRED)
+    bank.sink.run(bank.entry(MERGE, "accounts"), FIRED)
+    plain = jobs(lambda: bank.lake.sql("INSERT INTO {alerts} SELECT 3, 'job'"))
+    assert jobs(lambda: bank.sink.run(second, FIRED)) == plain
+    assert jobs(lambda: bank.sink.ready(["alerts"])) == 0
+    assert jobs(lambda: bank.sink.ready(["accounts"])) > 0
+    assert jobs(lambda: bank.sink.ready(["accounts"])) == 0
 
 
 @pytest.mark.long
