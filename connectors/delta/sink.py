@@ -78,14 +78,18 @@ class DeltaSink:
             self._run(entry, firings)
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        """See `engine.core.ports.Sink`. Left out are those that another history has passed, and
-        those that write other columns than the first."""
+        """See `engine.core.ports.Sink`. Left out are those that another history has passed, those
+        that write other columns than the first, and what follows them under their app id: a greater
+        marker would pass over them."""
         given = {entry.number: (entry, firings) for entry, firings in entries}
+        left_out: set[str] = set()
         with self._failing(), ExitStack() as opened:
             snapshot = self._within(lambda: self._target(entries[0][0]))
             inserts: list[Insert] = []
             size = 0
-            for entry, firings in entries:
+            for entry, firings in sorted(entries, key=lambda one: one[0].number):
+                if entry.app_id in left_out:
+                    continue
                 reading = self._reading(entry, firings)
                 session = opened.enter_context(self._catalog.session())
                 self._show(session, entry, firings, reading)
@@ -93,6 +97,8 @@ class DeltaSink:
                 if insert is not None and insert.columns == (inserts or [insert])[0].columns:
                     inserts.append(insert)
                     size += self._bytes_read(entry, reading)
+                else:
+                    left_out.add(entry.app_id)
             if len(inserts) > 1:
                 session = opened.enter_context(self._catalog.session())
                 some = [given[insert.entry.number] for insert in inserts]

@@ -92,6 +92,25 @@ def test_g16_entries_of_one_rule_share_a_commit_under_its_greatest_number(bank: 
     assert bank.versions("alerts") == before + 1
 
 
+def test_g16_what_is_left_out_is_not_passed_over_by_a_greater_marker_of_its_rule(
+    bank: Bank,
+) -> None:
+    """One rule inserts other columns in between: its second entry lands, and so does its third."""
+    app_id = f"tidegate/{bank.store}/bank/between"
+    one = "INSERT INTO alerts SELECT 1, 'between'"
+    other = "INSERT INTO alerts (account) SELECT 42"
+    entries = together(bank, one, one, other, one, app_id=app_id)
+    bank.sink.run_together([(entry, FIRED) for entry in entries])
+    assert [bank.sink.fate(entry, FIRED) for entry in entries] == [
+        Fate.EFFECT, Fate.EFFECT, Fate.ABSENT, Fate.ABSENT,
+    ]  # fmt: skip
+    for entry in entries[2:]:
+        bank.sink.run(entry, FIRED)
+        assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
+    rows = Counter(map(tuple, bank.rows("alerts")))
+    assert (rows[1, "between"], rows[42, None]) == (3, 1)
+
+
 def test_g16_of_shared_inserts_one_that_fails_leaves_nothing_of_the_others(bank: Bank) -> None:
     good, bad = together(
         bank,
