@@ -258,7 +258,7 @@ def test_why_a_firing_is_missing_is_told_over_the_tables(spark: SparkSession) ->
     assert [part in (each or "") for part, each in zip(parts, said, strict=False)] == [True] * 7
 
 
-@pytest.mark.parametrize("statements", [False, True])
+@pytest.mark.parametrize("statements", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_values_of_all_types_are_written_alike(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, statements: bool
 ) -> None:
