@@ -31,8 +31,8 @@ _DONE = np.int64(2**62)
 def long_sums(values, low, high):
     """The sum of each window, from left to right. Windows may be of any rows.
 
-    >>> long_sums(np.full(100, 0.1), np.array([0, 20]), np.array([100, 100]))
-    array([9.99999999999998, 7.99999999999998])
+    Example: of a hundred times 0.1, the windows 0:100 and 20:100 are 9.99999999999998 and
+    7.99999999999998.
     """
     at, sums = low.copy(), np.zeros(len(low), dtype=np.float64)
     binade = np.empty(len(low), dtype=np.int64)

@@ -38,7 +38,7 @@ def blocks(bounds: Int64, rows: int) -> Iterator[slice]:
     bounds[c]:bounds[c + 1].
 
     >>> [*blocks(np.array([0, 2, 3, 9, 9]), 4)]
-    [slice(0, 2, None), slice(2, 4, None)]
+    [slice(0, 2, None), slice(2, 3, None), slice(3, 4, None)]
     """
     code, codes = 0, len(bounds) - 1
     while code < codes:
