@@ -31,7 +31,7 @@ _DONE = np.int64(2**62)
 def long_sums(values, low, high):
     """The sum of each window, from left to right. Windows may be of any rows.
 
-    Example: of a hundred times 0.1, the windows 0:100 and 20:100 are 9.99999999999998 and
+    Example: of a hundred times 0.1, rows 0:100 sum up to 9.99999999999998, and rows 20:100 to
     7.99999999999998.
     """
     at, sums = low.copy(), np.zeros(len(low), dtype=np.float64)
