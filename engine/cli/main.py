@@ -25,6 +25,7 @@ from tidegate.engine.cli.group import brief, exit_code, leave_out_pandas, main
 from tidegate.engine.cli.options import (
     FILE,
     as_json,
+    of_form,
     overrides,
     pairs,
     policy_file,
@@ -54,14 +55,7 @@ rulebook_file = click.argument("rulebook", type=FILE)
 @overrides
 @spark_conf
 @policy_file
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "sarif", "github"]),
-    default="text",
-    show_default=True,
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@of_form("text", "json", "sarif", "github")
 @brief()
 def validate(
     files: tuple[Path, ...],
@@ -69,8 +63,7 @@ def validate(
     settings: tuple[str, ...],
     spark_conf: tuple[str, ...],
     policy: Path | None,
-    format_: str,
-    as_json: bool,
+    form: str,
 ) -> None:
     """Check rulebooks without running them."""
     from tidegate.engine.cli.verdicts import Verdict, tell
@@ -78,7 +71,6 @@ def validate(
     from tidegate.rules.checks.statements import holds_sql
     from tidegate.rules.loader import validated
 
-    form = "json" if as_json else format_
     found: list[Verdict] = []
     unjudged = False
     for file in files:
@@ -125,22 +117,14 @@ def schema(form: str) -> None:
 @main.command()
 @rulebook_file
 @click.argument("rule", required=False)
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "mermaid", "svg"]),
-    default="text",
-    show_default=True,
-)
-@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@of_form("text", "json", "mermaid", "svg")
 @click.option("-v", "--verbose", is_flag=True, help="Also the other parameter contexts.")
 @brief()
-def explain(rulebook: Path, rule: str | None, format_: str, as_json: bool, verbose: bool) -> None:
+def explain(rulebook: Path, rule: str | None, form: str, verbose: bool) -> None:
     """What each rule does, in sentences; normalised expressions, the shared graph, what is stored
     per key, what triggers what; automata of scripts."""
     from tidegate.engine.explain.explanation import explain as explained
 
-    form = "json" if as_json else format_
     output.document(explained(rulebook, rule, form, verbose=verbose), as_json=form == "json")
 
 

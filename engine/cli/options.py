@@ -34,6 +34,29 @@ own_rulebook = click.option(
 )
 
 
+def format_option(*forms: str) -> Callable[[Command], Command]:
+    """`--format` of what a command prints, as `format_`. The first form is the default."""
+    return click.option(
+        "--format", "format_", type=click.Choice(forms), default=forms[0], show_default=True
+    )
+
+
+def of_form(*forms: str) -> Callable[[Command], Command]:
+    """For a command that prints in one of several forms: it gets `form`. `--json` is short for
+    `--format json`."""
+
+    def decorated(command: Command) -> Command:
+        @wraps(command)
+        def called(*args: Any, format_: str, as_json: bool, **options: Any) -> Any:
+            return command(*args, form="json" if as_json else format_, **options)
+
+        same = "The same as --format json."
+        json = click.option("--json", "as_json", is_flag=True, help=same)
+        return format_option(*forms)(json(called))
+
+    return decorated
+
+
 @dataclass(frozen=True, slots=True)
 class At:
     """The store that a command is for, the rulebook in it, and whether it answers in JSON."""

@@ -9,7 +9,7 @@ import click
 
 from tidegate.engine.cli import output
 from tidegate.engine.cli.group import brief, leave_out_pandas, main
-from tidegate.engine.cli.options import At, of_store, pairs, policy_file, spark_conf
+from tidegate.engine.cli.options import At, format_option, of_store, pairs, policy_file, spark_conf
 from tidegate.engine.core.text.layout import screen_width
 
 
@@ -17,13 +17,7 @@ from tidegate.engine.core.text.layout import screen_width
 @click.argument("firing", required=False)
 @click.option("--commit", metavar="TABLE@VERSION", help="The firings behind a commit instead.")
 @click.option("--as-test", is_flag=True, help="A test case of it, for `tidegate test`.")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-)
+@format_option("text", "json", "html")
 @click.option("--spark", is_flag=True, help="Ask its query again, at the versions that it saw.")
 @spark_conf
 @policy_file

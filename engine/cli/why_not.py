@@ -10,7 +10,7 @@ import click
 
 from tidegate.engine.cli import output
 from tidegate.engine.cli.group import main
-from tidegate.engine.cli.options import At, of_store, pairs, policy_file
+from tidegate.engine.cli.options import At, format_option, of_store, pairs, policy_file, spark_conf
 
 
 @main.command("why-not")
@@ -26,16 +26,8 @@ from tidegate.engine.cli.options import At, of_store, pairs, policy_file
     help="Up to then (default: all that is seen): a time, in the rulebook's zone; or 1 h, for ago.",
 )
 @click.option("--since", metavar="TIME", help="From then on (default: a day before, or longer).")
-@click.option(
-    "--format",
-    "format_",
-    type=click.Choice(["text", "json", "html"]),
-    default="text",
-    show_default=True,
-)
-@click.option(
-    "--spark-conf", multiple=True, metavar="KEY=VALUE", help="A Spark configuration entry."
-)
+@format_option("text", "json", "html")
+@spark_conf
 @policy_file
 @of_store
 def why_not(
