@@ -5,6 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
 from weakref import WeakKeyDictionary
@@ -50,7 +51,7 @@ class DeltaMarkers:
             versions = [v for v in log.listing(after + 1).commits if v > after]
             found = (log.commit(version) for version in versions)
             commits = (_noted(commit) for commit in found if commit is not None)
-            kept = tuple(noted for noted in commits if noted is not None)
+            kept = tuple(chain.from_iterable(commits))
             return Notes(kept, versions[0] if versions else after + 1)
 
     def _latest(self, table: str) -> Marked:
@@ -107,15 +108,14 @@ def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
     return tuple(marker for marker in made if marker is not None)
 
 
-def _noted(commit: LoggedCommit) -> Noted | None:
-    """The note of a commit about its entry; None for any other note, which anybody may write."""
-    note = commit.note
-    app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
-    if not (isinstance(app_id, str) and type(number) is type(firings) is int):
-        return None
-    marker = parse_marker(app_id, number, commit.instant)
-    sealed = note.get("sealed") is True
-    return None if marker is None else Noted(commit.version, marker, firings, sealed)
+def _noted(commit: LoggedCommit) -> Iterator[Noted]:
+    """The notes of a commit about its entries; none of any other note, which anybody may write."""
+    for note in commit.notes:
+        app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
+        if isinstance(app_id, str) and type(number) is type(firings) is int:
+            marker = parse_marker(app_id, number, commit.instant)
+            if marker is not None:
+                yield Noted(commit.version, marker, firings, note.get("sealed") is True)
 
 
 def _micros(milliseconds: int | None) -> int | None:

@@ -26,6 +26,7 @@ _LITERALS = {  # type name -> how SQL writes a value of that type
     "timestamp": "TIMESTAMP'{}'",
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
 }
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # classes, by JVM
 _walkers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
 _classes: WeakKeyDictionary[Any, dict[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
 
@@ -181,16 +182,19 @@ def _walker(session: SparkSession) -> Any:
 
 
 def compiled(session: SparkSession, name: str) -> Any:
-    """A new object of a Java class, from the file of that name beside this one. Janino compiles it,
-    which Spark ships for its own generated code."""
+    """A new object of a Java class, from the file of that name beside this one. Janino compiles it
+    once, which Spark ships for its own generated code."""
     jvm: Any = session._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    # py4j caches methods by class name, so that each compiled class needs its own name.
-    package = f"tidegate.w{uuid.uuid4().hex}"
-    source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
-    compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
-    return compiler.getClassLoader().loadClass(f"{package}.{name}").newInstance()
+    known = _compiled.setdefault(jvm, {})
+    if name not in known:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        # py4j caches methods by class name, so that each compiled class needs its own name.
+        package = f"tidegate.w{uuid.uuid4().hex}"
+        source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
+        compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
+        known[name] = compiler.getClassLoader().loadClass(f"{package}.{name}")
+    return known[name].newInstance()
 
 
 def words(text: str) -> frozenset[str]:

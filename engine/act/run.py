@@ -7,7 +7,6 @@ INSERTs on the crew. The first that ends is settled, then the second. Then the M
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -20,11 +19,12 @@ from tidegate.engine.act.executors import CurrentRules, Executor
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
+from tidegate.engine.act.shared import ENTRIES_MAX, SharedCommits, each
 from tidegate.engine.core.entries import Control, Effect, Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Ledger
-from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.text.logs import RUNNING, begin, go_on
 from tidegate.engine.core.values import Failure, Firings
 from tidegate.rules.errors import EngineError
@@ -33,7 +33,6 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
-_CLOSING_SECONDS = 2.0
 
 
 class Hands(Protocol):
@@ -54,6 +53,7 @@ class Runner:
     `beside`: runs the attempts at webhooks, which wait for other machines. `aside`: runs those at
     other detached entries, for which nobody waits. `wake`: called when a detached attempt has
     ended. `effect`: the commit of an entry that is done, as its target's log has shown it.
+    `shared`: runs entries in one commit that may share it; None: none may.
     """
 
     rulebook: Rulebook
@@ -66,9 +66,11 @@ class Runner:
     aside: Hands | None = None
     wake: Callable[[], None] = lambda: None
     effect: Callable[[Entry], Effect | None] = lambda _: None
+    shared: SharedCommits | None = None
     attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
     _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
+    _joined: set[int] = field(default_factory=set, init=False)  # they run in the hands of another
     _began: dict[int, int] = field(default_factory=dict, init=False)  # when, by entry
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
@@ -83,6 +85,7 @@ class Runner:
         are tried at once, because the cause may be gone since."""
         wait(self._running)
         self._running.clear()
+        self._joined.clear()
         self.queues.clear()
         self._fresh.clear()
         listed = list(entries)
@@ -209,7 +212,7 @@ class Runner:
     def _start(self, current: CurrentRules) -> None:
         """Start the entries that may run now, as long as threads are free."""
         running = [waiting.entry for waiting in self._running.values()]
-        busy = Counter(id(self._hands(entry)) for entry in running)
+        busy = Counter(id(self._hands(e)) for e in running if e.number not in self._joined)
         for waiting in self.queues.ready(self._looked_at, running):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
@@ -217,14 +220,49 @@ class Runner:
             busy[id(hands)] += 1
             self.check()
             failpoint("action.before")
-            firings = self._firings(waiting.entry)
-            self._begin(waiting.entry, firings, current)
-            self._began[waiting.entry.number] = self.now()
-            running.append(waiting.entry)
-            future = hands.submit(partial(self.attempts.make, waiting, firings, current))
-            self._running[future] = waiting
+            group = self._group(waiting, running)
+            given = [(one, self._firings(one.entry)) for one in group]
+            for one, firings in given:
+                self._begin(one.entry, firings, current)
+                self._began[one.entry.number] = self.now()
+                running.append(one.entry)
+            joined = [Future[Outcome]() for _ in group[1:]]
+            future = hands.submit(partial(self._attempt, given, joined, current))
+            self._running |= zip([future, *joined], group, strict=True)
+            self._joined |= {one.entry.number for one in group[1:]}
             if waiting.entry.turn.stage is None:
                 future.add_done_callback(lambda _: self.wake())
+
+    def _group(self, waiting: Waiting, running: Collection[Entry]) -> list[Waiting]:
+        """An entry that is ready, and those that share its commit."""
+        shared = self.shared
+        if shared is None or not shared.may_begin(waiting):
+            return [waiting]
+        joins = partial(shared.may_join, waiting.entry)
+        return self.queues.beside(waiting, self._looked_at, running, joins, ENTRIES_MAX)
+
+    def _attempt(
+        self,
+        group: Sequence[tuple[Waiting, Firings]],
+        joined: Sequence[Future[Outcome]],
+        current: CurrentRules,
+    ) -> Outcome:
+        """One attempt at an entry; at a group in one commit first. What that has left undone is run
+        alone."""
+        if self.shared is None or not joined:
+            return self.attempts.make(*group[0], current)
+        given = [(w.entry, firings_of_entry(w.entry, its)) for w, its in group]
+        try:
+            self.shared.run(given)
+        except BaseException as error:  # which ends the engine: nothing is run any more
+            for future in joined:
+                future.set_exception(error)
+            raise
+        return each(lambda one: self._after_shared(*one, current), group, joined)
+
+    def _after_shared(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
+        self.check()
+        return self.attempts.make(replace(waiting, tried=True), firings, current)
 
     def _hands(self, entry: Entry) -> Hands:
         if entry.kind == "webhook":
@@ -262,7 +300,7 @@ class Runner:
             self.ledger.signals.tell(told)
 
     def _outcome(self, future: Future[Outcome], current: CurrentRules) -> Outcome:
-        self._running.pop(future)
+        self._joined.discard(self._running.pop(future).entry.number)
         outcome = future.result()
         failpoint("action.after_commit")
         return outcome if outcome.answers is None else current.damped(outcome)
@@ -353,31 +391,3 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
         f"{often} and {then}:{what} {progress.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )
-
-
-class Targets:
-    """Looks up in advance what a statement has to know of its target, which every commit changes.
-    A thread looks at one table after the other while the engine is idle or reads a bucket. Not for
-    use by several threads."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._written: set[str] = set()
-        self._thread: threading.Thread | None = None
-
-    def wrote(self, tables: Collection[str]) -> None:
-        """Say that these tables have changed."""
-        self._written.update(tables)
-
-    def make_ready(self) -> None:
-        """Start to look at the tables that have changed since the last look. Returns at once."""
-        if self._written and (self._thread is None or not self._thread.is_alive()):
-            given = (frozenset(self._written),)
-            self._thread = threading.Thread(target=self._sink.ready, args=given, daemon=True)
-            self._thread.start()
-            self._written.clear()
-
-    def close(self) -> None:
-        """Wait for the thread, but not for long: nothing depends on it."""
-        if self._thread is not None:
-            self._thread.join(_CLOSING_SECONDS)

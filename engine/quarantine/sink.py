@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import TypeVar
@@ -32,6 +32,26 @@ class WatchedSink:
 
     def run(self, entry: Entry, firings: Firings) -> None:
         self._watched(_action(entry), lambda: self.sink.run(entry, firings))
+
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        """One that is suspected is left out, to run alone. If Java dies, all get a strike; the next
+        attempt at each is alone, and a clean one deletes it."""
+        suspected = {
+            entry.number
+            for entry, _ in entries
+            for one in (_action(entry),)
+            if self.quarantine.of(one).suspected or self.quarantine.of(one.whole).suspected
+        }
+        some = [(entry, its) for entry, its in entries if entry.number not in suspected]
+        if len(some) < 2:
+            return
+        try:
+            with self.quarantine.run(*(_action(entry) for entry, _ in some)):
+                self.sink.run_together(some)
+        except SinkError as error:
+            if error.overrun:
+                self.quarantine.overran([], str(error))  # nobody knows by which of them
+            raise
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         return self._watched(_action(entry), lambda: self.sink.fields(entry, firings))

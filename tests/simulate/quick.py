@@ -19,7 +19,7 @@ from tests.simulate.judge import judge
 from tests.simulate.simulation import Simulation
 from tests.support.memorystore import MemoryStore
 from tidegate import rules
-from tidegate.engine.act.run import Targets
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline

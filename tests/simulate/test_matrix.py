@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tidegate
-from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix
+from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix, Sharing
 from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
@@ -32,6 +32,7 @@ LIVES: dict[type[Life], str] = {
         suspect.begun read.after detect.before detect.after evaluate.after take.after queue.added
         queue.loaded action.before statement.before statement.after signal.made webhook.before
         webhook.sent condition.asked action.after_commit action.between recover.loaded""",
+    Sharing: "shared.before shared.after",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
     Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
         commit.after settle.begun settle.signals settle.before settle.after acted.before""",
@@ -68,7 +69,7 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matrix = Matrix(monkeypatch)
-    if kind in (Life, Dying):
+    if kind in (Life, Sharing, Dying):
         for point in LIVES[kind].split():
             matrix.run(point, kind(MemoryStore()), cells)
     else:

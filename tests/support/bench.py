@@ -13,7 +13,8 @@ from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
 from tidegate.engine.act.executors import Executor
-from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity

@@ -18,7 +18,7 @@ from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.act.run import Targets
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import Sink, SinkError
