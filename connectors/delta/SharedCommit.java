@@ -19,6 +19,7 @@ public final class SharedCommit implements TransactionExecutionObserver {
     private String[] appIds;
     private long[] first;
     private long[] last;
+    private boolean began;
 
     /** Runs a plan. Its commit marks each of `appIds` with its `last` number, all as lists of
      * lines. Raises IllegalStateException, and commits nothing, if a marker stands at the `first`
@@ -26,12 +27,13 @@ public final class SharedCommit implements TransactionExecutionObserver {
     public void run(
         SparkSession session, LogicalPlan plan, String appIds, String first, String last
     ) {
-        this.appIds = appIds.split("\n");
-        this.first = numbers(first);
-        this.last = numbers(last);
+        SharedCommit observer = new SharedCommit();
+        observer.appIds = appIds.split("\n");
+        observer.first = numbers(first);
+        observer.last = numbers(last);
         TransactionExecutionObserver before =
             (TransactionExecutionObserver) TransactionExecutionObserver$.MODULE$.getObserver();
-        TransactionExecutionObserver$.MODULE$.setObserver(this);
+        TransactionExecutionObserver$.MODULE$.setObserver(observer);
         try {
             Dataset$.MODULE$.ofRows(session, plan);
         } finally {
@@ -41,6 +43,10 @@ public final class SharedCommit implements TransactionExecutionObserver {
 
     public OptimisticTransaction startingTransaction(scala.Function0 begin) {
         OptimisticTransaction transaction = (OptimisticTransaction) begin.apply();
+        if (this.began) {
+            return transaction; // of what Delta does after a commit, such as to compact
+        }
+        this.began = true;
         scala.Option now = scala.Option.apply(Long.valueOf(transaction.clock().getTimeMillis()));
         for (int at = 0; at < this.appIds.length; at++) {
             if (transaction.txnVersion(this.appIds[at]) >= this.first[at]) {

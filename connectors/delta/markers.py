@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from itertools import chain
 from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import orjson
 from pyspark.sql import SparkSession
@@ -26,7 +25,6 @@ _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000
 
 log = logging.getLogger(__name__)
-_prepared: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # Markers.java, by JVM
 
 
 class DeltaMarkers:
@@ -86,18 +84,12 @@ def prepare(session: SparkSession, snapshot: Any) -> bool:
     """Give a snapshot its markers from its checksum (Markers.java), so that a marked statement
     does not make Delta compute them. Returns whether it has them: False where the checksum does not
     list them, and for a Delta that keeps them in another way than ours."""
-    jvm: Any = session._jvm
-    if jvm not in _prepared:
-        try:
-            found = compiled(session, "Markers")
-            found.find(snapshot)
-        except SPARK_ERRORS as error:
-            check_alive(error)
-            log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
-            found = None
-        _prepared[jvm] = found
-    markers = _prepared[jvm]
-    return markers is not None and bool(markers.prepare(snapshot))
+    try:
+        return bool(compiled(session, "Markers").prepare(snapshot))
+    except SPARK_ERRORS as error:
+        check_alive(error)
+        log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
+        return False
 
 
 def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:

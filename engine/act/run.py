@@ -15,11 +15,11 @@ from functools import partial
 from typing import Protocol
 
 from tidegate.engine.act.attempt import Attempts, edge_signals, firings_of_entry
-from tidegate.engine.act.executors import CurrentRules, Executor
+from tidegate.engine.act.executors import CurrentRules, Executor, done
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
-from tidegate.engine.act.shared import ENTRIES_MAX, SharedCommits, each
+from tidegate.engine.act.shared import SharedCommits
 from tidegate.engine.core.entries import Control, Effect, Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
@@ -41,7 +41,7 @@ class Hands(Protocol):
     @property
     def size(self) -> int: ...
 
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]: ...
+    def submit(self, call: Callable[[], Sequence[Outcome]]) -> Future[Sequence[Outcome]]: ...
 
 
 @dataclass(slots=True)
@@ -69,8 +69,9 @@ class Runner:
     shared: SharedCommits | None = None
     attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
-    _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
-    _joined: set[int] = field(default_factory=set, init=False)  # they run in the hands of another
+    _running: dict[Future[Sequence[Outcome]], Sequence[Waiting]] = field(
+        default_factory=dict, init=False
+    )
     _began: dict[int, int] = field(default_factory=dict, init=False)  # when, by entry
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
@@ -85,7 +86,6 @@ class Runner:
         are tried at once, because the cause may be gone since."""
         wait(self._running)
         self._running.clear()
-        self._joined.clear()
         self.queues.clear()
         self._fresh.clear()
         listed = list(entries)
@@ -120,14 +120,16 @@ class Runner:
         is left to the next call.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError if the store is away.
         """
-        done = tried = 0
+        finished = tried = 0
         self._looked_at = self.now()
         while True:
             if not stopped():
                 self._do_otherwise(current)
                 self._start(current)
             awaited = [
-                f for f, w in self._running.items() if patient or w.entry.turn.stage is not None
+                future
+                for future, group in self._running.items()
+                if patient or group[0].entry.turn.stage is not None
             ]
             if awaited:
                 begin(RUNNING, tried + self.queues.count_due(self._looked_at), tried)
@@ -136,11 +138,12 @@ class Runner:
             ended = [future for future in self._running if future.done()]
             if not ended:
                 break
-            tried += len(ended)
-            done += self._settle([self._outcome(future, current) for future in ended])
+            outcomes = [one for future in ended for one in self._outcomes(future, current)]
+            tried += sum(one.progress != one.entry.progress for one in outcomes)
+            finished += self._settle(outcomes)
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
-        return done
+        return finished
 
     @property
     def due(self) -> int | None:
@@ -155,7 +158,7 @@ class Runner:
         number = int(control.subject)
         entry = self.ledger.outbox.entry(number)
         found: Outcome | str = f"there is no entry {number}"
-        if entry is not None and number in {w.entry.number for w in self._running.values()}:
+        if entry is not None and number in {one.number for one in self._entries_running()}:
             found = f"entry {number} is being tried just now: ask again"
         elif entry is not None:
             found = pass_over(control, entry, self._sealed, current.renewed)
@@ -170,9 +173,14 @@ class Runner:
         """Seal the open entries of a rule, and make them dead (G24). Entries that cannot be sealed
         stay open. Alternatives are dropped. Running attempts are waited for. Returns how many
         entries were closed. Raises as `work` does."""
-        wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
+        running = [
+            future
+            for future, group in self._running.items()
+            if rule in {waiting.entry.rule for waiting in group}
+        ]
+        wait(running)
         if running:
-            self._settle([self._outcome(future, current) for future in running])
+            self._settle([one for future in running for one in self._outcomes(future, current)])
         for entry in [e for e in self._timed.values() if e.rule == rule]:
             self.ledger.outbox.do_otherwise(entry, ())
             del self._timed[entry.number]
@@ -211,8 +219,8 @@ class Runner:
 
     def _start(self, current: CurrentRules) -> None:
         """Start the entries that may run now, as long as threads are free."""
-        running = [waiting.entry for waiting in self._running.values()]
-        busy = Counter(id(self._hands(e)) for e in running if e.number not in self._joined)
+        running = self._entries_running()
+        busy = Counter(id(self._hands(group[0].entry)) for group in self._running.values())
         for waiting in self.queues.ready(self._looked_at, running):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
@@ -226,43 +234,36 @@ class Runner:
                 self._begin(one.entry, firings, current)
                 self._began[one.entry.number] = self.now()
                 running.append(one.entry)
-            joined = [Future[Outcome]() for _ in group[1:]]
-            future = hands.submit(partial(self._attempt, given, joined, current))
-            self._running |= zip([future, *joined], group, strict=True)
-            self._joined |= {one.entry.number for one in group[1:]}
+            future = hands.submit(partial(self._attempt, given, current))
+            self._running[future] = group
             if waiting.entry.turn.stage is None:
                 future.add_done_callback(lambda _: self.wake())
 
-    def _group(self, waiting: Waiting, running: Collection[Entry]) -> list[Waiting]:
+    def _entries_running(self) -> list[Entry]:
+        return [waiting.entry for group in self._running.values() for waiting in group]
+
+    def _group(self, waiting: Waiting, running: Collection[Entry]) -> Sequence[Waiting]:
         """An entry that is ready, and those that share its commit."""
-        shared = self.shared
-        if shared is None or not shared.may_begin(waiting):
+        if self.shared is None:
             return [waiting]
-        joins = partial(shared.may_join, waiting.entry)
-        return self.queues.beside(waiting, self._looked_at, running, joins, ENTRIES_MAX)
+        beside = partial(self.queues.beside, waiting, self._looked_at, running)
+        return self.shared.group(waiting, beside)
 
     def _attempt(
-        self,
-        group: Sequence[tuple[Waiting, Firings]],
-        joined: Sequence[Future[Outcome]],
-        current: CurrentRules,
-    ) -> Outcome:
-        """One attempt at an entry; at a group in one commit first. What that has left undone is run
-        alone."""
-        if self.shared is None or not joined:
-            return self.attempts.make(*group[0], current)
+        self, group: Sequence[tuple[Waiting, Firings]], current: CurrentRules
+    ) -> Sequence[Outcome]:
+        """One attempt at an entry, or at a group in one commit. What that has left undone is as it
+        was: it is attempted alone, in its turn."""
+        if self.shared is None or len(group) == 1:
+            return [self.attempts.make(*group[0], current)]
         given = [(w.entry, firings_of_entry(w.entry, its)) for w, its in group]
-        try:
-            self.shared.run(given)
-        except BaseException as error:  # which ends the engine: nothing is run any more
-            for future in joined:
-                future.set_exception(error)
-            raise
-        return each(lambda one: self._after_shared(*one, current), group, joined)
-
-    def _after_shared(self, waiting: Waiting, firings: Firings, current: CurrentRules) -> Outcome:
-        self.check()
-        return self.attempts.make(replace(waiting, tried=True), firings, current)
+        landed = self.shared.run(given)
+        return [
+            self.attempts.told(done(entry), its, current)
+            if entry.number in landed
+            else Outcome(entry, entry.progress)
+            for entry, its in given
+        ]
 
     def _hands(self, entry: Entry) -> Hands:
         if entry.kind == "webhook":
@@ -299,24 +300,28 @@ class Runner:
             told = edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now())
             self.ledger.signals.tell(told)
 
-    def _outcome(self, future: Future[Outcome], current: CurrentRules) -> Outcome:
-        self._joined.discard(self._running.pop(future).entry.number)
-        outcome = future.result()
+    def _outcomes(
+        self, future: Future[Sequence[Outcome]], current: CurrentRules
+    ) -> Sequence[Outcome]:
+        del self._running[future]
+        outcomes = future.result()
         failpoint("action.after_commit")
-        return outcome if outcome.answers is None else current.damped(outcome)
+        return [one if one.answers is None else current.damped(one) for one in outcomes]
 
     def _sealed(self, entry: Entry) -> Fate:
         """Seal an entry. Returns its fate. An entry that was never sent needs no seal; a seal would
-        even move the marker past an earlier entry of its queue. Raises SinkError."""
-        behind = any(
-            w.entry.queue == entry.queue
-            and w.entry.app_id == entry.app_id
-            and w.entry.number < entry.number
-            for w in self.queues
-        )
-        if behind or (entry.state == "dead" and not entry.progress.attempts):
-            return Fate.SEALED
+        even move the marker past an earlier entry of its queue. Raises SinkError, also where it may
+        have been sent in one commit with such an entry."""
         firings = firings_of_entry(entry, self._firings(entry))
+        own = [w for w in self.queues if w.entry.queue == entry.queue]
+        tried = any(w.tried for w in own if w.entry.number == entry.number)
+        before = [
+            w.entry for w in own if w.entry.app_id == entry.app_id and w.entry.number < entry.number
+        ]
+        if self.shared is not None and tried and before:
+            return self.shared.passed_over(entry, firings, before)
+        if before or (entry.state == "dead" and not entry.progress.attempts):
+            return Fate.SEALED
         return self.executors[entry.kind].seal(entry, firings)
 
     def _settle(self, outcomes: Sequence[Outcome]) -> int:

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from concurrent.futures import Future
 from dataclasses import dataclass
-from typing import TypeVar
+from functools import partial
 
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.ports import LOST, Sink
+from tidegate.engine.core.ports import LOST, OutageError, Sink, SinkError, StoppedError
 from tidegate.engine.core.statement import SqlStatement
 from tidegate.engine.core.values import Firings
 from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
-T = TypeVar("T")
 
-ENTRIES_MAX = 50  # in one commit
+Beside = Callable[[Callable[[Waiting], bool], int], Sequence[Waiting]]
+"""Lists an entry that is ready, and those that may run in its commit (`Queues.beside`)."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -28,51 +27,73 @@ class SharedCommits:
 
     `unread`: whether no event type of any rulebook of the store is of a target. What rules write in
     one commit is at one instant, and of no single writer, which a rule that reads it would see.
+    `most`: entries in one commit (`entries_per_commit_max`).
     """
 
     sink: Sink
     unread: Callable[[str], bool]
+    most: int
 
-    def may_begin(self, waiting: Waiting) -> bool:
-        """Whether an entry may share a commit with others: it only appends rows that its firings
-        give, and was never tried."""
-        entry = waiting.entry
-        said = entry.statement
-        plain = isinstance(said, SqlStatement) and said.appends and not said.reads
-        fresh = not waiting.tried and not entry.progress.attempts
-        return plain and fresh and entry.kind == "sql" and self.unread(entry.target or "")
+    def group(self, first: Waiting, beside: Beside) -> Sequence[Waiting]:
+        """An entry that is ready, and those that share its commit."""
+        alone = self.most == 1 or not _is_new(first) or not self.unread(first.entry.target or "")
+        return [first] if alone else beside(partial(_joins, first.entry), self.most)
 
-    def may_join(self, first: Entry, waiting: Waiting) -> bool:
-        """Whether an entry may share the commit of `first`."""
-        mine, its = ((e.bucket, e.target, e.turn.stage) for e in (first, waiting.entry))
-        return mine == its and self.may_begin(waiting)
-
-    def run(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        """Run entries in one commit. Each has to be attempted afterwards: the log says whether it
-        has landed. Whatever fails here may fail by one of them, and is none of the others' faults.
-        Raises EngineError for what ends the engine."""
+    def run(self, entries: Sequence[tuple[Entry, Firings]]) -> frozenset[int]:
+        """Run entries in one commit. Returns the numbers of those that the target's log shows. The
+        others have to be attempted alone: whatever fails here may fail by one of them, and is none
+        of the others' faults. Raises OutageError, and EngineError for what ends the engine."""
         try:
             failpoint("shared.before")
             self.sink.run_together(entries)
             failpoint("shared.after")
+            return frozenset(e.number for e, its in entries if self._has_landed(e, its))
+        except StoppedError:  # before it began
+            pass
+        except OutageError:
+            raise
         except Exception as error:
             if isinstance(error, EngineError) and error.code in LOST:
                 raise
             told = "rule %s and others: %d entries do not share a commit, each runs alone: %s"
             log.warning(told, entries[0][0].rule, len(entries), error)
+        return frozenset()
+
+    def passed_over(self, entry: Entry, firings: Firings, before: Sequence[Entry]) -> Fate:
+        """The fate of an entry that is passed over while others of its app id, `before` it, are
+        open: to seal it would move their marker past them. Raises SinkError if it may have been
+        sent in one commit with one of them, which may still land."""
+        with_it = [one.number for one in before if _may_share(one, entry)]
+        if not with_it:
+            return Fate.SEALED  # it was never sent
+        if self._has_landed(entry, firings):
+            return Fate.EFFECT
+        raise SinkError(
+            f"it may have been sent in one commit with entry {with_it[0]}: ask again when that is "
+            "done, skipped or redriven"
+        )
+
+    def _has_landed(self, entry: Entry, firings: Firings) -> bool:
+        return self.sink.fate(entry, firings) is Fate.EFFECT
 
 
-def each(
-    call: Callable[[T], Outcome], group: Sequence[T], others: Sequence[Future[Outcome]]
-) -> Outcome:
-    """Call it for each of a group, in order. Returns or raises what comes of the first; `others`
-    are told what comes of the rest."""
-    first = Future[Outcome]()
-    for one, future in zip(group, (first, *others), strict=True):
-        try:
-            found = call(one)
-        except BaseException as error:
-            future.set_exception(error)
-        else:
-            future.set_result(found)
-    return first.result()
+def _joins(first: Entry, waiting: Waiting) -> bool:
+    return _is_new(waiting) and _may_share(first, waiting.entry)
+
+
+def _is_new(waiting: Waiting) -> bool:
+    """Whether an entry may share a commit with others, and was never tried."""
+    return _is_plain(waiting.entry) and not waiting.tried and not waiting.entry.progress.attempts
+
+
+def _may_share(first: Entry, other: Entry) -> bool:
+    mine, its = ((e.bucket, e.target, e.turn.stage) for e in (first, other))
+    return mine == its and _is_plain(first) and _is_plain(other)
+
+
+def _is_plain(entry: Entry) -> bool:
+    """Whether an entry only appends rows that its firings give."""
+    said = entry.statement
+    return (
+        isinstance(said, SqlStatement) and entry.kind == "sql" and said.appends and not said.reads
+    )

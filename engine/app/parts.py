@@ -155,7 +155,7 @@ def open_parts(
         delta = lake_sink(lake, store.app_ids)
         sink = WatchedSink(delta, quarantine)
         made = executors(sink, poster, now)
-        shared = SharedCommits(sink, Unread(store, book))
+        shared = SharedCommits(sink, Unread(store, book), settings.entries_per_commit_max)
         runner = open_runner(book, made, ledger, lease, now, wake, delta.effect, shared, stack)
         stack.callback(poster.close)
         loop = open_loop(compiled, state, ports, runner, sink, stack)

@@ -34,15 +34,16 @@ class WatchedSink:
         self._watched(_action(entry), lambda: self.sink.run(entry, firings))
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        """One that is suspected is left out, to run alone. If Java dies, all get a strike; the next
-        attempt at each is alone, and a clean one deletes it."""
-        suspected = {
-            entry.number
-            for entry, _ in entries
-            for one in (_action(entry),)
-            if self.quarantine.of(one).suspected or self.quarantine.of(one.whole).suspected
-        }
-        some = [(entry, its) for entry, its in entries if entry.number not in suspected]
+        """One that is suspected is left out, to run alone, and so is what follows it under its app
+        id: a greater marker would pass over it. If Java dies, all get a strike; the next attempt at
+        each is alone, and a clean one deletes it."""
+        some: list[tuple[Entry, Firings]] = []
+        left_out: set[str] = set()
+        for entry, its in sorted(entries, key=lambda one: one[0].number):
+            if self.quarantine.of(_action(entry)).suspected:
+                left_out.add(entry.app_id)
+            if entry.app_id not in left_out:
+                some.append((entry, its))
         if len(some) < 2:
             return
         try:

@@ -12,7 +12,7 @@ from tests.support import make
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Firings
-from tidegate.engine.quarantine.sink import WatchedSink
+from tidegate.engine.quarantine.sink import WatchedSink, _action
 from tidegate.rules.errors import EngineError
 
 ENTRIES = [make.numbered(n, "abc"[n - 1], target="out", appends=True) for n in (1, 2, 3)]
@@ -54,6 +54,19 @@ def test_g13_who_is_suspected_runs_alone_and_the_others_together() -> None:
     sink.fate(*GIVEN[2])
     sink.run_together(GIVEN)
     assert given.together == [[1, 2, 3], [1, 3]]
+
+
+def test_g13_what_follows_a_suspect_in_its_rule_does_not_share_either() -> None:
+    """Its greater marker would pass over the suspect."""
+    engine = Engine()
+    sink, given = watched(engine)
+    first, second = (
+        make.numbered(n, "a", target="out", appends=True, action=n, app_id="a") for n in (4, 5)
+    )
+    engine.quarantine.overran([_action(first)], "late")
+    mine = [(entry, make.firings("a", 1)) for entry in (first, second)]
+    sink.run_together([*mine, *GIVEN[1:]])
+    assert given.together == [[2, 3]]
 
 
 def test_g13_an_overrun_among_several_is_no_strike_for_any() -> None:

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count
 from typing import Any
 
@@ -30,13 +30,12 @@ from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.executors import Executor
 from tidegate.engine.act.kinds.webhook import Webhooks
-from tidegate.engine.act.shared import SharedCommits
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import SinkError
-from tidegate.engine.core.values import Firings, Reading, Signal
+from tidegate.engine.core.values import Firings, Signal
 from tidegate.engine.detect import stage
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.replay.memory.executors import Unprepared
@@ -210,23 +209,12 @@ class Life(Bench):
         return verdict
 
 
-class Appending(Analyst):
-    """Each statement only appends."""
-
-    def action(self, *given: Any, **more: Any) -> Reading:
-        return replace(super().action(*given, **more), appends=True)
-
-
 class Sharing(Life):
     """Entries that share commits."""
 
-    def analyst(self) -> Analyst:
-        return Appending()
-
     def begin(self) -> None:
         super().begin()
-        sink = WatchedSink(self.sink, self.quarantine)
-        self.loop.runner.shared = SharedCommits(sink, lambda table: table == "out")
+        self.share()
 
 
 class Dying(Life):

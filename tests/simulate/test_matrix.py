@@ -40,6 +40,11 @@ LIVES: dict[type[Life], str] = {
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
 }
+ALSO = {  # points of another life that mean something else here
+    Sharing: """statement.before statement.after action.before action.after_commit action.between
+        queue.added queue.loaded recover.loaded suspect.begun""",
+}
+POINTS_OF = {kind: f"{names} {ALSO.get(kind, '')}".split() for kind, names in LIVES.items()}
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
 ELSEWHERE |= {"strike.before"}  # tests/simulate/test_calls.py
 NOTHING = dict.fromkeys(COUNTERS, 0)
@@ -70,18 +75,18 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
 ) -> None:
     matrix = Matrix(monkeypatch)
     if kind in (Life, Sharing, Dying):
-        for point in LIVES[kind].split():
+        for point in POINTS_OF[kind]:
             matrix.run(point, kind(MemoryStore()), cells)
     else:
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
-            for point in LIVES[kind].split():
+            for point in POINTS_OF[kind]:
                 matrix.run(point, life, cells)
     found = matrix.outcome
     print({name: found.counters[name] for name in COUNTERS})
-    print({point: found.happened[point, "exit"] for point in LIVES[kind].split()})
+    print({point: found.happened[point, "exit"] for point in POINTS_OF[kind]})
     assert (found.wrong, found.untold) == ({}, [])
-    for point, how in product(LIVES[kind].split(), KINDS):
+    for point, how in product(POINTS_OF[kind], KINDS):
         times = sum(times for kind, _, times in cells if kind == how)
         assert found.happened[point, how] == times, (point, how)
 

@@ -35,8 +35,8 @@ class Alone:
 
     size = 1
 
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
+    def submit(self, call: Callable[[], Sequence[Outcome]]) -> Future[Sequence[Outcome]]:
+        future: Future[Sequence[Outcome]] = Future()
         try:
             future.set_result(call())
         except BaseException as error:
