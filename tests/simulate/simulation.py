@@ -35,8 +35,7 @@ HOW = ("refused", "late", "before", "lost", "after")
 FAULTS = [
     *(f"store.{name} {when}" for name in STORE for when in ("before", "after")),
     *(f"sink.run {what}" for what in HOW),
-    *(f"sink.run_together {what}" for what in HOW),
-    "taken over in a shared commit",
+    *(SHARED := (*(f"sink.run_together {what}" for what in HOW), "taken over in a shared commit")),
     *("sink.seal refused", "sink.seal after", "sink.fate", "sink.fate unknown"),
     *("taken over in a statement", "taken over before a commit"),
     *("feed.version", "feed.read", "feed.head slow", "a condition fails for good"),
@@ -241,9 +240,10 @@ class Simulation(Bench):
     steps = 30
     stop_share = 0.25  # of the steps
     planned = False  # whether the step has chosen a bucket
+    sharing: Callable[[int], bool] = staticmethod(lambda _: False)  # commits, by seed
 
     def __init__(self, store: AnyStore, seed: int, hit: Counter[str]) -> None:
-        self.chance, self.shares = Chance(seed, hit), seed % 2 == 1
+        self.chance, self.shares = Chance(seed, hit), self.sharing(seed)
         self.real = store
         self.store: Any = FaultyStore(store, self.chance, self.take_over)
         self.clock = Clock()
