@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import time
 from collections import Counter
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -15,15 +17,18 @@ from tests.connectors.delta.test_reading_markers import TABLES
 from tests.connectors.delta.test_sink import FIRED, FIRST, ZERO, Bank
 from tests.support.lake import Lake
 from tests.support.make import entry as made_entry
+from tests.support.table import rows_of
 from tidegate.connectors.delta.catalog import latest_snapshot
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
-from tidegate.connectors.delta.shared_commit import insert_of, run_shared
+from tidegate.connectors.delta.shared_commit import Insert, insert_of, run_shared
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import SinkError
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
+
+SLEEP_MS, SLEEPS_MAX = 50, 1_200
 
 
 @pytest.fixture(scope="module")
@@ -43,6 +48,17 @@ def together(bank: Bank, *texts: str, **more: Any) -> list[Entry]:
         given = {"app_id": f"tidegate/{bank.store}/bank/shared{number}", **more}
         entries.append(bank.entry(text, **given))
     return entries
+
+
+def inserts(spark: SparkSession, table: str, *queries: str) -> list[Insert]:
+    """Entries 1, 2, .. of rules of their own, each an INSERT of a query."""
+    found = []
+    for number, query in enumerate(queries, 1):
+        session = new_session(spark)
+        entry = made_entry("r", number=number, app_id=f"app {number}")
+        parsed = Plans(session).statement(f"INSERT INTO delta.`{table}` {query}")
+        found.append(insert_of(session, entry, parsed))
+    return [one for one in found if one is not None]
 
 
 def test_g16_inserts_share_a_commit_and_each_has_its_marker_and_its_note(bank: Bank) -> None:
@@ -158,14 +174,9 @@ def test_g16_tables_of_every_feature_take_shared_rows_as_they_take_others(
     values = ("VALUES (1), (2)", "SELECT id + 3 FROM range(3)")
     for query in values:
         lake.sql(f"INSERT INTO {{alone}} (id) {query}")
-    inserts = []
-    for number, query in enumerate(values, 1):
-        session = new_session(spark)
-        text = f"INSERT INTO delta.`{lake.path('shared')}` (id) {query}"
-        entry = made_entry("r", text=text, number=number, app_id=f"app {number}")
-        inserts.append(insert_of(session, entry, Plans(session).statement(text)))
     before = latest_snapshot(spark, lake.path("shared")).version()
-    counts = run_shared(new_session(spark), [one for one in inserts if one is not None])
+    given = inserts(spark, lake.path("shared"), *(f"(id) {query}" for query in values))
+    counts = run_shared(new_session(spark), given)
     assert counts == {1: 2, 2: 3}
     snapshot = latest_snapshot(spark, lake.path("shared"))
     assert snapshot.version() == before + 1
@@ -178,3 +189,77 @@ def test_g16_tables_of_every_feature_take_shared_rows_as_they_take_others(
         assert shared.select("n").distinct().count() == shared.count() == alone.count()
         shared, alone = shared.drop("n"), alone.drop("n")
     assert Counter(shared.collect()) == Counter(alone.collect())
+
+
+HELD = """
+    SELECT length(coalesce(
+        nullif(java_method('java.lang.System', 'setProperty', '{gate}', 'asked'), 'asked'),
+        if(
+            java_method('java.lang.System', 'getProperty', '{gate}.free') = 'yes',
+            '', java_method('java.lang.Thread', 'sleep', {ms}L)
+        ))) * 0L
+    FROM range(0, {rows}, 1, 1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "conflict"),
+    [
+        ("INSERT INTO {t} VALUES (7)", ""),
+        ("UPDATE {t} SET id = id + 1", ""),
+        ("MARKED", "DELTA_CONCURRENT_TRANSACTION"),
+        ("ALTER TABLE {t} ADD COLUMN more BIGINT", "DELTA_METADATA_CHANGED"),
+    ],
+)
+def test_g16_another_writer_while_a_shared_commit_is_under_way(
+    lake: Lake, spark: SparkSession, meanwhile: str, conflict: str
+) -> None:
+    """Rows of others do not matter; a marker of one of its entries, or another schema, ends it
+    whole. The other writer commits while the rows are written: each of them sleeps until then."""
+    lake.create("t", "id BIGINT")
+    lake.sql("INSERT INTO {t} VALUES (0)")
+    properties: Any = spark._jvm.java.lang.System  # type: ignore[union-attr]
+    gate = lake.path("t")
+    query = HELD.format(gate=gate, ms=SLEEP_MS, rows=SLEEPS_MAX)
+    given = inserts(spark, lake.path("t"), query, "SELECT 3L")
+    with ThreadPoolExecutor(1) as other:
+        running = other.submit(run_shared, new_session(spark), given)
+        while properties.getProperty(gate) is None:
+            assert not running.done()
+            time.sleep(0.05)
+        session = new_session(spark)
+        if meanwhile == "MARKED":
+            session.conf.set("spark.databricks.delta.write.txnAppId", "app 2")
+            session.conf.set("spark.databricks.delta.write.txnVersion", "2")
+        text = "INSERT INTO {t} VALUES (3)" if meanwhile == "MARKED" else meanwhile
+        session.sql(text.replace("{t}", f"delta.`{lake.path('t')}`"))
+        assert not running.done()
+        properties.setProperty(f"{gate}.free", "yes")
+        if conflict:
+            with pytest.raises(Exception, match=conflict):
+                running.result()
+        else:
+            assert running.result() == {1: SLEEPS_MAX, 2: 1}
+    rows = [row[0] for row in rows_of(lake.folder / "t")]
+    assert rows.count(3) == ("ALTER" not in meanwhile)
+    marked = latest_snapshot(spark, lake.path("t")).transactions().get("app 1")
+    assert marked.isDefined() is not bool(conflict)
+
+
+def test_g16_what_delta_does_after_a_shared_commit_has_none_of_its_markers(
+    lake: Lake, spark: SparkSession
+) -> None:
+    """Delta compacts the table within the statement, by a transaction of its own."""
+    lake.create("t", "id BIGINT", autoOptimize__autoCompact="true")
+    for n in range(3):
+        lake.sql(f"INSERT INTO {{t}} VALUES ({n})")
+    before = latest_snapshot(spark, lake.path("t")).version()
+    session = new_session(spark)
+    session.conf.set("spark.databricks.delta.autoCompact.minNumFiles", "2")
+    assert run_shared(session, inserts(spark, lake.path("t"), "SELECT 8L", "SELECT 9L")) == {
+        1: 1, 2: 1,
+    }  # fmt: skip
+    assert latest_snapshot(spark, lake.path("t")).version() == before + 2
+    first, second = (lake.log("t", before + n).read_text() for n in (1, 2))
+    assert ('"txn"' in first, '"txn"' in second) == (True, False)
+    assert '"operation":"OPTIMIZE"' in second
