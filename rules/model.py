@@ -453,6 +453,7 @@ class Settings:
     signals_max: int = 100_000  # of one bucket (G4)
     outbox_entries_max: int = 10_000  # G13
     actions_in_parallel_max: int = 0  # entries that are acted on at a time; 0: one a core (G15)
+    entries_per_commit_max: int = 50  # INSERTs that share a commit; 1: none do (G16)
     dead_in_a_row_max: int = 10  # of one rule; then it is suspended
     firings_per_rule_per_minute_max: int = 100_000  # 0: any number (G22)
     outbox_age_max_days: int = 30  # G20

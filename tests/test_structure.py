@@ -69,7 +69,7 @@ IMPLEMENTED = {
 LINES_MIN = 40
 FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
-    connectors.clock connectors.http.inbox_limits engine.capture.resets
+    connectors.clock connectors.http.inbox_limits engine.act.targets engine.capture.resets
     engine.core.columns.user_cache engine.core.instants engine.core.signing
     engine.detect.events.kernels.prefetch engine.loop.ports
     engine.store.misfires engine.store.plans engine.store.timers rules.checks.damping

@@ -28,11 +28,11 @@ public final class Markers {
     private Field value; // of the lazy value `transactions`
     private Field flags; // which lazy values of a snapshot are known
     private int flag; // the bit of `transactions` among them
+    private boolean looked; // for the three above
 
     /** Finds out where a snapshot keeps its lazy value: an empty snapshot computes it, and one bit
-     * changes. It has the metadata and protocol of `like`. Called once, before `prepare`. Raises
-     * IllegalStateException for a Delta that keeps the value in another way. */
-    public void find(Snapshot like) throws Exception {
+     * changes. It has the metadata and protocol of `like`. */
+    private void find(Snapshot like) throws Exception {
         Snapshot probe = new DummySnapshot(like.deltaLog().logPath(), like.deltaLog(),
             like.metadata(), scala.Option.empty(), scala.Option.apply(like.protocol()));
         probe.setTransactions(); // all that it is computed from
@@ -60,14 +60,24 @@ public final class Markers {
         int unknown = ((Integer) before.get(fields.indexOf(changed))).intValue();
         this.flag = changed.getInt(probe) ^ unknown;
         check(Integer.bitCount(this.flag) == 1);
-        this.value = Snapshot.class.getDeclaredField("transactions");
-        this.value.setAccessible(true);
-        check(this.value.get(probe) == markers);
+        Field lazy = Snapshot.class.getDeclaredField("transactions");
+        lazy.setAccessible(true);
+        check(lazy.get(probe) == markers);
+        this.value = lazy;
     }
 
     /** Puts the checksum's markers into a snapshot. Returns whether it has them now: false where it
-     * has no checksum, the checksum does not list them, or the table lets them expire. */
-    public boolean prepare(Snapshot snapshot) throws Exception {
+     * has no checksum, the checksum does not list them, or the table lets them expire; and for a
+     * Delta that keeps the lazy value in another way, of which the first call raises
+     * IllegalStateException. */
+    public synchronized boolean prepare(Snapshot snapshot) throws Exception {
+        if (!this.looked) {
+            this.looked = true;
+            find(snapshot);
+        }
+        if (this.value == null) {
+            return false;
+        }
         scala.Option expire =
             DeltaLog$.MODULE$.minSetTransactionRetentionInterval(snapshot.metadata());
         if (snapshot.checksumOpt().isEmpty() || expire.isDefined()) {

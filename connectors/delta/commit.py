@@ -67,9 +67,10 @@ class LoggedCommit:
     (G1). rows: an estimate of its rows in the feed; 0: unknown. changes_data: whether it changes
     any row. metadata: its metadata action, if it has one. features: table features that its
     protocol action names.
-    note: what an action of an engine writes of its entry into userMetadata; empty for other
-    commits. depth: cascade depth that the note gives (G16), else 0. writer: rulebook and rule that
-    the note gives. Depth and writer are believed only where one of our own stores is named.
+    notes: what an engine writes of each entry of its commit into userMetadata; none for other
+    commits. depth: the largest cascade depth that they give (G16), else 0. writer: rulebook and
+    rule that they give, None where they differ. Depth and writer are believed only where one of our
+    own stores is named.
     seal: the commit is an engine's seal of an entry and holds nothing else (G18).
     shown: its columns for `on: commit` (`engine.core.parameters.commit_schema`).
     written: how many rows it inserted, changed or deleted, where it says so. digest: of its file's
@@ -85,7 +86,7 @@ class LoggedCommit:
     changes_data: bool
     metadata: Metadata | None
     features: frozenset[str]
-    note: Mapping[str, Any] = field(default_factory=dict)
+    notes: tuple[Mapping[str, Any], ...] = ()
     shown: Mapping[str, Any] = field(default_factory=dict)
     seal: bool = False
     written: int | None = None
@@ -123,23 +124,24 @@ def _parsed(version: int, text: str, modified_ms: int, own_stores: Collection[st
     info = _fields(actions, "commitInfo")
     changes_data = any(mark.search(text) for mark in _DATA_MARKS)
     operation = info.get("operation")
-    note, metrics = _note(info.get("userMetadata")), _metrics(info)
-    store = note.get("store")
-    believed = note if isinstance(store, str) and store in own_stores else {}
+    notes, metrics = _notes(info.get("userMetadata")), _metrics(info)
+    stores = [note.get("store") for note in notes]
+    own = [isinstance(store, str) and store in own_stores for store in stores]
+    believed = [note for note, mine in zip(notes, own, strict=True) if mine]
     return LoggedCommit(
         version=version,
         instant=_instant_ms(info, modified_ms) * MILLISECOND,
         operation=operation if isinstance(operation, str) else "",
         rows=_rows(metrics, text) if changes_data else 0,
-        depth=_depth(believed),
+        depth=max(map(_depth, believed), default=0),
         changes_data=changes_data,
         metadata=parse_metadata(_fields(actions, "metaData")) if "metaData" in actions else None,
         features=parse_features(_fields(actions, "protocol")),
-        note=note,
+        notes=notes,
         shown=_shown(version, info, changes_rows=changes_data),
-        seal=note.get("sealed") is True and _is_marker(text, note),
+        seal=len(notes) == 1 and notes[0].get("sealed") is True and _is_marker(text, notes[0]),
         written=sum(metrics.values()) if metrics else None,
-        writer=_writer(believed),
+        writer=_writer(believed) if len(believed) == len(notes) else None,
         digest=_digest(text),
         appended=added_files(text) if changes_data else None,
     )
@@ -279,15 +281,17 @@ def _texts(value: Any) -> list[tuple[str, str | None]] | None:
     ]
 
 
-def _note(user_metadata: Any) -> Mapping[str, Any]:
-    """What a commit says of an entry in its userMetadata; empty where that is no such note."""
+def _notes(user_metadata: Any) -> tuple[Mapping[str, Any], ...]:
+    """What a commit says in its userMetadata of its entry, or of each of several; none where that
+    are no such notes."""
     if not isinstance(user_metadata, str):
-        return {}
+        return ()
     try:
         noted = orjson.loads(user_metadata)["tidegate"]
     except (ValueError, KeyError, TypeError):
-        return {}
-    return noted if isinstance(noted, dict) else {}
+        return ()
+    several = noted if isinstance(noted, list) else [noted]
+    return tuple(several) if all(isinstance(note, dict) for note in several) else ()
 
 
 def _depth(note: Mapping[str, Any]) -> int:
@@ -296,7 +300,8 @@ def _depth(note: Mapping[str, Any]) -> int:
     return depth if type(depth) is int and 0 <= depth <= DEPTH_MAX else 0
 
 
-def _writer(note: Mapping[str, Any]) -> tuple[str, str] | None:
-    """Rulebook and rule in a note."""
-    rulebook, rule = note.get("rulebook"), note.get("rule")
+def _writer(notes: Collection[Mapping[str, Any]]) -> tuple[str, str] | None:
+    """Rulebook and rule in notes, if all of them say the same."""
+    named = [(note.get("rulebook"), note.get("rule")) for note in notes]
+    rulebook, rule = named[0] if named and named.count(named[0]) == len(named) else (None, None)
     return (rulebook, rule) if isinstance(rulebook, str) and isinstance(rule, str) else None

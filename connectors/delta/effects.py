@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 
 from pyspark.sql import SparkSession
 
+from tidegate.connectors.delta.commit import LoggedCommit
 from tidegate.connectors.delta.log import TableLog
 from tidegate.engine.core.entries import Effect, Entry, Fate
 
@@ -23,6 +24,7 @@ class Effects:
         self._locations = locations
         self._logs: dict[str, TableLog] = {}
         self._seen: dict[int, Effect] = {}  # by entry, until they are asked for
+        self._rows: dict[int, int] = {}  # by entry of a shared commit, until it is told
         self._lock = threading.Lock()
 
     def told(self, entry: Entry, ids: Sequence[str], firings: int) -> Fate | None:
@@ -39,19 +41,35 @@ class Effects:
             if known is not None and known != log.files.modified_ms(version):
                 log.forget()  # another table is there by now
             while (commit := log.commit(version)) is not None:
-                note = commit.note
-                if note.get("app_id") == entry.app_id and note.get("entry") == entry.number:
-                    if note.get("sealed") is True:
-                        return Fate.SEALED
-                    done = (note.get("action"), note.get("ids"), note.get("firings"))
-                    if done == (entry.statement.action, list(ids), firings):
-                        count = "-" if commit.written is None else f"{commit.written:,}"
-                        told = (entry.rule, entry.target, version, count)
-                        _LOG.info("%s wrote %s version %d, rows: %s", *told)
-                        self._seen[entry.number] = Effect(version, commit.written)
-                        return Fate.EFFECT
+                if (fate := self._fate(entry, ids, firings, commit)) is not None:
+                    return fate
                 version += 1
             return None
+
+    def counted(self, rows: Mapping[int, int]) -> None:
+        """Say how many rows each entry of a shared commit wrote: the commit says it of all."""
+        with self._lock:
+            self._rows |= rows
+
+    def _fate(
+        self, entry: Entry, ids: Sequence[str], firings: int, commit: LoggedCommit
+    ) -> Fate | None:
+        """`told`, of one commit."""
+        for note in commit.notes:
+            if note.get("app_id") != entry.app_id or note.get("entry") != entry.number:
+                continue
+            if note.get("sealed") is True:
+                return Fate.SEALED
+            done = (note.get("action"), note.get("ids"), note.get("firings"))
+            if done == (entry.statement.action, list(ids), firings):
+                alone = len(commit.notes) == 1
+                rows = commit.written if alone else self._rows.pop(entry.number, None)
+                count = "-" if rows is None else f"{rows:,}"
+                told = (entry.rule, entry.target, commit.version, count)
+                _LOG.info("%s wrote %s version %d, rows: %s", *told)
+                self._seen[entry.number] = Effect(commit.version, rows)
+                return Fate.EFFECT
+        return None
 
     def seen(self, entry: Entry) -> Effect | None:
         """The commit of an entry whose effect was `told` last; asked once."""

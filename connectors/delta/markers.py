@@ -5,9 +5,9 @@ from __future__ import annotations
 import logging
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
+from itertools import chain
 from multiprocessing.pool import ThreadPool  # works on while the interpreter ends, as engines do
 from typing import Any
-from weakref import WeakKeyDictionary
 
 import orjson
 from pyspark.sql import SparkSession
@@ -25,7 +25,6 @@ _TABLES_AT_ONCE = 8
 _MS_PER_DAY = 86_400_000
 
 log = logging.getLogger(__name__)
-_prepared: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # Markers.java, by JVM
 
 
 class DeltaMarkers:
@@ -50,7 +49,7 @@ class DeltaMarkers:
             versions = [v for v in log.listing(after + 1).commits if v > after]
             found = (log.commit(version) for version in versions)
             commits = (_noted(commit) for commit in found if commit is not None)
-            kept = tuple(noted for noted in commits if noted is not None)
+            kept = tuple(chain.from_iterable(commits))
             return Notes(kept, versions[0] if versions else after + 1)
 
     def _latest(self, table: str) -> Marked:
@@ -85,18 +84,12 @@ def prepare(session: SparkSession, snapshot: Any) -> bool:
     """Give a snapshot its markers from its checksum (Markers.java), so that a marked statement
     does not make Delta compute them. Returns whether it has them: False where the checksum does not
     list them, and for a Delta that keeps them in another way than ours."""
-    jvm: Any = session._jvm
-    if jvm not in _prepared:
-        try:
-            found = compiled(session, "Markers")
-            found.find(snapshot)
-        except SPARK_ERRORS as error:
-            check_alive(error)
-            log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
-            found = None
-        _prepared[jvm] = found
-    markers = _prepared[jvm]
-    return markers is not None and bool(markers.prepare(snapshot))
+    try:
+        return bool(compiled(session, "Markers").prepare(snapshot))
+    except SPARK_ERRORS as error:
+        check_alive(error)
+        log.warning("Delta computes the markers of each commit anew: %s", fault(error).line)
+        return False
 
 
 def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
@@ -107,15 +100,14 @@ def _markers(found: list[dict[str, Any]]) -> tuple[Marker, ...]:
     return tuple(marker for marker in made if marker is not None)
 
 
-def _noted(commit: LoggedCommit) -> Noted | None:
-    """The note of a commit about its entry; None for any other note, which anybody may write."""
-    note = commit.note
-    app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
-    if not (isinstance(app_id, str) and type(number) is type(firings) is int):
-        return None
-    marker = parse_marker(app_id, number, commit.instant)
-    sealed = note.get("sealed") is True
-    return None if marker is None else Noted(commit.version, marker, firings, sealed)
+def _noted(commit: LoggedCommit) -> Iterator[Noted]:
+    """The notes of a commit about its entries; none of any other note, which anybody may write."""
+    for note in commit.notes:
+        app_id, number, firings = note.get("app_id"), note.get("entry"), note.get("firings", 0)
+        if isinstance(app_id, str) and type(number) is type(firings) is int:
+            marker = parse_marker(app_id, number, commit.instant)
+            if marker is not None:
+                yield Noted(commit.version, marker, firings, note.get("sealed") is True)
 
 
 def _micros(milliseconds: int | None) -> int | None:

@@ -26,7 +26,7 @@ _LITERALS = {  # type name -> how SQL writes a value of that type
     "timestamp": "TIMESTAMP'{}'",
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
 }
-_walkers: WeakKeyDictionary[Any, Any] = WeakKeyDictionary()  # by JVM
+_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # objects, by JVM
 _classes: WeakKeyDictionary[Any, dict[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
 
 
@@ -97,7 +97,7 @@ class Plans:
     def __init__(self, session: SparkSession) -> None:
         self.session = session
         self._java: Any = session._jsparkSession
-        self._walker = _walker(session)
+        self._walker = compiled(session, "Walker")
 
     def statement(self, text: str) -> Any:
         """The parsed plan; `pyspark.errors.ParseException` if it is none."""
@@ -173,24 +173,20 @@ class Plans:
         return known[functions]
 
 
-def _walker(session: SparkSession) -> Any:
-    jvm: Any = session._jvm
-    if jvm not in _walkers:
-        _walkers[jvm] = compiled(session, "Walker")
-    return _walkers[jvm]
-
-
 def compiled(session: SparkSession, name: str) -> Any:
-    """A new object of a Java class, from the file of that name beside this one. Janino compiles it,
-    which Spark ships for its own generated code."""
+    """The one object of a Java class, from the file of that name beside this one. Janino compiles
+    it, which Spark ships for its own generated code."""
     jvm: Any = session._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    # py4j caches methods by class name, so that each compiled class needs its own name.
-    package = f"tidegate.w{uuid.uuid4().hex}"
-    source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
-    compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
-    return compiler.getClassLoader().loadClass(f"{package}.{name}").newInstance()
+    known = _compiled.setdefault(jvm, {})
+    if name not in known:
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        # py4j caches methods by class name, so that each compiled class needs its own name.
+        package = f"tidegate.w{uuid.uuid4().hex}"
+        source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
+        compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
+        known[name] = compiler.getClassLoader().loadClass(f"{package}.{name}").newInstance()
+    return known[name]
 
 
 def words(text: str) -> frozenset[str]:

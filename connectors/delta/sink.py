@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -18,6 +19,7 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.markers import prepare
 from tidegate.connectors.delta.plans import Plans, expression
+from tidegate.connectors.delta.shared_commit import Insert, insert_of, run_shared
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.entries import Effect, Entry, Fate
 from tidegate.engine.core.ports import AppIds, SinkError
@@ -33,6 +35,7 @@ CONFLICTS_MAX = 20  # attempts of one statement that other writers of its target
 FIRING_IDS_NOTED = 100  # in a commit's userMetadata
 SMALL_SOURCE_ROWS = 50_000
 SMALL_TARGET_BYTES = 256 * 1024 * 1024
+_USER_METADATA = "spark.databricks.delta.commitInfo.userMetadata"
 _CONFLICTS = ("DELTA_CONCURRENT", "DELTA_METADATA_CHANGED", "DELTA_PROTOCOL_CHANGED")
 _LARGE_JOBS = {"spark.sql.adaptive.enabled": "true", "spark.sql.shuffle.partitions": "200"}
 # A marked commit runs Spark jobs that build the table's state from its log. Their plans are new
@@ -73,6 +76,35 @@ class DeltaSink:
                         raise
                 time.sleep(0.05 * min(attempt, 10))
             self._run(entry, firings)
+
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        """See `engine.core.ports.Sink`. Left out are those that another history has passed, those
+        that write other columns than the first, and what follows them under their app id: a greater
+        marker would pass over them."""
+        given = {entry.number: (entry, firings) for entry, firings in entries}
+        left_out: set[str] = set()
+        with self._failing(), ExitStack() as opened:
+            snapshot = self._within(lambda: self._target(entries[0][0]))
+            inserts: list[Insert] = []
+            size = 0
+            for entry, firings in sorted(entries, key=lambda one: one[0].number):
+                if entry.app_id in left_out:
+                    continue
+                reading = self._reading(entry, firings)
+                session = opened.enter_context(self._catalog.session())
+                self._show(session, entry, firings, reading)
+                insert = self._within(partial(self._insert, session, entry, firings, snapshot))
+                if insert is not None and insert.columns == (inserts or [insert])[0].columns:
+                    inserts.append(insert)
+                    size += self._bytes_read(entry, reading)
+                else:
+                    left_out.add(entry.app_id)
+            if len(inserts) > 1:
+                session = opened.enter_context(self._catalog.session())
+                some = [given[insert.entry.number] for insert in inserts]
+                for key, value in self._shared_settings(some, size).items():
+                    session.conf.set(key, value)
+                self._effects.counted(self._within(lambda: run_shared(session, inserts)))
 
     def ready(self, targets: Collection[str]) -> None:
         """See `engine.core.ports.Sink`. A marked commit looks at the markers there are, and a MERGE
@@ -167,18 +199,23 @@ class DeltaSink:
         with self._catalog.session() as session:
             for key, value in self._settings(entry, firings, reading).items():
                 session.conf.set(key, value)
-            show(session, firings.relation, "event", f"p_{entry.rule}")
-            for name in sorted(reading.transitions):
-                show(session, transition_table(firings.relation, name), name)
+            self._show(session, entry, firings, reading)
             if entry.kind == "sql" and self._within(
                 lambda: self._is_moved(entry, self._target(entry))
             ):
                 return
-            text = encode(entry.statement)
-            if names := _parameters(entry, firings):
-                self._within(lambda: _run_bound(session, text, firings, names))
+            if _parameters(entry, firings):
+                self._within(lambda: _run_plan(session, _parsed(session, entry, firings)))
             else:
-                self._within(lambda: session.sql(text))
+                self._within(lambda: session.sql(encode(entry.statement)))
+
+    def _show(
+        self, session: SparkSession, entry: Entry, firings: Firings, reading: Reading
+    ) -> None:
+        """Make the views of an entry's statement."""
+        show(session, firings.relation, "event", f"p_{entry.rule}")
+        for name in sorted(reading.transitions):
+            show(session, transition_table(firings.relation, name), name)
 
     def _within(self, call: Callable[[], T]) -> T:
         return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)
@@ -199,17 +236,29 @@ class DeltaSink:
         return word_place(self._rulebook.file or "<text>", f"rules.{entry.rule}.do")
 
     def _settings(self, entry: Entry, firings: Firings, reading: Reading) -> dict[str, str]:
-        ids = _first(firings, FIRING_IDS_NOTED)
-        noted = {**self._noted(entry), "firings": len(firings), "ids": ids}
+        noted = self._noted_effect(entry, firings)
+        ids = noted["ids"]
         settings = _marked(entry, noted, _why(ids, len(firings)) if ids else "")
         if reading.fixed_source:
             settings["spark.databricks.delta.merge.materializeSource"] = "none"
-        size = self._bytes_read(entry, reading)
-        if firings.relation.num_rows > SMALL_SOURCE_ROWS or size > SMALL_TARGET_BYTES:
-            settings |= _LARGE_JOBS
-        elif size <= INTERPRETED_BYTES:
-            settings |= _INTERPRETED
-        return settings
+        return settings | _job_settings(firings.relation.num_rows, self._bytes_read(entry, reading))
+
+    def _insert(
+        self, session: SparkSession, entry: Entry, firings: Firings, snapshot: Any
+    ) -> Insert | None:
+        if self._is_moved(entry, snapshot):
+            return None
+        return insert_of(session, entry, _parsed(session, entry, firings))
+
+    def _shared_settings(
+        self, entries: Sequence[tuple[Entry, Firings]], size: int
+    ) -> dict[str, str]:
+        """The settings of a commit of several entries, which read so many bytes of tables."""
+        notes = [self._noted_effect(entry, firings) for entry, firings in entries]
+        why = _why(notes[0]["ids"], sum(note["firings"] for note in notes))
+        rows = sum(firings.relation.num_rows for _, firings in entries)
+        noted = {_USER_METADATA: json.dumps({"why": why, "tidegate": notes})}
+        return {**noted, **_job_settings(rows, size)}
 
     def _bytes_read(self, entry: Entry, reading: Reading) -> int:
         """The size of the tables that a statement reads. A MERGE or UPDATE reads its target, an
@@ -229,6 +278,11 @@ class DeltaSink:
         snapshot = self._catalog.snapshot(table)
         prepare(self._catalog.spark, snapshot)
         return snapshot
+
+    def _noted_effect(self, entry: Entry, firings: Firings) -> dict[str, Any]:
+        """What the note of an effect says."""
+        ids = _first(firings, FIRING_IDS_NOTED)
+        return {**self._noted(entry), "firings": len(firings), "ids": ids}
 
     def _noted(self, entry: Entry) -> dict[str, Any]:
         """What the note of every commit says of its entry."""
@@ -256,6 +310,13 @@ def _marker(entry: Entry, snapshot: Any) -> int:
     return int(found.get()) if found.isDefined() else 0
 
 
+def _job_settings(rows: int, size: int) -> dict[str, str]:
+    """Settings for a statement over so many rows and bytes."""
+    if rows > SMALL_SOURCE_ROWS or size > SMALL_TARGET_BYTES:
+        return _LARGE_JOBS
+    return _INTERPRETED if size <= INTERPRETED_BYTES else {}
+
+
 def _typed(value: Column, kind: str | None) -> Column:
     return value if kind is None else value.cast(kind)
 
@@ -271,7 +332,7 @@ def _marked(entry: Entry, noted: Mapping[str, Any], why: str = "") -> dict[str, 
     """Session settings that put a note into a statement's commit, and a marker unless its kind has
     none. `why`: said before the note."""
     told = {"why": why, "tidegate": noted} if why else {"tidegate": noted}
-    settings = {"spark.databricks.delta.commitInfo.userMetadata": json.dumps(told)}
+    settings = {_USER_METADATA: json.dumps(told)}
     if entry.kind == "unmarked":
         return settings
     return settings | {
@@ -280,17 +341,24 @@ def _marked(entry: Entry, noted: Mapping[str, Any], why: str = "") -> dict[str, 
     }
 
 
-def _run_bound(session: SparkSession, text: str, firings: Firings, names: tuple[str, ...]) -> None:
-    """Run a statement for one firing, with the firing's values as parameters."""
+def _run_plan(session: SparkSession, plan: Any) -> None:
+    jvm: Any = session._jvm
+    jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+
+
+def _parsed(session: SparkSession, entry: Entry, firings: Firings) -> Any:
+    """The plan of an entry's statement; of one for one firing, with the firing's values as
+    parameters."""
+    plans = Plans(session)
+    plan = plans.statement(encode(entry.statement))
+    names = _parameters(entry, firings)
+    if not names:
+        return plan
     first = firings.firings.select([name for name in names if name != "firing_id"]).slice(0, 1)
     row = python_rows(first)[0]
     row["firing_id"] = _first(firings, 1)[0]
     schema = session.table("event").schema
-    plans = Plans(session)
-    types = {name: schema[name].dataType for name in names}
-    plan = plans.bind(plans.statement(text), types, row)
-    jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    return plans.bind(plan, {name: schema[name].dataType for name in names}, row)
 
 
 def _parameters(entry: Entry, firings: Firings) -> tuple[str, ...]:

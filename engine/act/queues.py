@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 
 from tidegate.engine.core.entries import Entry
@@ -90,6 +90,33 @@ class Queues:
                 passed.append(entry)
                 continue
             yield one
+
+    def beside(
+        self,
+        first: Waiting,
+        now: int,
+        running: Collection[Entry],
+        joins: Callable[[Waiting], bool],
+        most: int,
+    ) -> list[Waiting]:
+        """`first`, which is ready, and the entries that may run in its commit, in order; at most
+        `most`. After an entry that joins, the next one of its queue may, too."""
+        others = [queue for queue in self._queues.values() if queue[0] is not first]
+        heads = [queue[0] for queue in others]
+        found = [first]
+        entries = [*running, first.entry]
+        for head in self.ready(now, entries):
+            if len(found) < most and head in heads and joins(head):
+                found.append(head)
+                entries.append(head.entry)
+        left = [head.entry for head in heads if head not in found]
+        for one in found[:]:
+            for after in self._queues[one.entry.queue][1:]:
+                free = after.due <= now and not any(_waits(after.entry, other) for other in left)
+                if len(found) == most or not free or not joins(after):
+                    break
+                found.append(after)
+        return sorted(found, key=lambda w: w.position)
 
 
 def _waits(entry: Entry, other: Entry) -> bool:

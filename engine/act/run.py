@@ -7,7 +7,6 @@ INSERTs on the crew. The first that ends is settled, then the second. Then the M
 from __future__ import annotations
 
 import logging
-import threading
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, wait
@@ -16,15 +15,16 @@ from functools import partial
 from typing import Protocol
 
 from tidegate.engine.act.attempt import Attempts, edge_signals, firings_of_entry
-from tidegate.engine.act.executors import CurrentRules, Executor
+from tidegate.engine.act.executors import CurrentRules, Executor, done
 from tidegate.engine.act.messages import fired_text
 from tidegate.engine.act.queues import Queues, Waiting
 from tidegate.engine.act.redrive import pass_over, way_past
+from tidegate.engine.act.shared import SharedCommits
 from tidegate.engine.core.entries import Control, Effect, Entry, Fate, Outcome
 from tidegate.engine.core.event_names import Edge
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Ledger
-from tidegate.engine.core.ports import Sink, SinkError
+from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.text.logs import RUNNING, begin, go_on
 from tidegate.engine.core.values import Failure, Firings
 from tidegate.rules.errors import EngineError
@@ -33,7 +33,6 @@ from tidegate.rules.model import Rulebook
 log = logging.getLogger(__name__)
 
 OPEN = ("pending", "held")
-_CLOSING_SECONDS = 2.0
 
 
 class Hands(Protocol):
@@ -42,7 +41,7 @@ class Hands(Protocol):
     @property
     def size(self) -> int: ...
 
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]: ...
+    def submit(self, call: Callable[[], Sequence[Outcome]]) -> Future[Sequence[Outcome]]: ...
 
 
 @dataclass(slots=True)
@@ -54,6 +53,7 @@ class Runner:
     `beside`: runs the attempts at webhooks, which wait for other machines. `aside`: runs those at
     other detached entries, for which nobody waits. `wake`: called when a detached attempt has
     ended. `effect`: the commit of an entry that is done, as its target's log has shown it.
+    `shared`: runs entries in one commit that may share it; None: none may.
     """
 
     rulebook: Rulebook
@@ -66,9 +66,12 @@ class Runner:
     aside: Hands | None = None
     wake: Callable[[], None] = lambda: None
     effect: Callable[[Entry], Effect | None] = lambda _: None
+    shared: SharedCommits | None = None
     attempts: Attempts = field(init=False)
     queues: Queues = field(default_factory=Queues, init=False)
-    _running: dict[Future[Outcome], Waiting] = field(default_factory=dict, init=False)
+    _running: dict[Future[Sequence[Outcome]], Sequence[Waiting]] = field(
+        default_factory=dict, init=False
+    )
     _began: dict[int, int] = field(default_factory=dict, init=False)  # when, by entry
     _fresh: dict[tuple[int, str], Firings] = field(default_factory=dict, init=False)
     _timed: dict[int, Entry] = field(default_factory=dict, init=False)  # with an alternative
@@ -117,14 +120,16 @@ class Runner:
         is left to the next call.
         Raises EngineError `lease-lost`, `spark-lost`, and OutageError if the store is away.
         """
-        done = tried = 0
+        finished = tried = 0
         self._looked_at = self.now()
         while True:
             if not stopped():
                 self._do_otherwise(current)
                 self._start(current)
             awaited = [
-                f for f, w in self._running.items() if patient or w.entry.turn.stage is not None
+                future
+                for future, group in self._running.items()
+                if patient or group[0].entry.turn.stage is not None
             ]
             if awaited:
                 begin(RUNNING, tried + self.queues.count_due(self._looked_at), tried)
@@ -133,11 +138,12 @@ class Runner:
             ended = [future for future in self._running if future.done()]
             if not ended:
                 break
-            tried += len(ended)
-            done += self._settle([self._outcome(future, current) for future in ended])
+            outcomes = [one for future in ended for one in self._outcomes(future, current)]
+            tried += sum(one.progress != one.entry.progress for one in outcomes)
+            finished += self._settle(outcomes)
         if not stopped():
             self._fresh.clear()  # what is left is read from the store
-        return done
+        return finished
 
     @property
     def due(self) -> int | None:
@@ -152,7 +158,7 @@ class Runner:
         number = int(control.subject)
         entry = self.ledger.outbox.entry(number)
         found: Outcome | str = f"there is no entry {number}"
-        if entry is not None and number in {w.entry.number for w in self._running.values()}:
+        if entry is not None and number in {one.number for one in self._entries_running()}:
             found = f"entry {number} is being tried just now: ask again"
         elif entry is not None:
             found = pass_over(control, entry, self._sealed, current.renewed)
@@ -167,9 +173,14 @@ class Runner:
         """Seal the open entries of a rule, and make them dead (G24). Entries that cannot be sealed
         stay open. Alternatives are dropped. Running attempts are waited for. Returns how many
         entries were closed. Raises as `work` does."""
-        wait(running := [f for f, w in self._running.items() if w.entry.rule == rule])
+        running = [
+            future
+            for future, group in self._running.items()
+            if rule in {waiting.entry.rule for waiting in group}
+        ]
+        wait(running)
         if running:
-            self._settle([self._outcome(future, current) for future in running])
+            self._settle([one for future in running for one in self._outcomes(future, current)])
         for entry in [e for e in self._timed.values() if e.rule == rule]:
             self.ledger.outbox.do_otherwise(entry, ())
             del self._timed[entry.number]
@@ -208,8 +219,8 @@ class Runner:
 
     def _start(self, current: CurrentRules) -> None:
         """Start the entries that may run now, as long as threads are free."""
-        running = [waiting.entry for waiting in self._running.values()]
-        busy = Counter(id(self._hands(entry)) for entry in running)
+        running = self._entries_running()
+        busy = Counter(id(self._hands(group[0].entry)) for group in self._running.values())
         for waiting in self.queues.ready(self._looked_at, running):
             hands = self._hands(waiting.entry)
             if busy[id(hands)] >= hands.size:
@@ -217,14 +228,42 @@ class Runner:
             busy[id(hands)] += 1
             self.check()
             failpoint("action.before")
-            firings = self._firings(waiting.entry)
-            self._begin(waiting.entry, firings, current)
-            self._began[waiting.entry.number] = self.now()
-            running.append(waiting.entry)
-            future = hands.submit(partial(self.attempts.make, waiting, firings, current))
-            self._running[future] = waiting
+            group = self._group(waiting, running)
+            given = [(one, self._firings(one.entry)) for one in group]
+            for one, firings in given:
+                self._begin(one.entry, firings, current)
+                self._began[one.entry.number] = self.now()
+                running.append(one.entry)
+            future = hands.submit(partial(self._attempt, given, current))
+            self._running[future] = group
             if waiting.entry.turn.stage is None:
                 future.add_done_callback(lambda _: self.wake())
+
+    def _entries_running(self) -> list[Entry]:
+        return [waiting.entry for group in self._running.values() for waiting in group]
+
+    def _group(self, waiting: Waiting, running: Collection[Entry]) -> Sequence[Waiting]:
+        """An entry that is ready, and those that share its commit."""
+        if self.shared is None:
+            return [waiting]
+        beside = partial(self.queues.beside, waiting, self._looked_at, running)
+        return self.shared.group(waiting, beside)
+
+    def _attempt(
+        self, group: Sequence[tuple[Waiting, Firings]], current: CurrentRules
+    ) -> Sequence[Outcome]:
+        """One attempt at an entry, or at a group in one commit. What that has left undone is as it
+        was: it is attempted alone, in its turn."""
+        if self.shared is None or len(group) == 1:
+            return [self.attempts.make(*group[0], current)]
+        given = [(w.entry, firings_of_entry(w.entry, its)) for w, its in group]
+        landed = self.shared.run(given)
+        return [
+            self.attempts.told(done(entry), its, current)
+            if entry.number in landed
+            else Outcome(entry, entry.progress)
+            for entry, its in given
+        ]
 
     def _hands(self, entry: Entry) -> Hands:
         if entry.kind == "webhook":
@@ -261,24 +300,28 @@ class Runner:
             told = edge_signals(Edge.BEGIN_OF, entry, own, watched, self.now())
             self.ledger.signals.tell(told)
 
-    def _outcome(self, future: Future[Outcome], current: CurrentRules) -> Outcome:
-        self._running.pop(future)
-        outcome = future.result()
+    def _outcomes(
+        self, future: Future[Sequence[Outcome]], current: CurrentRules
+    ) -> Sequence[Outcome]:
+        del self._running[future]
+        outcomes = future.result()
         failpoint("action.after_commit")
-        return outcome if outcome.answers is None else current.damped(outcome)
+        return [one if one.answers is None else current.damped(one) for one in outcomes]
 
     def _sealed(self, entry: Entry) -> Fate:
         """Seal an entry. Returns its fate. An entry that was never sent needs no seal; a seal would
-        even move the marker past an earlier entry of its queue. Raises SinkError."""
-        behind = any(
-            w.entry.queue == entry.queue
-            and w.entry.app_id == entry.app_id
-            and w.entry.number < entry.number
-            for w in self.queues
-        )
-        if behind or (entry.state == "dead" and not entry.progress.attempts):
-            return Fate.SEALED
+        even move the marker past an earlier entry of its queue. Raises SinkError, also where it may
+        have been sent in one commit with such an entry."""
         firings = firings_of_entry(entry, self._firings(entry))
+        own = [w for w in self.queues if w.entry.queue == entry.queue]
+        tried = any(w.tried for w in own if w.entry.number == entry.number)
+        before = [
+            w.entry for w in own if w.entry.app_id == entry.app_id and w.entry.number < entry.number
+        ]
+        if self.shared is not None and tried and before:
+            return self.shared.passed_over(entry, firings, before)
+        if before or (entry.state == "dead" and not entry.progress.attempts):
+            return Fate.SEALED
         return self.executors[entry.kind].seal(entry, firings)
 
     def _settle(self, outcomes: Sequence[Outcome]) -> int:
@@ -353,31 +396,3 @@ def _stopped(entry: Entry, rulebook: Rulebook) -> str:
         f"{often} and {then}:{what} {progress.error}\n"
         f"    {way_past(entry, rulebook.rules)}"
     )
-
-
-class Targets:
-    """Looks up in advance what a statement has to know of its target, which every commit changes.
-    A thread looks at one table after the other while the engine is idle or reads a bucket. Not for
-    use by several threads."""
-
-    def __init__(self, sink: Sink) -> None:
-        self._sink = sink
-        self._written: set[str] = set()
-        self._thread: threading.Thread | None = None
-
-    def wrote(self, tables: Collection[str]) -> None:
-        """Say that these tables have changed."""
-        self._written.update(tables)
-
-    def make_ready(self) -> None:
-        """Start to look at the tables that have changed since the last look. Returns at once."""
-        if self._written and (self._thread is None or not self._thread.is_alive()):
-            given = (frozenset(self._written),)
-            self._thread = threading.Thread(target=self._sink.ready, args=given, daemon=True)
-            self._thread.start()
-            self._written.clear()
-
-    def close(self) -> None:
-        """Wait for the thread, but not for long: nothing depends on it."""
-        if self._thread is not None:
-            self._thread.join(_CLOSING_SECONDS)

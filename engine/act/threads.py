@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import Future
 from queue import SimpleQueue
 
 from tidegate.engine.core.entries import Outcome
 from tidegate.engine.core.text.logs import thread_of
 
-_Task = tuple[Callable[[], Outcome], Future[Outcome]]
+_Task = tuple[Callable[[], Sequence[Outcome]], Future[Sequence[Outcome]]]
 
 
 class Crew:
@@ -24,9 +24,9 @@ class Crew:
         self._made = 0
         self._idle = threading.Semaphore(0)
 
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
+    def submit(self, call: Callable[[], Sequence[Outcome]]) -> Future[Sequence[Outcome]]:
         """Run the call in a thread, once one is free."""
-        future: Future[Outcome] = Future()
+        future: Future[Sequence[Outcome]] = Future()
         self._tasks.put((call, future))
         if not self._idle.acquire(blocking=False) and self._made < self.size:
             self._made += 1

@@ -30,12 +30,15 @@ from tidegate.engine.act.kinds.sql import Statements
 from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
-from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.shared import SharedCommits
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.act.threads import Crew
 from tidegate.engine.app.adopt import check_store
 from tidegate.engine.app.preconditions import check_cursors
 from tidegate.engine.app.reload import absolute
 from tidegate.engine.app.tables import arrow_schemas, open_catalog, preparing, schemas_now
+from tidegate.engine.app.unread import Unread
 from tidegate.engine.capture.commit_instants import Instants, Now
 from tidegate.engine.capture.sources import sources
 from tidegate.engine.core.entries import Effect, Entry
@@ -152,7 +155,8 @@ def open_parts(
         delta = lake_sink(lake, store.app_ids)
         sink = WatchedSink(delta, quarantine)
         made = executors(sink, poster, now)
-        runner = open_runner(book, made, ledger, lease, now, wake, delta.effect, stack)
+        shared = SharedCommits(sink, Unread(store, book), settings.entries_per_commit_max)
+        runner = open_runner(book, made, ledger, lease, now, wake, delta.effect, shared, stack)
         stack.callback(poster.close)
         loop = open_loop(compiled, state, ports, runner, sink, stack)
         version = ledger.versions.register(
@@ -284,6 +288,7 @@ def open_runner(
     now: Now,
     wake: Callable[[], None],
     effect: Callable[[Entry], Effect | None],
+    shared: SharedCommits,
     stack: ExitStack,
 ) -> Runner:
     """The runner of a rulebook's entries. Its threads end with the stack."""
@@ -294,7 +299,8 @@ def open_runner(
     beside = Crew("tidegate-webhook", settings.webhooks_in_flight_max)
     for opened in (crew, aside, beside):
         stack.callback(opened.close)
-    return Runner(book, executors, ledger, lease.check, now, crew, beside, aside, wake, effect)
+    check = lease.check
+    return Runner(book, executors, ledger, check, now, crew, beside, aside, wake, effect, shared)
 
 
 def open_loop(

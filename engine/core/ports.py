@@ -199,6 +199,12 @@ class Sink(Protocol):
         then, as far as Spark can tell."""
         ...
 
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        """Run several sql entries that append to one table in one commit, or those of them that one
+        commit can hold. Ask the `fate` of each afterwards: what was left out is `absent`. Raises
+        SinkError as `run` does; then none has landed."""
+        ...
+
     def ready(self, targets: Collection[str]) -> None:
         """Bring what is known of tables up to date, so that no entry waits for it. May be called
         from another thread. Errors are left to the entry, which meets them again."""

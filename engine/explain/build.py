@@ -13,6 +13,7 @@ from tidegate.engine.explain.sentences import Sentences
 from tidegate.rules.algebra.bound import Bound, Bounds, own_context
 from tidegate.rules.algebra.detector_form import detected
 from tidegate.rules.algebra.named_parts import asked_parts
+from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.analysis.triggers import Triggers
 from tidegate.rules.errors import Problem
 from tidegate.rules.expressions import nodes as x
@@ -121,6 +122,7 @@ def _rule(
         tuple(_asked(rule, book)),
         next(map(_counted_by, x.business_calendars(rule.pattern.on)), None),
         None if not rule.pattern.where else "scan" if rule.name in graph.scanned else "search",
+        tuple(sorted(triggers.written[rule.name].keys() & {e.table for e in table_events(book)})),
     )
 
 

@@ -73,7 +73,8 @@ class Rule:
     where: the condition that is asked before the context chooses. asked: the parts of the
     expression of whose matches it is asked. business_days: which days it counts as such.
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
-    at each instant."""
+    at each instant. watched: the tables among `writes` that an event type is of: what is written
+    there shares no commit (G16)."""
 
     name: str
     sentences: tuple[str, ...]
@@ -96,6 +97,7 @@ class Rule:
     asked: tuple[str, ...] = ()
     business_days: str | None = None
     asked_by: str | None = None
+    watched: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

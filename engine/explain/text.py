@@ -71,6 +71,9 @@ def _rule(rule: Rule, verbose: bool) -> Iterator[str]:
         yield f"  business    days: {rule.business_days}"
     if rule.writes:
         yield f"  writes      {', '.join(rule.writes)}"
+    if rule.watched:
+        watched = ", ".join(rule.watched)
+        yield f"              an event type is of {watched}: what is written there shares no commit"
     for one in rule.damping:
         yield f"  {one.kind:<10}  {one.said}"
         yield f"              remembers {one.why}"

@@ -8,7 +8,8 @@ from dataclasses import dataclass, field, replace
 
 from tidegate.engine.act.messages import awaited_text, tell
 from tidegate.engine.act.outbox import Stamp, entries_for
-from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.plan import given_up_text, half, stuck
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.switches import switched

@@ -6,7 +6,7 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
-from tests.support.lake import Shop
+from tests.support.lake import Shop, notes_of
 from tidegate.engine.control.firings import list_firings
 
 if TYPE_CHECKING:
@@ -31,11 +31,10 @@ rules:
 
 
 def commits(shop: Shop) -> list[tuple[str, int]]:
-    """The rule and the number of firings of each commit to the log, in order."""
+    """The rule and the number of firings of each entry in the commits to the log, in order."""
     files = sorted((shop.folder / "log" / "_delta_log").glob("*.json"))
     infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in files]
-    noted = [json.loads(i["userMetadata"])["tidegate"] for i in infos if "userMetadata" in i]
-    return [(note["rule"], note["firings"]) for note in noted]
+    return [(note["rule"], note["firings"]) for info in infos for note in notes_of(info)]
 
 
 def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:

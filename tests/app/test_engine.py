@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.lake import Shop
+from tests.support.lake import Shop, notes_of
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.app import Engines
 from tidegate.engine.control.firings import list_firings
@@ -67,8 +67,7 @@ def logged_by(shop: Shop) -> list[str]:
     """The rules whose statements wrote the log, in the order of its commits."""
     commits = sorted((shop.folder / "log" / "_delta_log").glob("*.json"))
     infos = [json.loads(file.read_text().splitlines()[0])["commitInfo"] for file in commits]
-    noted = [info["userMetadata"] for info in infos if "userMetadata" in info]
-    return [json.loads(text)["tidegate"]["rule"] for text in noted]
+    return [note["rule"] for info in infos for note in notes_of(info)]
 
 
 def add(shop: Shop, rules: str) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tests.support import written
-from tests.support.lake import WATCHED
+from tests.support.lake import WATCHED, notes_of
 from tests.support.table import rows_of
 from tidegate.engine.store import open_store
 
@@ -64,13 +64,20 @@ class Lake:
         return Counter(rows_of(self.folder / "lake" / name))
 
     def effect_commits(self, name: str) -> Iterator[dict[str, Any]]:
-        """What the engine noted in each of its commits to a table, in the order of versions."""
+        """What the engine noted of each entry in its commits to a table, in order. `marker`: the
+        markers of its app id, and those of nobody. `last`: the greatest number of the app id."""
         for file in sorted((self.folder / "lake" / name / "_delta_log").glob("*.json")):
             actions = [json.loads(line) for line in file.read_text().splitlines()]
             info = next(action["commitInfo"] for action in actions if "commitInfo" in action)
             if "userMetadata" in info:
-                marker = [action["txn"] for action in actions if "txn" in action]
-                yield {**json.loads(info["userMetadata"])["tidegate"], "marker": marker}
+                markers = [action["txn"] for action in actions if "txn" in action]
+                last: dict[str, int] = {}
+                for note in notes_of(info):
+                    last[note["app_id"]] = max(note["entry"], last.get(note["app_id"], 0))
+                for note in notes_of(info):
+                    own = note["app_id"]
+                    mine = [m for m in markers if m["appId"] == own or m["appId"] not in last]
+                    yield {**note, "marker": mine, "last": last[own]}
 
     def kept(self) -> dict[str, Any]:
         """What the store has of cursors, signals and entries."""

@@ -50,7 +50,7 @@ class Landed:
         for entry in self.entries(name):
             whose = {"store": self.store.id, "rulebook": "loop", "rule": entry.rule}
             marker = {"appId": f"tidegate/{self.store.id}/loop/{entry.rule}"}
-            noted = {**whose, "entry": entry.number}
+            noted = {**whose, "entry": entry.number, "last": entry.number}
             yield {**noted, "marker": [{**marker, "version": entry.number}]}
 
     def entries(self, name: str) -> Iterator[Any]:

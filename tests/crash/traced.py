@@ -11,11 +11,13 @@ from urllib.parse import unquote
 import pyarrow.parquet as pq
 
 from tests.crash.lake import BOOK, Lake
+from tests.support.lake import notes_of
 from tidegate.engine.replay.why.ask import why, why_commit
 from tidegate.engine.replay.why.model import Story
 from tidegate.engine.store import SqlStore, open_store
 
 TABLES = ("totals", "effects")
+Rows = list[dict[str, Any]]
 
 
 def untraced(lake: Lake) -> list[str]:
@@ -28,10 +30,10 @@ def _of_table(lake: Lake, store: SqlStore, table: str) -> Iterator[str]:
     for version, noted, rows in _commits(lake, table):
         commit = f"{table}@{version}"
         entries = why_commit(store, BOOK, commit)["entries"]
-        if [entry["number"] for entry in entries] != [noted["entry"]]:
-            yield f"{commit} is of entry {noted['entry']}, the store says {entries}"
+        if sorted(e["number"] for e in entries) != sorted(note["entry"] for note in noted):
+            yield f"{commit} is of entries {noted}, the store says {entries}"
             continue
-        stories = [why(store, BOOK, one) for one in entries[0]["firings"]]
+        stories = [why(store, BOOK, one) for entry in entries for one in entry["firings"]]
         if not stories:
             yield f"{commit} has no firing"
         for story in stories:
@@ -54,8 +56,8 @@ def _made(row: dict[str, Any], stories: list[Story]) -> bool:
     return False
 
 
-def _commits(lake: Lake, table: str) -> Iterator[tuple[int, dict[str, Any], list[dict[str, Any]]]]:
-    """The commits of the engine that are no seals: version, note, and the rows of their files."""
+def _commits(lake: Lake, table: str) -> Iterator[tuple[int, Rows, Rows]]:
+    """The commits of the engine that are no seals: version, notes, and the rows of their files."""
     folder = lake.folder / "lake" / table
     for file in sorted((folder / "_delta_log").glob("*.json")):
         actions = [json.loads(line) for line in file.read_text().splitlines()]
@@ -69,4 +71,4 @@ def _commits(lake: Lake, table: str) -> Iterator[tuple[int, dict[str, Any], list
             if table == "effects" and "add" in action
             for row in pq.read_table(folder / unquote(action["add"]["path"])).to_pylist()
         ]
-        yield int(file.stem), said["tidegate"], rows
+        yield int(file.stem), notes_of(info), rows

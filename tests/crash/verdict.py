@@ -50,10 +50,10 @@ def _out_of_order(lake: Lake) -> int:
 
 
 def _unmarked(lake: Lake) -> int:
-    """Effect commits whose marker is not that of the entry that they name."""
+    """Entries in commits without their marker, which is that of the last one of its rule."""
     return sum(
         [(marker["appId"], marker["version"]) for marker in commit["marker"]]
-        != [(f"tidegate/{commit['store']}/{commit['rulebook']}/{commit['rule']}", commit["entry"])]
+        != [(f"tidegate/{commit['store']}/{commit['rulebook']}/{commit['rule']}", commit["last"])]
         for table in ("totals", "effects")
         for commit in lake.effect_commits(table)
     )

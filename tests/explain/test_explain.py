@@ -243,6 +243,20 @@ def test_what_triggers_what(shop: Path) -> None:
     }
     assert found["cycles"] == [["asked", "loop", "quick"]]
     assert rule(found, "loop")["writes"] == ["alerts", "orders"]
+    assert rule(found, "loop")["watched"] == ["alerts", "orders"]
+    text = explain(shop, "loop", "text")
+    assert "an event type is of alerts, orders: what is written there shares no commit" in text
+
+
+def test_g16_what_nobody_watches_is_not_said_to_be_watched(tmp_path: Path) -> None:
+    file = tmp_path / "quiet.yaml"
+    file.write_text(
+        "rulebook: quiet\ntables: {t: {path: /t}, out: {path: /out}}\n"
+        "events: {i: {on: insert, table: t}}\n"
+        'rules: {r: {on: i, do: ["INSERT INTO out SELECT 1 FROM event"]}}\n'
+    )
+    assert rule(as_json(file), "r")["watched"] == []
+    assert "shares no commit" not in explain(file, None, "text")
 
 
 @pytest.mark.parametrize(

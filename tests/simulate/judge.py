@@ -6,6 +6,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -41,7 +43,10 @@ EFFECTS = {"a": 1, "twice": 2, "single": 1, "asked": 1, "heard": 1}  # of one ro
 
 
 class Analyst(EveryIdAnalyst):
-    """Signals read `id`, too; a condition of ticks their samples."""
+    """Signals read `id`, too; a condition of ticks their samples. Statements only append."""
+
+    def action(self, *given: Any, **more: Any) -> Reading:
+        return replace(super().action(*given, **more), appends=True)
 
     def condition(self, rule: Rule, *given: object, **more: object) -> Reading:
         return Reading(frozenset({"sample" if rule.name == "sampled" else "id"}))

@@ -209,6 +209,14 @@ class Life(Bench):
         return verdict
 
 
+class Sharing(Life):
+    """Entries that share commits."""
+
+    def begin(self) -> None:
+        super().begin()
+        self.share()
+
+
 class Dying(Life):
     """Entries that die, are sealed, have their alternative done, and are skipped."""
 

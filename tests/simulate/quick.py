@@ -19,7 +19,7 @@ from tests.simulate.judge import judge
 from tests.simulate.simulation import Simulation
 from tests.support.memorystore import MemoryStore
 from tidegate import rules
-from tidegate.engine.act.run import Targets
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline
@@ -48,6 +48,9 @@ RARE = (
     "sink.seal after",
     "sink.fate",
     "taken over in a statement",
+    "sink.run_together lost",
+    "sink.run_together after",
+    "taken over in a shared commit",
 )
 KEPT = Path(__file__).parents[2] / ".failing-seeds"
 
@@ -56,6 +59,7 @@ class Quick(Simulation):
     """A few steps under faults, and then without until all is done."""
 
     text = BOOK
+    sharing = staticmethod(lambda seed: seed % 2 == 1)
     steps = 3
     rounds_max = 12
 

@@ -181,6 +181,15 @@ class RefusingSink(MemorySink):
         if entry.rule == "counts" and not self.overrun:
             self.overrun = True
             raise SinkError("[OVERRUN] late", overrun=True)
+        self.refuse(entry, firings)
+        super().run(entry, firings)
+
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        for entry, firings in entries:
+            self.refuse(entry, firings)
+        super().run_together(entries)
+
+    def refuse(self, entry: Entry, firings: Firings) -> None:
         if (
             entry.rule in ("asked", "single")
             and entry.turn.place == entry.number
@@ -189,7 +198,6 @@ class RefusingSink(MemorySink):
             first = firings.relation["id"].to_pylist()[0] == 0
             if first and entry.statement.action == 0:
                 raise SinkError("[NO] never")
-        super().run(entry, firings)
 
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         return fields_of(firings)
@@ -239,6 +247,7 @@ class Scenario(Bench):
         super().restart()
         self.loop.ports.check_lease = lambda: None
         self.loop.runner.check = self.ledger.lease.check
+        self.share()
         check_store(self.book, self.store, SinkMarkers(self.landed), {"out"})
         self.store.of("loop").versions.register(BOOK, None)
 

@@ -31,9 +31,11 @@ STORE = {  # how often each call fails before, and after its transaction
     "load": 0.04,
     "firings": 0.04,
 }
+HOW = ("refused", "late", "before", "lost", "after")
 FAULTS = [
     *(f"store.{name} {when}" for name in STORE for when in ("before", "after")),
-    *(f"sink.run {what}" for what in ("refused", "late", "before", "lost", "after")),
+    *(f"sink.run {what}" for what in HOW),
+    *(SHARED := (*(f"sink.run_together {what}" for what in HOW), "taken over in a shared commit")),
     *("sink.seal refused", "sink.seal after", "sink.fate", "sink.fate unknown"),
     *("taken over in a statement", "taken over before a commit"),
     *("feed.version", "feed.read", "feed.head slow", "a condition fails for good"),
@@ -144,22 +146,35 @@ class FaultySink(MemorySink):
     def __init__(self, chance: Chance, take_over: Callable[[], None]) -> None:
         super().__init__()
         self.chance, self.take_over = chance, take_over
-        self.under_way: list[tuple[Entry, Firings]] = []  # thought lost, may still land
+        # Thought lost, may still land
+        self.under_way: list[Sequence[tuple[Entry, Firings]]] = []
 
     def run(self, entry: Entry, firings: Firings) -> None:
-        if self.chance.now("sink.run refused", 0.15):
+        self._run([(entry, firings)], "sink.run", "taken over in a statement")
+
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        self._run(entries, "sink.run_together", "taken over in a shared commit")
+
+    def _run(self, entries: Sequence[tuple[Entry, Firings]], name: str, taken_over: str) -> None:
+        if self.chance.now(f"{name} refused", 0.15):
             raise SinkError("[NO] not now")
-        if self.chance.now("sink.run late", 0.05):
-            self.under_way.append((entry, firings))
+        if self.chance.now(f"{name} late", 0.05):
+            self.under_way.append(entries)
             raise SinkError("[IO] no answer")
-        if self.chance.now("taken over in a statement", 0.02):
+        if self.chance.now(taken_over, 0.02):
             self.take_over()
-        self.chance.fails("sink.run before")
+        self.chance.fails(f"{name} before")
         self.chance.may_stop("sink.run")
-        super().run(entry, firings)
-        if self.chance.now("sink.run lost", 0.05):
+        self._land(entries)
+        if self.chance.now(f"{name} lost", 0.05):
             raise SinkError("[IO] no answer")
-        self.chance.fails("sink.run after")
+        self.chance.fails(f"{name} after")
+
+    def _land(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        if len(entries) > 1:
+            super().run_together(entries)
+        else:
+            super().run(*entries[0])
 
     def seal(self, entry: Entry) -> None:
         if self.chance.now("sink.seal refused", 0.2):
@@ -177,7 +192,7 @@ class FaultySink(MemorySink):
         """One of those that were thought lost."""
         if self.under_way:
             late = self.under_way.pop(self.chance.random.randrange(len(self.under_way)))
-            MemorySink.run(self, *late)
+            self._land(late)
 
 
 class FaultyFeed(MemoryFeed):
@@ -225,9 +240,10 @@ class Simulation(Bench):
     steps = 30
     stop_share = 0.25  # of the steps
     planned = False  # whether the step has chosen a bucket
+    sharing: Callable[[int], bool] = staticmethod(lambda _: False)  # commits, by seed
 
     def __init__(self, store: AnyStore, seed: int, hit: Counter[str]) -> None:
-        self.chance = Chance(seed, hit)
+        self.chance, self.shares = Chance(seed, hit), self.sharing(seed)
         self.real = store
         self.store: Any = FaultyStore(store, self.chance, self.take_over)
         self.clock = Clock()
@@ -256,6 +272,8 @@ class Simulation(Bench):
         self.chance.stopping = False
         super().restart()
         self.loop.runner.check = self.ledger.lease.check
+        if self.shares:
+            self.share()
 
     def take_over(self) -> None:
         """Another engine goes on while this one is in a statement, or stands before a commit."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.simulate.judge import BOOK, judge
-from tests.simulate.simulation import FAULTS, STOPS, Simulation
+from tests.simulate.simulation import FAULTS, SHARED, STOPS, Simulation
 from tidegate.engine.store import open_store
 
 COMMITS = """\
@@ -25,10 +25,10 @@ rules:
   begun: {on: begin_of landed, do: [{sql: INSERT INTO out SELECT version FROM event}]}
 settings: {bucket_rows_max: 3}
 """
-SEEDS, QUIET_SEEDS, LONG_SEEDS = 6, 2, 200
+SEEDS, QUIET_SEEDS, SHARING_SEEDS, LONG_SEEDS = 6, 2, 2, 200
 
 
-def simulate(folder: Path, seeds: range) -> Counter[str]:
+def simulate(folder: Path, seeds: range, kind: type[Simulation] = Simulation) -> Counter[str]:
     """The faults that really happened; whatever is wrong fails with its seed."""
     hit: Counter[str] = Counter()
     wrong = {}
@@ -36,7 +36,7 @@ def simulate(folder: Path, seeds: range) -> Counter[str]:
     for seed in seeds:
         with open_store(f"sqlite:///{folder}/{seed}.db", create=True) as store:
             store.of("loop").versions.register(BOOK, None)
-            simulation = Simulation(store, seed, hit)
+            simulation = kind(store, seed, hit)
             simulation.live()
             effects += simulation.sink.effects.total()
             verdict = judge(store, simulation.sink, simulation.feed.commits)
@@ -47,6 +47,12 @@ def simulate(folder: Path, seeds: range) -> Counter[str]:
     assert wrong == {}
     assert effects > 100 * len(seeds)
     return hit
+
+
+class Sharing(Simulation):
+    """Entries share commits."""
+
+    sharing = staticmethod(lambda _: True)
 
 
 class Quiet(Simulation):
@@ -85,11 +91,22 @@ def test_g10_random_faults_lose_and_double_no_commit_whether_it_changes_rows_or_
 
 def test_g16b_random_faults_lose_double_and_disorder_nothing(tmp_path: Path) -> None:
     hit = simulate(tmp_path, range(SEEDS))
-    assert {kind for kind in FAULTS if not hit[kind]} <= {*STOPS}  # tests/simulate/test_stops.py
+    left = {kind for kind in FAULTS if not hit[kind]}
+    assert left <= {*STOPS, *SHARED}  # tests/simulate/test_stops.py, and the next
+
+
+def test_g16b_random_faults_in_shared_commits_lose_double_and_disorder_nothing(
+    tmp_path: Path,
+) -> None:
+    hit = simulate(tmp_path, range(SHARING_SEEDS), Sharing)
+    assert sum(hit[kind] for kind in SHARED) > SHARING_SEEDS
 
 
 @pytest.mark.long
 @pytest.mark.timeout(3_600)
 def test_g16b_many_random_faults_lose_double_and_disorder_nothing(tmp_path: Path) -> None:
-    hit = simulate(tmp_path, range(LONG_SEEDS))
-    assert {kind: hit[kind] for kind in FAULTS if hit[kind] < LONG_SEEDS // 4} == {}
+    for folder, kind in (("alone", Simulation), ("shared", Sharing)):
+        (tmp_path / folder).mkdir()
+        hit = simulate(tmp_path / folder, range(LONG_SEEDS // 2), kind)
+        wanted = {*FAULTS} - ({*SHARED} if kind is Simulation else set())
+        assert {kind: hit[kind] for kind in wanted if hit[kind] < LONG_SEEDS // 8} == {}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 import tidegate
-from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix
+from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix, Sharing
 from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
@@ -32,6 +32,7 @@ LIVES: dict[type[Life], str] = {
         suspect.begun read.after detect.before detect.after evaluate.after take.after queue.added
         queue.loaded action.before statement.before statement.after signal.made webhook.before
         webhook.sent condition.asked action.after_commit action.between recover.loaded""",
+    Sharing: "shared.before shared.after",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
     Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
         commit.after settle.begun settle.signals settle.before settle.after acted.before""",
@@ -39,6 +40,11 @@ LIVES: dict[type[Life], str] = {
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
 }
+ALSO = {  # points of another life that mean something else here
+    Sharing: """statement.before statement.after action.before action.after_commit action.between
+        queue.added queue.loaded recover.loaded suspect.begun""",
+}
+POINTS_OF = {kind: f"{names} {ALSO.get(kind, '')}".split() for kind, names in LIVES.items()}
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
 ELSEWHERE |= {"strike.before"}  # tests/simulate/test_calls.py
 NOTHING = dict.fromkeys(COUNTERS, 0)
@@ -68,19 +74,19 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matrix = Matrix(monkeypatch)
-    if kind in (Life, Dying):
-        for point in LIVES[kind].split():
+    if kind in (Life, Sharing, Dying):
+        for point in POINTS_OF[kind]:
             matrix.run(point, kind(MemoryStore()), cells)
     else:
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
-            for point in LIVES[kind].split():
+            for point in POINTS_OF[kind]:
                 matrix.run(point, life, cells)
     found = matrix.outcome
     print({name: found.counters[name] for name in COUNTERS})
-    print({point: found.happened[point, "exit"] for point in LIVES[kind].split()})
+    print({point: found.happened[point, "exit"] for point in POINTS_OF[kind]})
     assert (found.wrong, found.untold) == ({}, [])
-    for point, how in product(LIVES[kind].split(), KINDS):
+    for point, how in product(POINTS_OF[kind], KINDS):
         times = sum(times for kind, _, times in cells if kind == how)
         assert found.happened[point, how] == times, (point, how)
 

@@ -19,7 +19,7 @@ from tests.simulate.quick import loaded, silence
 from tests.support.bench import Bench
 from tests.support.memory import MemorySink
 from tests.support.memorystore import MemoryStore
-from tidegate.engine.act.run import Targets
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import DAMPED, FOREVER, Carried, Firings, Signal

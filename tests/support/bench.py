@@ -13,7 +13,9 @@ from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
 from tidegate.engine.act.executors import Executor
-from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.shared import SharedCommits
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
@@ -104,6 +106,11 @@ class Bench:
             runner=Runner(book, self.executors(), ledger, lambda: None, self.clock, Alone()),
             targets=self.targets(),
         )
+
+    def share(self, most: int = 50) -> None:
+        """From now on, so many entries may share a commit."""
+        sink = WatchedSink(self.sink, self.quarantine)
+        self.loop.runner.shared = SharedCommits(sink, lambda table: table == "out", most)
 
     def say(self, activity: Activity) -> None:
         """What it does from now on."""

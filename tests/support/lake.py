@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,6 +27,12 @@ def jobs_so_far(spark: SparkSession) -> int:
     """The jobs that a session has submitted. The scheduler counts them itself; what the status
     store shows comes later."""
     return int(spark._jsc.sc().dagScheduler().numTotalJobs())
+
+
+def notes_of(info: Mapping[str, Any]) -> list[dict[str, Any]]:
+    """What a commitInfo says of the entries in its commit."""
+    said = json.loads(info.get("userMetadata") or "{}").get("tidegate", [])
+    return said if isinstance(said, list) else [said]
 
 
 @dataclass(frozen=True)

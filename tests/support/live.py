@@ -16,7 +16,8 @@ from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.memory import MemoryFeed, MemorySink, schema
 from tests.support.rulebooks import condition
-from tidegate.engine.act.run import Runner, Targets
+from tidegate.engine.act.run import Runner
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
 from tidegate.engine.core.types.spark import arrow_schema

@@ -156,6 +156,13 @@ class MemorySink(memory_sink.MemorySink):
         if error := self.lost(entry):
             raise error
 
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        if error := next(filter(None, (self.fails(entry) for entry, _ in entries)), None):
+            raise error
+        super().run_together(entries)
+        if error := next(filter(None, (self.lost(entry) for entry, _ in entries)), None):
+            raise error
+
     def take_effect(self, entry: Entry, firings: Firings) -> None:
         super().take_effect(entry, firings)
         self.entries.append((entry.rule, entry.number))

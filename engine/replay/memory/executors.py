@@ -18,7 +18,7 @@ from tidegate.engine.act.kinds.switch import Switches
 from tidegate.engine.act.kinds.unmarked_sql import Unmarked
 from tidegate.engine.act.kinds.webhook import Webhooks
 from tidegate.engine.act.queues import Waiting
-from tidegate.engine.act.run import Targets
+from tidegate.engine.act.targets import Targets
 from tidegate.engine.core.entries import Entry, Fate, Outcome
 from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import Sink, SinkError
@@ -35,8 +35,8 @@ class Alone:
 
     size = 1
 
-    def submit(self, call: Callable[[], Outcome]) -> Future[Outcome]:
-        future: Future[Outcome] = Future()
+    def submit(self, call: Callable[[], Sequence[Outcome]]) -> Future[Sequence[Outcome]]:
+        future: Future[Sequence[Outcome]] = Future()
         try:
             future.set_result(call())
         except BaseException as error:

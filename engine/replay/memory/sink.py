@@ -3,7 +3,7 @@ they have done."""
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 
 import pyarrow as pa
 
@@ -33,6 +33,12 @@ class MemorySink:
     def run(self, entry: Entry, firings: Firings) -> None:
         if entry.number > self.marker(entry) and not self.is_moved(entry):
             self.take_effect(entry, firings)
+
+    def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
+        """One commit; nothing lands if a marker stands at one of them."""
+        if all(e.number > self.marker(e) and not self.is_moved(e) for e, _ in entries):
+            for entry, firings in entries:
+                self.take_effect(entry, firings)
 
     def take_effect(self, entry: Entry, firings: Firings) -> None:
         """The statement's commit."""

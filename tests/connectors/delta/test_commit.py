@@ -103,6 +103,13 @@ def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
     assert depth(noted(3)) == 3
     assert depth(noted(3, "theirs")) == 0
     assert depth(noted(3, ["mine"])) == 0
+    shared = [
+        {"store": "mine", "depth": 2},
+        {"store": "mine", "depth": 5},
+        {"store": "theirs", "depth": 9},
+    ]
+    assert depth(json.dumps({"tidegate": shared})) == 5
+    assert depth(json.dumps({"tidegate": [*shared, 7]})) == 0
     for forged in (2147483648, 1e300, -1, True, "3", [3], None, 10**30, 3.0):
         assert depth(noted(forged)) == 0
     for foreign in ("free text", "{}", '{"tidegate":1}', "[1]", None, 7, "[" * 100_000, "\ud800"):
@@ -110,14 +117,22 @@ def test_g16_the_depth_of_our_own_commits_and_of_nobody_elses() -> None:
 
 
 def test_g22_whose_action_wrote_one_of_our_own_commits() -> None:
-    def writer(**note: Any) -> tuple[str, str] | None:
-        told = commit(info(userMetadata=json.dumps({"tidegate": note})))
+    def of(noted: Any) -> tuple[str, str] | None:
+        told = commit(info(userMetadata=json.dumps({"tidegate": noted})))
         return parse_commit(1, told, 0, own_stores={"mine"}).writer
+
+    def writer(**note: Any) -> tuple[str, str] | None:
+        return of(note)
 
     assert writer(store="mine", rulebook="bank", rule="r") == ("bank", "r")
     assert writer(store="theirs", rulebook="bank", rule="r") is None
     assert writer(store="mine", rulebook="bank") is None
     assert writer(store="mine", rulebook=["bank"], rule="r") is None
+    one, other = ({"store": "mine", "rulebook": "bank", "rule": rule} for rule in "rs")
+    assert of([one, one]) == ("bank", "r")
+    assert of([one, other]) is None
+    assert of([one, {**one, "store": "theirs"}]) is None
+    assert of([]) is None
 
 
 SCHEMA = '{"type":"struct","fields":[{"name":"a","type":"long","nullable":true,"metadata":{}}]}'

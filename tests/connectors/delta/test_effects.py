@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -38,8 +39,9 @@ class Log:
         self.read.append(version)
         if version not in self.notes:
             return None
-        note = self.notes[version]
-        return LoggedCommit(version, 0, "WRITE", 1, 0, True, None, frozenset(), note)
+        found = self.notes[version]
+        notes = tuple(found) if isinstance(found, list) else (found,)
+        return LoggedCommit(version, 0, "WRITE", 1, 0, True, None, frozenset(), notes, written=9)
 
 
 def effects(notes: dict[int, dict[str, Any]]) -> tuple[Effects, Log]:
@@ -83,3 +85,16 @@ def test_g16b_a_marker_that_was_passed_is_only_called_so_by_a_whole_log() -> Non
     assert made.passed(ENTRY, 4) is Fate.PASSED
     assert made.passed(ENTRY, 6) is Fate.UNKNOWN  # version 5 may hold it
     assert made.passed(ENTRY, 2) is Fate.UNKNOWN  # the target has fewer versions than it had
+
+
+def test_g16b_a_shared_commit_names_each_of_its_entries() -> None:
+    """How many rows each wrote is known only where the commit was made just now."""
+    shared = [note(entry=4, ids=IDS), note(ids=IDS), note(entry=6, sealed=True)]
+    made, _ = effects({3: shared})  # type: ignore[dict-item]
+    assert made.told(ENTRY, IDS, 1) is Fate.EFFECT
+    assert made.seen(ENTRY) == (3, None)
+    made.counted({5: 2, 4: 7})
+    assert made.told(ENTRY, IDS, 1) is Fate.EFFECT
+    assert made.seen(ENTRY) == (3, 2)
+    assert made.told(replace(ENTRY, number=4), ["11" * 16], 1) is None
+    assert effects({3: note(ids=IDS)})[0].told(ENTRY, IDS, 1) is Fate.EFFECT

@@ -5,8 +5,8 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
-from weakref import WeakKeyDictionary
 
 import pytest
 
@@ -196,14 +196,14 @@ def test_g16_another_delta_is_left_alone(
     caplog: pytest.LogCaptureFixture,
 ) -> None:
     """One whose snapshots keep their markers in another way."""
-    compiler = spark._jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.cook(
-        "public class Other { public void find(Object like) {"
-        ' throw new IllegalStateException("in another way"); } }'
-    )
-    other = compiler.getClassLoader().loadClass("Other").newInstance()
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    source = Path(markers_module.__file__).with_name("Markers.java").read_text(encoding="utf-8")
+    source = source.replace("package tidegate;", "package other;")
+    compiler.cook(source.replace('"bitmap$"', '"other$"'))
+    other = compiler.getClassLoader().loadClass("other.Markers").newInstance()
     monkeypatch.setattr(markers_module, "compiled", lambda *_: other)
-    monkeypatch.setattr(markers_module, "_prepared", WeakKeyDictionary())
     snapshot = latest_snapshot(spark, lake.path("bare"))
     assert not prepare(spark, snapshot)
     assert not prepare(spark, snapshot)

@@ -1,0 +1,93 @@
+"""Several INSERTs into one table in one commit, which has the marker of each (G16).
+
+Each is analysed in a session of its own, and gets Delta's casts and defaults. The queries of those
+that write the same columns become one union, and Delta's own INSERT writes it. A Java observer of
+its transaction adds the markers (SharedCommit.java).
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from typing import Any
+
+from py4j.protocol import Py4JJavaError
+from pyspark.sql import DataFrame, Observation, SparkSession
+from pyspark.sql.classic.column import _to_seq
+from pyspark.sql.functions import count, lit
+
+from tidegate.connectors.delta.catalog import quoted
+from tidegate.connectors.delta.plans import Plans, compiled
+from tidegate.engine.core.entries import Entry
+
+COUNT_SECONDS_MAX = 2.0  # for Spark to say how many rows a query had, after the commit
+_LOOK_SECONDS = 0.005
+_APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
+
+
+@dataclass(frozen=True, slots=True)
+class Insert:
+    """An entry's INSERT: the analysed plan, and the type of each column that it writes, by name."""
+
+    entry: Entry
+    plan: Any
+    columns: Mapping[str, str]
+
+
+def insert_of(session: SparkSession, entry: Entry, parsed: Any) -> Insert | None:
+    """A parsed statement as an INSERT that may share a commit; None if it does more than append
+    rows. Nothing is run. Raises what Spark's analysis raises."""
+    plans = Plans(session)
+    plan = plans.resolve(parsed)
+    if str(plan.getClass().getName()) != _APPEND or not plan.writeOptions().isEmpty():
+        return None
+    return Insert(entry, plan, {name: kind for _, name, kind in plans.output(plan.query())})
+
+
+def run_shared(session: SparkSession, inserts: Sequence[Insert]) -> Mapping[int, int]:
+    """Run INSERTs of equal columns in one commit. Returns how many rows each wrote, by number of
+    its entry, as far as Spark says it. Raises what Spark raises: nothing was committed then, as far
+    as it can tell."""
+    jvm: Any = session._jvm
+    sql = jvm.org.apache.spark.sql
+    observed, queries = {}, []
+    for one in inserts:
+        observed[one.entry.number] = seen = Observation()
+        rows = sql.classic.Dataset.ofRows(session._jsparkSession, one.plan.query())
+        frame = DataFrame(rows, session).select([quoted(name) for name in inserts[0].columns])
+        frame = frame.observe(seen, count(lit(1)).alias("rows"))
+        queries.append(frame._jdf.logicalPlan())
+    union = sql.catalyst.plans.logical.Union(_to_seq(session.sparkContext, queries), False, False)
+    first, last = _numbers(inserts)
+    compiled(session, "SharedCommit").run(
+        session._jsparkSession,
+        inserts[0].plan.withNewQuery(union),
+        *("\n".join(lines) for lines in (first, map(str, first.values()), map(str, last.values()))),
+    )
+    counts = {number: _count(seen) for number, seen in observed.items()}
+    return {number: found for number, found in counts.items() if found is not None}
+
+
+def _numbers(inserts: Sequence[Insert]) -> tuple[dict[str, int], dict[str, int]]:
+    """The first and the last number of each app id."""
+    first: dict[str, int] = {}
+    last: dict[str, int] = {}
+    for one in sorted(inserts, key=lambda one: one.entry.number):
+        first.setdefault(one.entry.app_id, one.entry.number)
+        last[one.entry.app_id] = one.entry.number
+    return first, {app_id: last[app_id] for app_id in first}
+
+
+def _count(seen: Observation) -> int | None:
+    """How many rows a query had; None if Spark does not say it in time."""
+    java: Any = seen._jo
+    end = time.monotonic() + COUNT_SECONDS_MAX
+    while not java.future().isCompleted():
+        if time.monotonic() > end:
+            return None
+        time.sleep(_LOOK_SECONDS)
+    with suppress(Py4JJavaError):
+        return int(java.getRow().getLong(0))
+    return None
