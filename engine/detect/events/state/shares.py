@@ -17,13 +17,12 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import is_tick, shown_name
-from tidegate.engine.core.values import Carried
+from tidegate.engine.core.values import Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.concatenation import stack
-from tidegate.engine.detect.events.state.held_back import is_held
-from tidegate.engine.detect.events.state.partitions import EVERY, place
-from tidegate.engine.detect.events.state.tables import each_once, numbers
+from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
+from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
 
 _OCCURRENCES = "occ:"
 
@@ -34,15 +33,43 @@ def divided(carried: Carried, graphs: Sequence[Graph]) -> list[Carried]:
     names = [_names(graph) for graph in graphs]
     known = frozenset().union(*names)
     shares = []
-    for own in names:
-        last = own is names[-1]
+    for own, graph in zip(names, graphs, strict=True):
+        last = graph is graphs[-1]
         tables = {
             name: table
             for name, table in carried.tables.items()
-            if place(name)[0] in own or (last and (is_held(name) or place(name)[0] not in known))
+            if place(name)[0] in own or (last and place(name)[0] not in known)
         }
-        shares.append(Carried(tables))
+        several = {n for n in own if n[:4] == _OCCURRENCES and sum(n in o for o in names) > 1}
+        shares.append(Carried(_referred_to(tables, graph, several)))
     return shares
+
+
+def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict[str, pa.Table]:
+    """Tables without occurrences, in those of `several`, that nothing else in them refers to."""
+    named: dict[str, list[Int64]] = defaultdict(list)
+    for name, table in tables.items():
+        whole, partition = place(name)
+        if "numbers" not in table.column_names:
+            continue
+        (_, time), (_, number) = (lists_in(table, column) for column in ("times", "numbers"))
+        if whole.startswith("node:"):
+            events = np.array([*graph.nodes[whole[5:]].roles])[lists_in(table, "roles")[1]]
+        else:
+            events = flat(table, "events").to_numpy(zero_copy_only=False)
+        for event in np.unique(events):
+            mine = np.stack([time, number], axis=1)[events == event]
+            named[part_name(_OCCURRENCES + str(event), partition)].append(mine)
+    found = dict(tables)
+    for name in tables:
+        if place(name)[0] in several:
+            table = tables[name]
+            kept = {*map(tuple, np.concatenate(named[name]).tolist())} if name in named else ()
+            rows = zip(numbers(table, "time").tolist(), numbers(table, "number").tolist())
+            found[name] = table.filter(pa.array([row in kept for row in rows], pa.bool_()))
+            if not len(found[name]):
+                del found[name]
+    return found
 
 
 def _names(graph: Graph) -> frozenset[str]:

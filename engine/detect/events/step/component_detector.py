@@ -99,10 +99,11 @@ class ComponentDetector:
         detectors = [*self._own, self._rest.detector]
         return Shares(tuple(divided(carried, [d.graph for d in detectors])))
 
-    def united(self, shares: Shares) -> Carried:
-        """What one detector of all rules carries on from these."""
+    def united(self, shares: Shares, partitions: int) -> Carried:
+        """What one detector of all rules carries on from these, in so many partitions."""
         detectors = [*self._own, self._rest.detector]
-        return united(shares.each, [d.asleep(shares.parked) for d in detectors])
+        each = [_cut(*one, partitions) for one in zip(detectors, shares.each, strict=False)]
+        return united(each, [d.asleep(shares.parked) for d in detectors])
 
     def step(
         self,
