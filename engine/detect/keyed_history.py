@@ -18,7 +18,7 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.components import Component, components
-from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences
+from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences, wrong
 from tidegate.engine.detect.events.occurrences.timeline import of_table
 from tidegate.engine.detect.events.state.partitions import partitions
 from tidegate.engine.detect.events.step import result
@@ -56,9 +56,12 @@ class _Plan:
         since = dict.fromkeys(self.book.rules, self.span.activation)
         return Detector(self.book, since, only=rules)
 
-    def shaped(self, found: list[pa.Table], occurrences: pa.Table) -> pa.Table:
-        """Detections in the columns that all parts have, in order of end and rule."""
-        table = result.joined(self.book, found, occurrences, self.id)
+    def detected(self, detector: Detector, rows: pa.Table) -> pa.Table:
+        """What some rules detect in some rows, in the columns that all parts have. Of equal rows
+        the one with the lesser id is first, in whatever order they come."""
+        log = read_occurrences(rows.sort_by(self.id))
+        found = detected(self.book, detector, of_table(log), self.span)
+        table = result.joined(self.book, found, log.table, self.id)
         return pa.table(
             [table.column(field.name).cast(field.type) for field in self.schema], self.schema
         )
@@ -74,6 +77,8 @@ class KeyedHistory:
         self, book: Rulebook, facts: Facts, schema: pa.Schema, id: str, cores: int
     ) -> None:
         check_history(book, facts.counts, schema, id)
+        if pa.types.is_nested(schema.field(id).type):
+            raise wrong("id-type", f"column {id} is {schema.field(id).type}, which has no order")
         span = span_of(book, facts.firsts, facts.last)
         graph = Detector(book, dict.fromkeys(book.rules, span.activation)).graph
         found = components(book, graph)
@@ -134,10 +139,7 @@ class KeyedHistory:
 
     def detected_here(self, rows: pa.Table) -> pa.Table:
         """What the other rules detect over the rows of the event types `here`."""
-        log = read_occurrences(rows)
-        detector = self._rest.detector(tuple(self.reasons))
-        found = detected(self._rest.book, detector, of_table(log), self._rest.span)
-        return self._rest.shaped(found, log.table)
+        return self._rest.detected(self._rest.detector(tuple(self.reasons)), rows)
 
 
 @dataclass(frozen=True)
@@ -182,8 +184,7 @@ class _Part:
         if heard is not None:
             rows = pa.concat_tables([rows, heard.cast(rows.schema)])
         plan, detector = _detector(self.plan, component)
-        log = read_occurrences(rows)
-        return plan.shaped(detected(plan.book, detector, of_table(log), plan.span), log.table)
+        return plan.detected(detector, rows)
 
 
 @lru_cache(8)

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Detections, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.comparison import KeyTypeError, united, whole
 from tidegate.engine.detect.events.occurrences.instances import Bools
 from tidegate.engine.detect.events.occurrences.occurrence_table import wrong
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rulebook, ScriptEvent
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 COLUMNS = ("rule", "start", "end", "constituents", "ticks")
@@ -65,13 +66,13 @@ def schema(book: Rulebook, occurrences: pa.Schema, id: str) -> pa.Schema:
     fields = [pa.field("rule", pa.string())]
     for name in key_names(book):
         kinds = [
-            pa.chunked_array([], occurrences.field(column).type)
+            pa.chunked_array([], kind)
             for rule in book.rules.values()
-            for columns in rule.pattern.per.values()
+            for event, columns in rule.pattern.per.items()
             for key, column in zip(rule.pattern.key_names, columns, strict=True)
-            if key == name and column in occurrences.names
+            if key == name and (kind := _kind(book, event, column, occurrences)) is not None
         ]
-        fields.append(pa.field(name, _united(name, kinds).type))
+        fields.append(pa.field(name, _united(name, kinds).type if kinds else pa.null()))
     fields += [pa.field("start", _TIMESTAMP), pa.field("end", _TIMESTAMP)]
     fields.append(pa.field("constituents", pa.list_(occurrences.field(id).type)))
     return pa.schema([*fields, pa.field("ticks", pa.list_(_TICK))])
@@ -87,6 +88,16 @@ def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.Chunked
     if all(pa.types.is_null(column.type) for column in columns):
         return pa.chunked_array([pa.nulls(sum(map(len, columns)), kind)])
     return _united(name, columns)
+
+
+def _kind(
+    book: Rulebook, event: str, column: str, occurrences: pa.Schema
+) -> pa.DataType | None:
+    """The type of an event type's column, in the rows or, for what a script emits, as declared."""
+    declared = book.events.get(event)
+    if isinstance(declared, ScriptEvent):
+        return arrow_type(declared.fields[column])
+    return occurrences.field(column).type if column in occurrences.names else None
 
 
 def _united(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
