@@ -17,7 +17,8 @@ __all__ = ["Engine", "Engines", "backtest", "detect", "load", "parse"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: `detect` of a table needs no Spark, `load` neither Spark nor Arrow."""
+    """Imported when first used: `detect` of a table needs no Spark, `load` not even
+    Arrow."""
     if name in ("Engine", "Engines", "backtest", "detect"):
         from tidegate.engine import app
 

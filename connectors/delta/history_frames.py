@@ -6,10 +6,12 @@ Its columns `event` and `time` are those of occurrences (`docs/python.md`).
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import Column, DataFrame
 from pyspark.sql import functions as F
+from pyspark.sql.pandas.functions import arrow_udf
 
 from tidegate.connectors.delta.catalog import spark_schema
 
@@ -49,6 +51,7 @@ def by_part(
     def stepped(rows: pa.Table) -> pa.Table:
         return step(rows.column(_PART)[0].as_py(), rows.drop_columns(_PART))
 
-    place: Column = F.arrow_udf(placed, "array<int>")("event", *keys)
+    made: Any = arrow_udf  # whose types are of functions with named columns
+    place: Column = made(placed, "array<int>")("event", *keys)
     cut = frame.select("*", F.explode(place).alias(_PART)).repartitionById(parts, _PART)
     return cut.groupBy(_PART).applyInArrow(stepped, spark_schema(schema))

@@ -96,8 +96,8 @@ def _check_rows(history: KeyedHistory, facts: Facts, sent: frozenset[str], most:
         rows = sum(facts.counts[event] for event in events)
         if rows > most:
             message = (
-                f"{rows:,} rows of {', '.join(sorted(events))} would be collected, at most {most:,} "
-                f"are (setting driver_rows_max): {why}"
+                f"{rows:,} rows of {', '.join(sorted(events))} would be collected, at most"
+                f" {most:,} are (setting driver_rows_max): {why}"
             )
             hint = "give these rules a key, disable them, or raise driver_rows_max"
             raise wrong("too-many-rows", message, hint)

@@ -7,10 +7,8 @@ detected over what they look at, in one place.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
@@ -135,7 +133,7 @@ class KeyedHistory:
                 mine = np.isin(sent.column("event").to_numpy(zero_copy_only=False), [*events])
                 rows = sent.filter(pa.array(mine))
             heard.append(rows)
-        return _Part(pickle.dumps(self._plan), tuple(heard), self.parts)
+        return _Part(self._plan, tuple(heard), self.parts)
 
     def detected_here(self, rows: pa.Table) -> pa.Table:
         """What the other rules detect over the rows of the event types `here`."""
@@ -174,7 +172,7 @@ def _lists(count: int, rows: list[Int64], values: list[Int64]) -> pa.Array:
 
 @dataclass(frozen=True)
 class _Part:
-    plan: bytes
+    plan: _Plan
     heard: tuple[pa.Table | None, ...]
     parts: int
 
@@ -183,12 +181,5 @@ class _Part:
         heard = self.heard[component]
         if heard is not None:
             rows = pa.concat_tables([rows, heard.cast(rows.schema)])
-        plan, detector = _detector(self.plan, component)
-        return plan.detected(detector, rows)
-
-
-@lru_cache(8)
-def _detector(plan: bytes, component: int) -> tuple[_Plan, Detector]:
-    """Made once in each process."""
-    made: _Plan = pickle.loads(plan)
-    return made, made.detector(made.keyed[component].rules)
+        detector = self.plan.detector(self.plan.keyed[component].rules)
+        return self.plan.detected(detector, rows)

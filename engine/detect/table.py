@@ -136,9 +136,7 @@ def _with_clock_batches(book: Rulebook, line: Timeline, span: Span) -> Timeline:
     return of_batches(batches)
 
 
-def _check_keys(
-    rulebook: Rulebook, rule: Rule, events: Collection[str], schema: pa.Schema
-) -> None:
+def _check_keys(rulebook: Rulebook, rule: Rule, events: Collection[str], schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
     for number, key in enumerate(rule.pattern.key_names if rule.enabled else ()):
         if key in result.COLUMNS:

@@ -121,6 +121,7 @@ def _rule(
         tuple(_asked(rule, book)),
         next(map(_counted_by, x.business_calendars(rule.pattern.on)), None),
         None if not rule.pattern.where else "scan" if rule.name in graph.scanned else "search",
+        graph.rest.get(rule.name),
     )
 
 

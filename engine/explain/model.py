@@ -73,7 +73,9 @@ class Rule:
     where: the condition that is asked before the context chooses. asked: the parts of the
     expression of whose matches it is asked. business_days: which days it counts as such.
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
-    at each instant."""
+    at each instant.
+    whole: why `tidegate.detect` of a DataFrame detects it in one place; None: in executors, by
+    partition of its key."""
 
     name: str
     sentences: tuple[str, ...]
@@ -96,6 +98,7 @@ class Rule:
     asked: tuple[str, ...] = ()
     business_days: str | None = None
     asked_by: str | None = None
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -18,9 +18,9 @@ from tests.reference.examples import example_count
 from tests.reference.hits import detecting, noted, noting, saw
 from tests.support.rulebooks import loaded
 from tidegate import detect
-from tidegate.rules import load
 from tidegate.engine.detect import keyed_history
 from tidegate.engine.detect.keyed_history import Facts, KeyedHistory
+from tidegate.rules import load
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rulebook, SignalEvent
@@ -67,9 +67,7 @@ def keyed(book: Rulebook, table: pa.Table, cores: int) -> KeyedHistory:
         counts.column(name).to_pylist() for name in ("event", "time_count", "time_min")
     )
     last = max(table.column("time").to_pylist(), default=0)
-    facts = Facts(
-        dict(zip(events, rows, strict=True)), dict(zip(events, first, strict=True)), last
-    )
+    facts = Facts(dict(zip(events, rows, strict=True)), dict(zip(events, first, strict=True)), last)
     return KeyedHistory(book, facts, table.schema, "n", cores)
 
 

@@ -5,14 +5,14 @@ A component has one key domain. Each of its event types is keyed by one set of c
 broadcast to all keys. Rules that share nodes, or use each other as events, are in one. All other
 rules are the driver's.
 
-Example: `a ; b` and `a ; b ; c`, both per k, are one component, keyed a: k, b: k, c: k. Then `a ; d`
-per m is another one, for a row of `a` is in the partition of its k for the first, of its m for the
-second. And `d` without `per:` is the driver's.
+Example: `a ; b` and `a ; b ; c`, both per k, are one component, keyed a: k, b: k, c: k. Then
+`a ; d` per m is another one, for a row of `a` is in the partition of its k for the first, of its m
+for the second. And `d` without `per:` is the driver's.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidegate.engine.core.event_names import EventKey
@@ -41,9 +41,10 @@ class Components:
     rest: Mapping[str, str]
 
 
-def components(book: Rulebook, graph: Graph) -> Components:
-    """The components of the enabled rules of a rulebook, whose graph this is."""
-    reasons = _reasons(book, graph)
+def components(book: Rulebook, graph: Graph, late: Collection[str] = ()) -> Components:
+    """The components of the rules of a rulebook whose graph this is. `late`: the rules that wait
+    for late rows, where the graph does not say it."""
+    reasons = _reasons(book, graph, late)
     groups: list[tuple[int | None, tuple[str, ...], dict[str, tuple[str, ...] | None]]] = []
     for group in _groups(graph):
         events, twice = _keyed(group, graph)
@@ -125,7 +126,7 @@ def _columns(way: tuple[str, ...] | None) -> str:
     return "not at all" if way is None else "by " + ", ".join(way)
 
 
-def _reasons(book: Rulebook, graph: Graph) -> dict[str, str]:
+def _reasons(book: Rulebook, graph: Graph, late: Collection[str]) -> dict[str, str]:
     """By rule that is the driver's for itself, why."""
     found: dict[str, str] = {}
     for name, root in graph.roots.items():
@@ -135,7 +136,7 @@ def _reasons(book: Rulebook, graph: Graph) -> dict[str, str]:
         for event in sorted(graph.events[name]):
             key = EventKey.of(event)
             kind = book.events.get(key.event)
-            if key.behind is not None:
+            if key.behind is not None or rule in late:
                 found.setdefault(rule, "it waits for late rows (`lateness:`)")
             elif isinstance(kind, ScriptEvent) and kind.script in book.scripts:
                 found.setdefault(rule, f"script {kind.script} emits {key.event}")

@@ -65,7 +65,8 @@ def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict
         if place(name)[0] in several:
             table = tables[name]
             kept = {*map(tuple, np.concatenate(named[name]).tolist())} if name in named else ()
-            rows = zip(numbers(table, "time").tolist(), numbers(table, "number").tolist())
+            columns = (numbers(table, name).tolist() for name in ("time", "number"))
+            rows = zip(*columns, strict=True)
             found[name] = table.filter(pa.array([row in kept for row in rows], pa.bool_()))
             if not len(found[name]):
                 del found[name]

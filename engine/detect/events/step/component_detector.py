@@ -1,7 +1,7 @@
 """A detector whose components are stepped apart, partition by partition, anywhere; the rest here.
 
-A task is a step of one component over some partitions. It is given as bytes, and gives bytes: it
-may run in another process, on another machine. Occurrences that are broadcast go to every task.
+A task is a step of one component over some partitions. It is a value, and gives a value: it may run
+in another process, on another machine. Occurrences that are broadcast go to every task.
 
 Example: `a ; b` per k, 16 partitions, 2 tasks. A row a(k=7) arrives, and 7 is of partition 3: it
 goes to the second task, which has the odd partitions, with what these carry. Both tasks are done,
@@ -10,9 +10,8 @@ and what they have left is put together.
 
 from __future__ import annotations
 
-import pickle
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from functools import lru_cache, partial
+from functools import partial
 from typing import NamedTuple
 
 import numpy as np
@@ -29,9 +28,6 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.key_codes import select
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.model import Rulebook
-
-Mapper = Callable[[Callable[[bytes], bytes], Sequence[bytes]], Iterable[bytes]]
-"""Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
 
 
 class Plan(NamedTuple):
@@ -68,6 +64,10 @@ class Done(NamedTuple):
     limit: tuple[str, str, str, str, str] | None = None
 
 
+Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
+"""Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
+
+
 class Shares(NamedTuple):
     """What is carried by component, the driver's last; and the rules that were not stepped."""
 
@@ -92,7 +92,7 @@ class ComponentDetector:
         self._own = [self._plan.detector(c.rules) for c in self.components.keyed]
         self._rest = Partitioned(self._plan.detector({*self.components.rest}), count_max)
         self._mapper = mapper
-        self._run = partial(run, pickle.dumps(self._plan))
+        self._run = partial(run, self._plan)
 
     def divided(self, carried: Carried) -> Shares:
         """What one detector of all rules carried, in shares."""
@@ -128,22 +128,23 @@ class ComponentDetector:
             _cut(detector, share, partitions)
             for detector, share in zip(self._own, each, strict=False)
         ]
+        spread = _spread(partitions, tasks)
         while True:
-            given: list[bytes] = []
-            for number, share in enumerate(keyed):
-                for own in _spread(partitions, tasks):
-                    task = Task(
-                        number,
-                        _packed(of_partitions(share, own).tables),
-                        part_of(self.components.keyed[number], arrivals, own, partitions),
-                        watermark,
-                        min(last, watermark),
-                        tuple(sorted(parked)),
-                        limit,
-                        partitions,
-                    )
-                    given.append(pickle.dumps(task))
-            done = [pickle.loads(each) for each in self._mapper(self._run, given)]
+            tasks_of = [
+                Task(
+                    number,
+                    _packed(of_partitions(share, own).tables),
+                    part_of(self.components.keyed[number], arrivals, own, partitions),
+                    watermark,
+                    min(last, watermark),
+                    tuple(sorted(parked)),
+                    limit,
+                    partitions,
+                )
+                for number, share in enumerate(keyed)
+                for own in spread
+            ]
+            done = [*self._mapper(self._run, tasks_of)]
             for one in done:
                 if one.limit:
                     raise RuleLimitError(*one.limit)
@@ -155,9 +156,8 @@ class ComponentDetector:
             watermark = reached
             arrivals = {event: batch.until(reached) for event, batch in arrivals.items()}
         left = [Carried()] * len(keyed)
-        size = len(_spread(partitions, tasks))
         for number in range(len(keyed)):
-            mine = done[number * size : (number + 1) * size]
+            mine = done[number * len(spread) : (number + 1) * len(spread)]
             left[number] = united([Carried(_unpacked(one.tables)) for one in mine])
         found = [*rest.detections, *(part for one in done for part in one.found)]
         return self._in_order(found), Shares((*left, rest.carried), frozenset(parked)), reached
@@ -170,30 +170,21 @@ class ComponentDetector:
         return tuple(detections.merged(by_rule[rule]) for rule in order)
 
 
-def run(plan: bytes, task: bytes) -> bytes:
+def run(plan: Plan, given: Task) -> Done:
     """A task, wherever it runs. `plan` is what the detectors of all components are made of."""
-    given: Task = pickle.loads(task)
-    detector = _detector(plan, given.component)
+    detector = plan.detector(_components(plan).keyed[given.component].rules)
     carried = Carried(_unpacked(given.tables))
     options = given.parked, given.limit, given.partitions
     try:
         made = detector.step(carried, given.arrivals, given.watermark, given.last, *options)
     except RuleLimitError as error:
-        said = error.code, error.message, error.hint, error.rule, error.reason
-        return pickle.dumps(Done(limit=said))
+        return Done(limit=(error.code, error.message, error.hint, error.rule, error.reason))
     found = tuple(map(detections.compact, made.detections))
-    return pickle.dumps(Done(found, _packed(made.carried.tables), made.watermark))
+    return Done(found, _packed(made.carried.tables), made.watermark)
 
 
 def _components(plan: Plan) -> Components:
     return components(plan.book, Detector(*plan[:2], lateness=plan.lateness).graph)
-
-
-@lru_cache(8)
-def _detector(plan: bytes, component: int) -> Detector:
-    """Made once in each process."""
-    made: Plan = pickle.loads(plan)
-    return made.detector(_components(made).keyed[component].rules)
 
 
 def _cut(detector: Detector, share: Carried, count: int) -> Carried:

@@ -90,9 +90,7 @@ def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.Chunked
     return _united(name, columns)
 
 
-def _kind(
-    book: Rulebook, event: str, column: str, occurrences: pa.Schema
-) -> pa.DataType | None:
+def _kind(book: Rulebook, event: str, column: str, occurrences: pa.Schema) -> pa.DataType | None:
     """The type of an event type's column, in the rows or, for what a script emits, as declared."""
     declared = book.events.get(event)
     if isinstance(declared, ScriptEvent):

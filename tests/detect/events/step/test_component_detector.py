@@ -1,9 +1,9 @@
-"""Components that are stepped apart, by partition, through bytes, find what one step finds (G26)."""
+"""Components that are stepped apart, by partition, find what one step finds (G26)."""
 
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,7 +26,12 @@ from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.columns.ids import constituent_ids, firing_ids
 from tidegate.engine.core.values import Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
-from tidegate.engine.detect.events.step.component_detector import ComponentDetector, Shares
+from tidegate.engine.detect.events.step.component_detector import (
+    ComponentDetector,
+    Done,
+    Shares,
+    Task,
+)
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.expressions.nodes import Name
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
@@ -38,9 +43,14 @@ COUNTS, KEYS = (1, 3, 4, 16), (1, 2, None)
 Batches = dict[str, Batch]
 
 
-def in_process(run: Callable[[bytes], bytes], tasks: Sequence[bytes]) -> Iterable[bytes]:
-    """As executors do it: the function and what it is given are pickled."""
-    return [pickle.loads(pickle.dumps(run))(task) for task in tasks]
+def in_process(run: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
+    """As executors do it: the function, what it is given and what it gives are pickled."""
+    own = pickle.loads(pickle.dumps(run))
+    return [sent(own(sent(task))) for task in tasks]
+
+
+def sent(value: Any) -> Any:
+    return pickle.loads(pickle.dumps(value))
 
 
 def by_keys(draw: st.DrawFn, rulebook: Rulebook) -> Rulebook:
@@ -85,10 +95,13 @@ def of_two_keys(draw: st.DrawFn) -> tuple[Rulebook, list[Line]]:
     history = draw(planted(rulebook, 8))
     book = by_keys(draw, rulebook)
     other, later = st.sampled_from([None, None, 1, 2]), draw(st.sampled_from([0, 2_000]))
+
+    def keyed(fields: dict[str, Any], key: int | None) -> dict[str, Any]:
+        m = draw(other)
+        return fields | {"k": key, "m": key if m is None else m} if "k" in fields else fields
+
     lines = [
-        (name, time + later * KEYS.index(key), fields | {"k": key, "m": key if (m := draw(other)) is None else m})
-        if "k" in fields
-        else (name, time, fields)
+        (name, time + later * KEYS.index(key), keyed(fields, key))
         for name, time, fields in history
         for key in (KEYS if "k" in fields else KEYS[:1])
     ]
@@ -158,9 +171,7 @@ def test_g26_components_stepped_apart_are_the_rulebook_stepped_whole() -> None:
                 changes += 1
             steps, reached = list[Sequence[Detections]](), watermark
             while reached < until:
-                left = {
-                    e: b.take(np.flatnonzero(b.time > reached)) for e, b in given_.items()
-                }
+                left = {e: b.take(np.flatnonzero(b.time > reached)) for e, b in given_.items()}
                 if mode:
                     last, count = count, data.draw(st.sampled_from(COUNTS))
                     recuts += last != count
@@ -233,9 +244,9 @@ def test_g26_what_is_sent_is_no_larger_than_what_it_says() -> None:
     book = loaded("ab", r="on: a ; b, per: k")
     seen = list[int]()
 
-    def counted(run: Callable[[bytes], bytes], tasks: Sequence[bytes]) -> Iterable[bytes]:
+    def counted(run: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
         found = in_process(run, tasks)
-        seen.extend(map(len, found))
+        seen.extend(len(pickle.dumps(done)) for done in found)
         return found
 
     given_ = ComponentDetector(book, {"r": 0}, counted, 16)
@@ -268,9 +279,7 @@ def test_g08_the_least_that_a_partition_reaches_holds_for_all() -> None:
         shares = given_.step(shares, rows("a", at, k=[n]), at, partitions=16)[1]
     found, reached, steps = list[int](), 50_000, 0
     while reached < 2_000_000:
-        made, shares, reached = given_.step(
-            shares, {}, 2_000_000, limit=5, partitions=16, tasks=4
-        )
+        made, shares, reached = given_.step(shares, {}, 2_000_000, limit=5, partitions=16, tasks=4)
         assert all((d.end <= reached).all() for d in made)
         found += [int(end) for d in made for end in d.end]
         steps += 1
