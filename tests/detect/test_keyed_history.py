@@ -97,7 +97,7 @@ def lines(found: pa.Table) -> list[str]:
     return sorted(map(str, found.to_pylist()))
 
 
-@noting(in_parts=2, sent=4, here=8)
+@noting(in_parts=4, sent=4, here=10)
 @detecting
 def test_a_history_in_parts_is_the_history_whole(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(keyed_history, "PART_ROWS_MIN", 1)
