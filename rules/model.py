@@ -447,6 +447,7 @@ class Settings:
     commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
+    driver_rows_max: int = 5_000_000  # of a history in Spark, that one process looks at
     timers_per_bucket_max: int = 100_000  # of clocks, and as many others (G8)
     period_min_ms: int = 1_000  # of P, P* and windows (S11)
     misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)

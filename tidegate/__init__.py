@@ -10,23 +10,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from tidegate.engine.app import Engine, Engines, backtest
-    from tidegate.engine.detect.table import detect
+    from tidegate.engine.app import Engine, Engines, backtest, detect
     from tidegate.rules import load, parse
 
 __all__ = ["Engine", "Engines", "backtest", "detect", "load", "parse"]
 
 
 def __getattr__(name: str) -> Any:
-    """Imported when first used: `detect` needs no Spark, `load` neither Spark nor Arrow."""
-    if name in ("Engine", "Engines", "backtest"):
+    """Imported when first used: `detect` of a table needs no Spark, `load` not even
+    Arrow."""
+    if name in ("Engine", "Engines", "backtest", "detect"):
         from tidegate.engine import app
 
         return getattr(app, name)
-    if name == "detect":
-        from tidegate.engine.detect.table import detect
-
-        return detect
     if name in ("load", "parse"):
         from tidegate import rules
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
+from typing import NamedTuple
 
 import pyarrow as pa
 
@@ -27,7 +28,9 @@ from tidegate.rules.errors import did_you_mean
 from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent, SignalEvent
 
 
-def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -> pa.Table:
+def detect(
+    rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table, id: str | None = None
+) -> pa.Table:
     """Every detection of every enabled rule over a table of occurrences, without Spark or store.
 
     `rulebook`: a path, YAML text or a `Rulebook`. `occurrences`, in any order: `event` (string or
@@ -37,31 +40,71 @@ def detect(rulebook: str | os.PathLike[str] | Rulebook, occurrences: pa.Table) -
     too; what they emit stands in `ticks`, for it is in no row.
 
     Returns `rule`, the key columns of all rules, `start`, `end` (timestamp[us, UTC]),
-    `constituents` (list<int64>: row numbers in `occurrences`) and `ticks`
-    (list<struct<event, time>>), ordered by end, rule, key, start, constituents: by their values,
-    then by row numbers.
+    `constituents` (list<int64>: row numbers in `occurrences`; or the values of its column `id`) and
+    `ticks` (list<struct<event, time>>), ordered by end, rule, key, start, constituents: by their
+    values, then by row numbers.
 
     Raises `InputError` for a rulebook or occurrences that are wrong.
     """
-    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
-    book = replace(book, python=load_policy(None).python)
+    book = read_rulebook(rulebook)
     log = read_occurrences(occurrences)
     line = of_table(log)
+    firsts = {event: int(line.batch(event).time[0]) for event in line.counts}
+    check_history(book, firsts, log.table.schema, id)
+    span = span_of(book, firsts, int(log.time[-1]) if len(log) else 0)
+    detector = Detector(book, dict.fromkeys(book.rules, span.activation))
+    found = detected(book, detector, line, span)
+    return result.joined(book, found, log.table, id)
+
+
+class Span(NamedTuple):
+    """A history: when its first occurrence happens and its last one; when rules become active,
+    which is when the first begins."""
+
+    activation: int
+    first: int
+    last: int
+    empty: bool
+
+
+def read_rulebook(rulebook: str | os.PathLike[str] | Rulebook) -> Rulebook:
+    """A rulebook that is only to detect. Raises `InputError`."""
+    book = rulebook if isinstance(rulebook, Rulebook) else rules.load(rulebook, features=SIMULATED)
+    return replace(book, python=load_policy(None).python)
+
+
+def check_history(
+    book: Rulebook, events: Collection[str], schema: pa.Schema, id: str | None
+) -> None:
+    """Whether a rulebook knows the event types of a history, and finds the columns of its keys, and
+    `id`. Raises `InputError`."""
     edges = action_edges(book)
-    for event in line.counts:
+    for event in events:
         if event not in edges:
             _check_event(book, event)
     for rule in with_edges(book, book.rules).rules.values():
-        _check_keys(book, rule, line, log.table.schema)
-    seen = _first(book, line)
-    first, last = (int(log.time[0]), int(log.time[-1])) if len(log) else (0, 0)
-    detector = Detector(book, dict.fromkeys(book.rules, seen))
-    line = _with_clock_batches(book, line, first, last)
+        _check_keys(book, rule, events, schema)
+    if id is not None and id not in schema.names:
+        raise wrong("no-column", f"occurrences lack the column {id}", "`id` names one of theirs")
+
+
+def span_of(book: Rulebook, firsts: Mapping[str, int], last: int) -> Span:
+    """The span of a history. `firsts`: when the first of each event type happens."""
+    first = min(firsts.values(), default=0)
+    begins = (firsts[e] - edge_micros(book, e) for e in begun(book) if e in firsts)
+    return Span(min([first, *begins]), first, last, not firsts)
+
+
+def detected(book: Rulebook, detector: Detector, line: Timeline, span: Span) -> list[pa.Table]:
+    """What a detector of some rules of `book` finds in a part of a history, or in all of it: a
+    table for each rule that has detections (`result.of_rule`)."""
+    table = line.log.table if line.log else pa.table({})
+    line = _with_clock_batches(book, line, span)
     if any(script.enabled for script in book.scripts.values()):
         batches = {event: line.batch(event) for event in line.counts}
-        line = of_batches(batches | _emitted(book, batches, seen, last))
-    found, _, _ = detector.step(Carried(), line, FOREVER, last)
-    return result.joined(book, [result.of_rule(d, log.table) for d in found], log.table)
+        line = of_batches(batches | _emitted(book, batches, span.activation, span.last))
+    found, _, _ = detector.step(Carried(), line, FOREVER, span.last)
+    return [result.of_rule(d, table) for d in found]
 
 
 def _emitted(
@@ -78,19 +121,10 @@ def _emitted(
     return found
 
 
-def _first(book: Rulebook, line: Timeline) -> int:
-    """The first instant at which something begins."""
-    begins = [int(line.time[0])] if len(line) else [0]
-    for event in begun(book):
-        if event in line.counts:
-            begins.append(int(line.batch(event).time[0]) - edge_micros(book, event))
-    return min(begins)
-
-
-def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -> Timeline:
+def _with_clock_batches(book: Rulebook, line: Timeline, span: Span) -> Timeline:
     """The occurrences of the table, and of the clocks that rules name. One of a transaction gives
     its beginning and its end."""
-    clocks = clock_batches(book, first, last) if len(line) else {}
+    clocks = {} if span.empty else clock_batches(book, span.first, span.last)
     if not clocks and not any(edge_micros(book, event) for event in line.counts):
         return line
     batches = {event: line.batch(event) for event in line.counts} | clocks
@@ -102,14 +136,14 @@ def _with_clock_batches(book: Rulebook, line: Timeline, first: int, last: int) -
     return of_batches(batches)
 
 
-def _check_keys(rulebook: Rulebook, rule: Rule, line: Timeline, schema: pa.Schema) -> None:
+def _check_keys(rulebook: Rulebook, rule: Rule, events: Collection[str], schema: pa.Schema) -> None:
     """Whether the occurrences have the columns that are the rule's key, of types that compare."""
     for number, key in enumerate(rule.pattern.key_names if rule.enabled else ()):
         if key in result.COLUMNS:
             message = f"key {key} of rule {rule.name} is called as a column of what is returned"
             hint = f"rename the column; {', '.join(result.COLUMNS)} are taken"
             raise wrong("key-name", message, hint)
-        columns = {e: names[number] for e, names in rule.pattern.per.items() if e in line.counts}
+        columns = {e: names[number] for e, names in rule.pattern.per.items() if e in events}
         for event, name in columns.items():
             if name not in schema.names:
                 message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"

@@ -123,6 +123,7 @@ def _rule(
         next(map(_counted_by, x.business_calendars(rule.pattern.on)), None),
         None if not rule.pattern.where else "scan" if rule.name in graph.scanned else "search",
         tuple(sorted(triggers.written[rule.name].keys() & {e.table for e in table_events(book)})),
+        graph.rest.get(rule.name),
     )
 
 

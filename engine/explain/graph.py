@@ -7,6 +7,7 @@ from dataclasses import replace
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.detect.events.graph import graph as running
+from tidegate.engine.detect.events.graph.components import components
 from tidegate.engine.detect.events.graph.flat import flat_node
 from tidegate.engine.detect.events.graph.flat.assignment_node import Assignments
 from tidegate.engine.detect.events.graph.flat.window_node import Windows
@@ -22,7 +23,7 @@ from tidegate.engine.explain.model import Node
 from tidegate.rules.algebra.amount import ENDLESS, NOTHING, Amount
 from tidegate.rules.algebra.forms import Flat, Nested, forms
 from tidegate.rules.algebra.storage import Stored, Used, chosen_among, store, stored
-from tidegate.rules.analysis.graph import reached
+from tidegate.rules.analysis.graph import lateness_micros, reached
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions import windows as w
 from tidegate.rules.expressions.formatter import format_expression
@@ -88,6 +89,8 @@ class Nodes:
                     self.scanned.add(rule)
         self.roots = {name: _id(root) for name, root in self._graph.roots.items()}
         """The id of each rule's node."""
+        self.rest = components(book, self._graph, lateness_micros(book)).rest
+        """The rules that are detected by no partition of a key, and why."""
 
     def nodes(self) -> tuple[Node, ...]:
         """All nodes; operands come first."""

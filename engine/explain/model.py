@@ -74,7 +74,10 @@ class Rule:
     expression of whose matches it is asked. business_days: which days it counts as such.
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
     at each instant. watched: the tables among `writes` that an event type is of: what is written
-    there shares no commit (G16)."""
+    there shares no commit (G16).
+    at each instant.
+    whole: why `tidegate.detect` of a DataFrame detects it in one place; None: in executors, by
+    partition of its key."""
 
     name: str
     sentences: tuple[str, ...]
@@ -98,6 +101,7 @@ class Rule:
     business_days: str | None = None
     asked_by: str | None = None
     watched: tuple[str, ...] = ()
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

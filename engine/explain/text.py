@@ -65,6 +65,8 @@ def _rule(rule: Rule, verbose: bool) -> Iterator[str]:
         yield f"              {_ASKED_BY[rule.asked_by or 'search']}"
     if rule.searched:
         yield "  searched    what ends at an instant, in at most search_steps_max steps"
+    if rule.whole and rule.key_names:
+        yield f"  in Spark    detected in one place, not by key: {rule.whole}"
     for timer in rule.timers:
         yield f"  timer       {timer}"
     if rule.business_days:

@@ -65,7 +65,7 @@ def read_occurrences(occurrences: pa.Table) -> OccurrenceTable:
         raise wrong("no-column", f"occurrences lack the column {min(missing)}")
     if twice := {name for name in names if names.count(name) > 1}:
         raise wrong("two-columns", f"occurrences have several columns {min(twice)}")
-    time, events = _times(occurrences.column("time")), _events(occurrences.column("event"))
+    time, events = micros(occurrences.column("time")), _events(occurrences.column("event"))
     code = events.indices.to_numpy().astype(np.int32)
     order = np.empty(0, np.int64)
     if not table_rows.ascending(time):
@@ -88,7 +88,8 @@ def _without_views(occurrences: pa.Table) -> pa.Table:
     return occurrences if schema.equals(occurrences.schema) else occurrences.cast(schema)
 
 
-def _times(column: pa.ChunkedArray) -> Int64:
+def micros(column: pa.ChunkedArray) -> Int64:
+    """The instants that a column `time` says, in microseconds. Raises `InputError`."""
     if column.null_count:
         raise wrong("null", "event and time of an occurrence cannot be null")
     try:

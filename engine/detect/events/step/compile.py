@@ -105,17 +105,24 @@ _WITH_OWN: Mapping[type[x.Expression], Callable[[Any, x.Duration, Builder, int |
 
 
 def compile_book(
-    book: Rulebook, activations: Mapping[str, int], lateness: Mapping[str, int]
+    book: Rulebook,
+    activations: Mapping[str, int],
+    lateness: Mapping[str, int],
+    only: Collection[str] | None = None,
 ) -> tuple[Rulebook, Graph]:
-    """The rulebook as it runs, and the event graph of its enabled rules. `activations` and
-    `lateness` are those of `Detector`.
+    """The rulebook as it runs, and the event graph of its enabled rules. `activations`, `lateness`
+    and `only` are those of `Detector`.
 
     Raises `EngineError('not-detectable')` for an operator that is not built.
     """
     book = with_resolutions(with_edges(as_detected(book), {*book.events, *book.rules}))
     of = {name: EventKey.of(name).event for name in book.rules}
     book = with_lateness(book, {n: lateness[rule] for n, rule in of.items() if rule in lateness})
-    rules = {rule.name: rule for rule in book.rules.values() if rule.enabled}
+    rules = {
+        rule.name: rule
+        for rule in book.rules.values()
+        if rule.enabled and (only is None or EventKey.of(rule.name).event in only)
+    }
     book = replace(book, rules=rules)
     roots: dict[str, Node] = {}
     censuses: list[Census] = []

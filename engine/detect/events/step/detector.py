@@ -52,7 +52,8 @@ class Detector:
     `activations`: rule -> the instant, microseconds, from which on it sees occurrences. `ranking`
     orders simultaneous occurrences of one type by their parameters (S1). `used`: detections also
     list the occurrences of roles that are no parameters (`Detections.used`). `lateness`: rule ->
-    how far it runs behind, microseconds, a multiple of 1,000 (see `state.held_back`).
+    how far it runs behind, microseconds, a multiple of 1,000 (see `state.held_back`). `only`: these
+    rules alone, and all that they use is among them (`graph.components`).
     Raises `EngineError('not-detectable')` for an operator or context that is not built.
     """
 
@@ -64,9 +65,10 @@ class Detector:
         *,
         used: bool = False,
         lateness: Mapping[str, int] | None = None,
+        only: Collection[str] | None = None,
     ) -> None:
         lateness = lateness or {}
-        running, self._graph = compile_book(rulebook, activations, lateness)
+        running, self._graph = compile_book(rulebook, activations, lateness, only)
         self._samples = {
             tick_type(node): rulebook.samples.get(node.sample, node.sample)
             for rule in running.rules.values()
@@ -197,6 +199,12 @@ class Detector:
                     left = carry_on(frame, carry, carried, partitions, self._timed)
                 return Stepped(found, left, watermark)
             watermark, arrivals = reached, arrivals.until(reached)
+
+    def cut_anew(self, carried: Carried, partitions: int) -> Carried:
+        """What was carried, all of it, in so many partitions."""
+        known = decoded(self._graph, carried)
+        frame = open_frame(self._graph, {}, known, of_batches({}), self._ranking)
+        return carry_on(frame, {}, carried, partitions, self._timed)
 
     def _stepped(
         self,

@@ -7,12 +7,13 @@ from collections.abc import Sequence
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import Detections, Int64
 from tidegate.engine.detect.events.kernels import table_rows
-from tidegate.engine.detect.events.occurrences.comparison import KeyTypeError, united
+from tidegate.engine.detect.events.occurrences.comparison import KeyTypeError, united, whole
 from tidegate.engine.detect.events.occurrences.instances import Bools
 from tidegate.engine.detect.events.occurrences.occurrence_table import wrong
-from tidegate.rules.model import Rulebook
+from tidegate.rules.model import Rulebook, ScriptEvent
 
 _TIMESTAMP = pa.timestamp("us", "UTC")
 COLUMNS = ("rule", "start", "end", "constituents", "ticks")
@@ -20,10 +21,13 @@ COLUMNS = ("rule", "start", "end", "constituents", "ticks")
 _TICK = pa.struct([("event", pa.string()), ("time", _TIMESTAMP)])
 
 
-def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> pa.Table:
-    """The detections of all rules as one table, rule by rule. `found` has a table for each rule.
-    `occurrences` has the types of keys of which nothing is detected."""
-    names = list(dict.fromkeys(n for rule in book.rules.values() for n in rule.pattern.key_names))
+def joined(
+    book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table, id: str | None = None
+) -> pa.Table:
+    """The detections of all rules as one table, in order of end and rule. `found` has a table for
+    each rule. `occurrences` has the types of keys of which nothing is detected. Constituents are
+    its rows, or the values of its column `id`."""
+    names = key_names(book)
     parts = sorted(found, key=lambda part: part.column("rule")[0].as_py())
     empty = _plain(
         pa.nulls(0, pa.string()),
@@ -41,7 +45,37 @@ def joined(book: Rulebook, found: Sequence[pa.Table], occurrences: pa.Table) -> 
     if len(found) > 1:
         end = table.column("end").cast(pa.int64()).to_numpy()
         table = table.take(pa.array(np.argsort(end, kind="stable")))
-    return table
+    return table if id is None else _named(table, occurrences.column(id))
+
+
+def key_names(book: Rulebook) -> list[str]:
+    """The key columns of all rules."""
+    return list(dict.fromkeys(n for rule in book.rules.values() for n in rule.pattern.key_names))
+
+
+def _named(found: pa.Table, ids: pa.ChunkedArray) -> pa.Table:
+    """Detections with what `ids` has in the rows of their constituents."""
+    rows = found.column("constituents").combine_chunks()
+    lists = pa.ListArray.from_arrays(rows.offsets, whole(ids).take(rows.values))
+    return found.set_column(found.column_names.index("constituents"), "constituents", lists)
+
+
+def schema(book: Rulebook, occurrences: pa.Schema, id: str) -> pa.Schema:
+    """The schema of `joined` over any occurrences of a schema; a key of numbers of several types
+    has the one that holds all of them. Raises `InputError`."""
+    fields = [pa.field("rule", pa.string())]
+    for name in key_names(book):
+        kinds = [
+            pa.chunked_array([], kind)
+            for rule in book.rules.values()
+            for event, columns in rule.pattern.per.items()
+            for key, column in zip(rule.pattern.key_names, columns, strict=True)
+            if key == name and (kind := _kind(book, event, column, occurrences)) is not None
+        ]
+        fields.append(pa.field(name, _united(name, kinds).type if kinds else pa.null()))
+    fields += [pa.field("start", _TIMESTAMP), pa.field("end", _TIMESTAMP)]
+    fields.append(pa.field("constituents", pa.list_(occurrences.field(id).type)))
+    return pa.schema([*fields, pa.field("ticks", pa.list_(_TICK))])
 
 
 def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.ChunkedArray:
@@ -53,6 +87,18 @@ def _keys(parts: Sequence[pa.Table], name: str, kind: pa.DataType) -> pa.Chunked
     ]
     if all(pa.types.is_null(column.type) for column in columns):
         return pa.chunked_array([pa.nulls(sum(map(len, columns)), kind)])
+    return _united(name, columns)
+
+
+def _kind(book: Rulebook, event: str, column: str, occurrences: pa.Schema) -> pa.DataType | None:
+    """The type of an event type's column, in the rows or, for what a script emits, as declared."""
+    declared = book.events.get(event)
+    if isinstance(declared, ScriptEvent):
+        return arrow_type(declared.fields[column])
+    return occurrences.field(column).type if column in occurrences.names else None
+
+
+def _united(name: str, columns: Sequence[pa.ChunkedArray]) -> pa.ChunkedArray:
     try:
         return united(columns)
     except KeyTypeError as error:

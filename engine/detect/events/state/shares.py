@@ -1,0 +1,138 @@
+"""What is carried, in shares: one for each component of the event graph, and the driver's.
+
+A share has the parts of its own nodes and known keys, and of the occurrences that these refer to.
+Shares are stepped apart. Put together they are what one detector of all rules carries: a bucket may
+be stepped by either.
+
+A node of broadcasts may be in several shares. Then it is the same in all in which it was stepped.
+An occurrence may be in several, ranked among others in each; where they meet it is ranked anew.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.event_names import is_tick, shown_name
+from tidegate.engine.core.values import Carried, Int64
+from tidegate.engine.detect.events.graph.graph import Graph
+from tidegate.engine.detect.events.occurrences import order
+from tidegate.engine.detect.events.occurrences.concatenation import stack
+from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
+from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
+
+_OCCURRENCES = "occ:"
+
+
+def divided(carried: Carried, graphs: Sequence[Graph]) -> list[Carried]:
+    """The share of each graph; the last is the driver's: what is held back is in that, and what is
+    of no graph."""
+    names = [_names(graph) for graph in graphs]
+    known = frozenset().union(*names)
+    shares = []
+    for own, graph in zip(names, graphs, strict=True):
+        last = graph is graphs[-1]
+        tables = {
+            name: table
+            for name, table in carried.tables.items()
+            if place(name)[0] in own or (last and place(name)[0] not in known)
+        }
+        several = {n for n in own if n[:4] == _OCCURRENCES and sum(n in o for o in names) > 1}
+        shares.append(Carried(_referred_to(tables, graph, several)))
+    return shares
+
+
+def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict[str, pa.Table]:
+    """Tables without occurrences, in those of `several`, that nothing else in them refers to."""
+    named: dict[str, list[Int64]] = defaultdict(list)
+    for name, table in tables.items():
+        whole, partition = place(name)
+        if "numbers" not in table.column_names:
+            continue
+        (_, time), (_, number) = (lists_in(table, column) for column in ("times", "numbers"))
+        if whole.startswith("node:"):
+            events = np.array([*graph.nodes[whole[5:]].roles])[lists_in(table, "roles")[1]]
+        else:
+            events = flat(table, "events").to_numpy(zero_copy_only=False)
+        for event in np.unique(events):
+            mine = np.stack([time, number], axis=1)[events == event]
+            named[part_name(_OCCURRENCES + str(event), partition)].append(mine)
+    found = dict(tables)
+    for name in tables:
+        if place(name)[0] in several:
+            table = tables[name]
+            kept = {*map(tuple, np.concatenate(named[name]).tolist())} if name in named else ()
+            columns = (numbers(table, name).tolist() for name in ("time", "number"))
+            rows = zip(*columns, strict=True)
+            found[name] = table.filter(pa.array([row in kept for row in rows], pa.bool_()))
+            if not len(found[name]):
+                del found[name]
+    return found
+
+
+def _names(graph: Graph) -> frozenset[str]:
+    """The tables that a graph carries."""
+    roles = {role for node in graph.nodes.values() for role in node.roles}
+    return frozenset(
+        {f"node:{digest}" for digest in graph.nodes}
+        | {*graph.censuses}
+        | {_OCCURRENCES + role for role in roles}
+    )
+
+
+def united(shares: Sequence[Carried], asleep: Sequence[Collection[str]] = ()) -> Carried:
+    """What all shares carry. `asleep`: of each share the nodes, by digest, that were not stepped
+    (`Detector.asleep`): another one knows better."""
+    parts: dict[str, list[pa.Table]] = defaultdict(list)
+    late: dict[str, pa.Table] = {}
+    for number, share in enumerate(shares):
+        old = {f"node:{digest}" for digest in asleep[number]} if asleep else set()
+        for name, table in share.tables.items():
+            if place(name)[0] in old:
+                late.setdefault(name, table)
+            else:
+                parts[name].append(table)
+    tables = {**late, **{name: some[0] for name, some in parts.items()}}
+    several = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
+    for name in several:
+        tables[name] = _joined(name, parts[name])
+    for shown in {shown_name(_event(name)) for name in several}:
+        alike = {n: t for n, t in tables.items() if n.startswith(_OCCURRENCES)}
+        alike = {n: t for n, t in alike.items() if shown_name(_event(n)) == shown}
+        tables |= _ranked({n: t for n, t in alike.items() if not is_tick(_event(n))})
+    return Carried(tables, frozenset(tables))
+
+
+def _event(name: str) -> str:
+    return place(name)[0].removeprefix(_OCCURRENCES)
+
+
+def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:
+    """The occurrences of one part, each once."""
+    return each_once(_event(name), tables).replace_schema_metadata(tables[0].schema.metadata)
+
+
+def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
+    """Occurrences of one name, ranked anew among those of their instant, whatever their partition
+    is. They have all of their parameters with them."""
+    if any("events" in table.column_names for table in tables.values()):
+        return {}  # a rule's detections: they are of one share
+    time = np.concatenate([numbers(table, "time") for table in tables.values()])
+    own = [[n for n in table.column_names if n.startswith("p:")] for table in tables.values()]
+    parameters = stack(t.select(names) for t, names in zip(tables.values(), own, strict=True))
+    rank = order.refine(time, parameters)
+    found, first = {}, 0
+    for name, table in tables.items():
+        mine = pa.array(rank[first : first + len(table)])
+        first += len(table)
+        found[name] = table.set_column(table.column_names.index("rank"), "rank", mine)
+    return found
+
+
+def of_partitions(share: Carried, own: Collection[int]) -> Carried:
+    """The parts of some partitions, with that of every key."""
+    tables = share.tables.items()
+    return Carried({n: t for n, t in tables if (p := place(n)[1]) == EVERY or p in own})

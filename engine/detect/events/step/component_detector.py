@@ -1,0 +1,229 @@
+"""A detector whose components are stepped apart, partition by partition, anywhere; the rest here.
+
+A task is a step of one component over some partitions. It is a value, and gives a value: it may run
+in another process, on another machine. Occurrences that are broadcast go to every task.
+
+Example: `a ; b` per k, 16 partitions, 2 tasks. A row a(k=7) arrives, and 7 is of partition 3: it
+goes to the second task, which has the odd partitions, with what these carry. Both tasks are done,
+and what they have left is put together.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from functools import partial
+from typing import NamedTuple
+
+import numpy as np
+import pyarrow as pa
+
+from tidegate.engine.core.values import Batch, Carried, Detections
+from tidegate.engine.detect.events.graph.components import Component, Components, components
+from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
+from tidegate.engine.detect.events.occurrences import batches as of_batches
+from tidegate.engine.detect.events.state.partitions import count_of, partitions
+from tidegate.engine.detect.events.state.shares import divided, of_partitions, united
+from tidegate.engine.detect.events.step import detections
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.key_codes import select
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.rules.model import Rulebook
+
+
+class Plan(NamedTuple):
+    """What a detector is made of: the arguments of `Detector`."""
+
+    book: Rulebook
+    activations: Mapping[str, int]
+    lateness: Mapping[str, int]
+
+    def detector(self, rules: Collection[str]) -> Detector:
+        return Detector(self.book, self.activations, lateness=self.lateness, only=rules)
+
+
+class Task(NamedTuple):
+    """A step of a component over some partitions; of `Detector.step`, what it is given."""
+
+    component: int
+    tables: Mapping[str, bytes]
+    arrivals: Mapping[str, Batch]
+    watermark: int
+    last: int
+    parked: tuple[str, ...]
+    limit: int | None
+    partitions: int
+
+
+class Done(NamedTuple):
+    """What a task has left: detections with the occurrences alone that they refer to, what to carry
+    on, how far it got, and the limit that a rule has reached, in place of these."""
+
+    found: tuple[Detections, ...] = ()
+    tables: Mapping[str, bytes] = {}
+    watermark: int = 0
+    limit: tuple[str, str, str, str, str] | None = None
+
+
+Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
+"""Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
+
+
+class Shares(NamedTuple):
+    """What is carried by component, the driver's last; and the rules that were not stepped."""
+
+    each: tuple[Carried, ...] = ()
+    parked: frozenset[str] = frozenset()
+
+
+class ComponentDetector:
+    """All enabled rules of a rulebook, by component."""
+
+    def __init__(
+        self,
+        book: Rulebook,
+        activations: Mapping[str, int],
+        mapper: Mapper,
+        count_max: int,
+        lateness: Mapping[str, int] | None = None,
+    ) -> None:
+        """The driver's rules keep their state in `count_max` partitions at most."""
+        self._plan = Plan(book, activations, lateness or {})
+        self.components = _components(self._plan)
+        self._own = [self._plan.detector(c.rules) for c in self.components.keyed]
+        self._rest = Partitioned(self._plan.detector({*self.components.rest}), count_max)
+        self._mapper = mapper
+        self._run = partial(run, self._plan)
+
+    def divided(self, carried: Carried) -> Shares:
+        """What one detector of all rules carried, in shares."""
+        detectors = [*self._own, self._rest.detector]
+        return Shares(tuple(divided(carried, [d.graph for d in detectors])))
+
+    def united(self, shares: Shares, partitions: int) -> Carried:
+        """What one detector of all rules carries on from these, in so many partitions."""
+        detectors = [*self._own, self._rest.detector]
+        each = [_cut(*one, partitions) for one in zip(detectors, shares.each, strict=False)]
+        return united(each, [d.asleep(shares.parked) for d in detectors])
+
+    def step(
+        self,
+        shares: Shares,
+        arrivals: Mapping[str, Batch],
+        watermark: int,
+        last: int | None = None,
+        parked: Collection[str] = (),
+        limit: int | None = None,
+        partitions: int = 1,
+        tasks: int = 1,
+    ) -> tuple[tuple[Detections, ...], Shares, int]:
+        """`Detector.step` in `tasks` for each component, whose state is cut into `partitions`.
+        Returns the detections of each rule, in the rulebook's order; what to carry on; the
+        watermark that all have reached. Each task may fire `limit` timers: where it stops one, all
+        are done again, up to the least that one has reached. Raises `RuleLimitError`.
+        """
+        arrivals = of_batches.numbered(arrivals)
+        last = watermark if last is None else last
+        each = shares.each or (Carried(),) * (len(self._own) + 1)
+        keyed = [
+            _cut(detector, share, partitions)
+            for detector, share in zip(self._own, each, strict=False)
+        ]
+        spread = _spread(partitions, tasks)
+        while True:
+            tasks_of = [
+                Task(
+                    number,
+                    _packed(of_partitions(share, own).tables),
+                    part_of(self.components.keyed[number], arrivals, own, partitions),
+                    watermark,
+                    min(last, watermark),
+                    tuple(sorted(parked)),
+                    limit,
+                    partitions,
+                )
+                for number, share in enumerate(keyed)
+                for own in spread
+            ]
+            done = [*self._mapper(self._run, tasks_of)]
+            for one in done:
+                if one.limit:
+                    raise RuleLimitError(*one.limit)
+            rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
+                                   limit)  # fmt: skip
+            reached = min([rest.watermark, *(one.watermark for one in done)])
+            if reached == watermark:
+                break
+            watermark = reached
+            arrivals = {event: batch.until(reached) for event, batch in arrivals.items()}
+        left = [Carried()] * len(keyed)
+        for number in range(len(keyed)):
+            mine = done[number * len(spread) : (number + 1) * len(spread)]
+            left[number] = united([Carried(_unpacked(one.tables)) for one in mine])
+        found = [*rest.detections, *(part for one in done for part in one.found)]
+        return self._in_order(found), Shares((*left, rest.carried), frozenset(parked)), reached
+
+    def _in_order(self, found: Sequence[Detections]) -> tuple[Detections, ...]:
+        by_rule: dict[str, list[Detections]] = {}
+        for part in found:
+            by_rule.setdefault(part.rule, []).append(part)
+        order = [rule for rule in self._plan.book.rules if rule in by_rule]
+        return tuple(detections.merged(by_rule[rule]) for rule in order)
+
+
+def run(plan: Plan, given: Task) -> Done:
+    """A task, wherever it runs. `plan` is what the detectors of all components are made of."""
+    detector = plan.detector(_components(plan).keyed[given.component].rules)
+    carried = Carried(_unpacked(given.tables))
+    options = given.parked, given.limit, given.partitions
+    try:
+        made = detector.step(carried, given.arrivals, given.watermark, given.last, *options)
+    except RuleLimitError as error:
+        return Done(limit=(error.code, error.message, error.hint, error.rule, error.reason))
+    found = tuple(map(detections.compact, made.detections))
+    return Done(found, _packed(made.carried.tables), made.watermark)
+
+
+def _components(plan: Plan) -> Components:
+    return components(plan.book, Detector(*plan[:2], lateness=plan.lateness).graph)
+
+
+def _cut(detector: Detector, share: Carried, count: int) -> Carried:
+    """A share in so many partitions."""
+    anew = share.tables and count_of(share.tables.values()) != count
+    return detector.cut_anew(share, count) if anew else share
+
+
+def _spread(partitions: int, tasks: int) -> list[frozenset[int]]:
+    """The partitions of each task."""
+    tasks = min(tasks, partitions)
+    return [frozenset(range(first, partitions, tasks)) for first in range(tasks)]
+
+
+def part_of(
+    component: Component, arrivals: Mapping[str, Batch], own: Collection[int], count: int
+) -> dict[str, Batch]:
+    """What arrives for a component in some of `count` partitions: of keyed event types the
+    occurrences of these, of others all."""
+    index = {}
+    for event in component.events.keys() & arrivals.keys():
+        batch, columns = arrivals[event], component.events[event]
+        index[event] = np.arange(len(batch))
+        if columns is not None and len(batch):
+            of = partitions(select(batch.table.take(batch.row), columns), count)
+            index[event] = np.flatnonzero(np.isin(of, [*own]))
+    return of_batches.cut({event: arrivals[event] for event in sorted(index)}, index)
+
+
+def _packed(tables: Mapping[str, pa.Table]) -> dict[str, bytes]:
+    """Tables as Arrow streams: a slice has nothing of what it is cut from."""
+    found = {}
+    for name, table in tables.items():
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, table.schema) as writer:
+            writer.write_table(table)
+        found[name] = sink.getvalue().to_pybytes()
+    return found
+
+
+def _unpacked(packed: Mapping[str, bytes]) -> dict[str, pa.Table]:
+    return {name: pa.ipc.open_stream(data).read_all() for name, data in packed.items()}
