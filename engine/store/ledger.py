@@ -23,6 +23,7 @@ from tidegate.engine.store.status import Status
 from tidegate.engine.store.suspects import Suspects
 from tidegate.engine.store.timers import Timers
 from tidegate.engine.store.traces import Traces
+from tidegate.engine.store.trends import Trends
 from tidegate.engine.store.versions import Versions
 
 
@@ -56,3 +57,4 @@ class Ledger:
         self.past = Past(*bound)
         self.placed = Placed(*bound)
         self.traces = Traces(*bound)
+        self.trends = Trends(*bound)
