@@ -54,6 +54,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     zone = status["timezone"]
     yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"
     yield from _tables(status["tables"], zone, width)
+    kept = (one["said"] for one in status["retention"]["deadlines"])
+    yield from _listed("what waits may be gone by then", kept, width)
     yield from _rules(status["rules"], zone, width)
     yield from _scripts(status["scripts"], width)
     yield from _carried(status, width)

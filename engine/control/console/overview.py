@@ -17,6 +17,7 @@ from tidegate.rules.model import Rulebook
 
 BUCKETS_SHOWN = 20
 CLOCKS_SHOWN = 5
+CARRIED_SHOWN = 10
 HOW_LOSING = (
     "A bucket loses ground if it leaves something to the next one, and the oldest of what waits is "
     "older after it than before. `since` is set once three buckets in a row do, and ends once three"
@@ -65,11 +66,14 @@ class Next(TypedDict):
 
 
 class Size(TypedDict):
-    """How big the state is. `carried`: rules and scripts that carry most: name, instances, keys."""
+    """How big the state is. `carried`: rules and scripts that carry most: name, instances, keys.
+    `hours`: of all of them, at the begin of each hour of the last day, oldest first: at,
+    instances."""
 
     store_bytes: int
     instances: int
     keys: int
+    hours: list[dict[str, Any]]
     carried: list[dict[str, Any]]
 
 
@@ -86,6 +90,7 @@ class Overview(TypedDict):
     `hours`: what became of detections in this hour of the clock, and in each of the 23 before it,
     newest first: from, to, fired, condition_failed, damped, dead. `fired` are those that are acted
     on; `dead` those whose first entry died in that hour.
+    `retention`: how long until VACUUM or log cleaning outruns the engine, as the status has it.
     `rejected`: rows and signals that were rejected within the 60 minutes before `at`.
     """
 
@@ -95,6 +100,7 @@ class Overview(TypedDict):
     doing: Doing
     behind: Behind
     troubles: list[dict[str, Any]]
+    retention: dict[str, Any]
     hours: list[dict[str, int | str]]
     rejected: int
     next: Next
@@ -129,7 +135,8 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
         arrivals = {f"table {name}": times for name, times in tables.items()}
         signals = trends.signals()
         arrivals |= {f"signal {name}": times[:PAUSES_SEEN] for name, times in signals.items()}
-        facts = Facts(book, status, buckets, arrivals, trends.clock(), rejected, now)
+        sizes = store.of(book.name).sizes.lately(now)
+        facts = Facts(book, status, buckets, arrivals, trends.clock(), rejected, sizes, now)
         return {
             "rulebook": book.name,
             "at": json_text.instant(now) or "",
@@ -137,6 +144,7 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
             "doing": _doing(status),
             "behind": _behind(status, buckets),
             "troubles": [asdict(trouble) for trouble in troubles(facts)],
+            "retention": status["retention"],
             "hours": trends.hours(now),
             "rejected": rejected,
             "next": {
@@ -145,7 +153,7 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
                 "timers_pending": status["timers_pending"],
                 "clocks": next_clocks(book, status["watermark_micros"], CLOCKS_SHOWN),
             },
-            "size": _size(status),
+            "size": _size(status, sizes),
             "rules": {
                 "total": len(status["rules"]),
                 "by_state": dict(Counter(row["state"] for row in status["rules"])),
@@ -181,7 +189,10 @@ def _behind(status: Mapping[str, Any], buckets: list[dict[str, Any]]) -> Behind:
     }
 
 
-def _size(status: Mapping[str, Any]) -> Size:
+def _size(status: Mapping[str, Any], sizes: Mapping[str, Mapping[int, int]]) -> Size:
+    hours = Counter[int]()
+    for of_rule in sizes.values():
+        hours.update(of_rule)
     rows = [
         {
             "name": row.get("rule") or row["script"],
@@ -196,5 +207,6 @@ def _size(status: Mapping[str, Any]) -> Size:
         "store_bytes": status["store_bytes"],
         "instances": sum(row["instances"] for row in rows),
         "keys": sum(row["keys"] for row in rows),
-        "carried": rows[:10],
+        "hours": [{"at": json_text.instant(at), "instances": n} for at, n in sorted(hours.items())],
+        "carried": rows[:CARRIED_SHOWN],
     }

@@ -25,6 +25,9 @@ last `PAUSES_SEEN` arrivals."""
 ARRIVALS_MIN = 4
 """Of a source that brought less, nobody knows its pace."""
 QUIET_SECONDS_MIN = 60
+GROWING_HOURS, GROWTH, GROWN_MIN = 3, 2, 1_000
+"""A state grows that was larger at the begin of each of so many hours, and now, to so many times
+the first size, and to so many instances at least."""
 LISTED = 10
 """Troubles of one kind that are told one by one; one more says how many are left out."""
 GRAVITIES = ("stuck", "warning", "note")
@@ -50,7 +53,8 @@ class Facts:
     """What troubles are told from. `status`: as `status_of` gives it. `buckets`: the last ones
     (`Trends.buckets`). `arrivals`: by source, as `table t`, when its last ones came, newest first,
     microseconds. `clock`: the engine's, at its last look. `rejected`: rows and signals that were
-    rejected since an hour before `now`. `now`: the store's clock."""
+    rejected since an hour before `now`. `sizes`: by rule, how many instances it carried at the
+    begin of each hour (`Sizes.lately`). `now`: the store's clock."""
 
     book: Rulebook
     status: Mapping[str, Any]
@@ -58,6 +62,7 @@ class Facts:
     arrivals: Mapping[str, Sequence[int]]
     clock: int
     rejected: int
+    sizes: Mapping[str, Mapping[int, int]]
     now: int
 
 
@@ -75,6 +80,8 @@ def troubles(facts: Facts) -> list[Trouble]:
     `behind`       the engine is behind for another reason
     `clock_moved`  a clock is ahead or was set back
     `quiet_source` a source brings nothing, unlike before
+    `growing_state` what a rule carries grows from hour to hour
+    `retention`    VACUUM or log cleaning is about to outrun the engine, or has
     `undeclared`   signals wait that no event declares
     `standby`      another process waits for the lease
     """
@@ -226,6 +233,43 @@ def quiet_for(times: Sequence[int], now: int) -> float | None:
     return silence / 1e6
 
 
+def _growing(facts: Facts) -> Iterator[Trouble]:
+    carried = {
+        row.get("rule") or row["script"]: row["carried_instances"]
+        for row in (*facts.status["rules"], *facts.status["scripts"])
+    }
+    for name, hours in sorted(facts.sizes.items()):
+        first = growth(hours, carried.get(name, 0))
+        if first is not None:
+            since = json_text.instant(first)
+            before = hours[first]
+            said = f"the state of {name} grows: {carried[name]:,} instances are carried,"
+            said += f" {before:,} at {since}, and more each hour since"
+            ways = ["bound it by `within`, or expire_key_after", f"tidegate explain FILE {name}"]
+            yield Trouble("warning", "growing_state", name, said, since, ways)
+
+
+def growth(hours: Mapping[int, int], now: int) -> int | None:
+    """The hour since when a state has grown from hour to hour up to `now`, to `GROWTH` times as
+    much at least; None if it has not. `hours`: by hour, its size at the begin of it."""
+    first, later = None, now
+    for hour, size in sorted(hours.items(), reverse=True):
+        if size >= later:
+            break
+        first, later = hour, size
+    if first is None or now < max(GROWTH * later, GROWN_MIN):
+        return None
+    return first if sum(hour >= first for hour in hours) >= GROWING_HOURS else None
+
+
+def _retention(facts: Facts) -> Iterator[Trouble]:
+    margin = facts.book.settings.retention_margin_hours * 3_600
+    near = [one for one in facts.status["retention"]["deadlines"] if one["left_seconds"] < margin]
+    for one in near[:LISTED]:
+        gravity = "stuck" if one["gone"] and one["exact"] else "warning"
+        yield Trouble(gravity, "retention", one["table"], one["said"], one["at"], one["ways"])
+
+
 def _undeclared(facts: Facts) -> Iterator[Trouble]:
     for row in facts.status["undeclared_signals"][:LISTED]:
         waits = counted(row["signals"], "signal")
@@ -253,6 +297,8 @@ _KINDS: tuple[Callable[[Facts], Iterator[Trouble]], ...] = (
     _behind,
     _clock,
     _quiet,
+    _growing,
+    _retention,
     _undeclared,
     _standby,
 )

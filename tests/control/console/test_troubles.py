@@ -7,13 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.console.planted import MINUTE, Planted
+from tests.control.planted import HOUR, MINUTE, Planted
 from tests.support import make
 from tests.support.make import SECOND
-from tidegate.engine.control.console.troubles import ARRIVALS_MIN, quiet_for
+from tidegate.engine.control.console.troubles import ARRIVALS_MIN, growth, quiet_for
 from tidegate.engine.core.lifecycle import CATCHING_UP, IDLE, STARTING
 from tidegate.engine.core.state import Parked
-from tidegate.engine.core.values import Rejected
+from tidegate.engine.core.values import Load, Rejected
 from tidegate.engine.store.lease import standby_of
 
 
@@ -180,3 +180,37 @@ def test_why_an_engine_stopped_comes_first(planted: Planted) -> None:
     first, second = planted.overview()["troubles"]
     assert (first["kind"], first["said"]) == ("stopped", "stopped: table t: it was replaced")
     assert second["kind"] == "parked"
+
+
+@pytest.mark.parametrize(
+    ("sizes", "now", "expected"),
+    [
+        ([1_000, 2_000, 3_000], 4_000, 0),
+        ([1_000, 2_000, 3_000], 3_000, None),  # it did not grow in this hour
+        ([1_000, 2_000], 4_000, None),  # too few hours
+        ([3_000, 1_500, 2_000, 3_000], 4_000, 1),  # since then
+        ([3_000, 3_100, 3_200], 4_000, None),  # not twice as much
+        ([10, 20, 30], 999, None),  # small
+        ([], 4_000, None),
+    ],
+)
+def test_a_state_grows_that_was_larger_at_each_hour(
+    sizes: list[int], now: int, expected: int | None
+) -> None:
+    assert growth(dict(enumerate(sizes)), now) == expected
+
+
+def test_growing_state_is_named_with_its_rule(planted: Planted) -> None:
+    """A bucket in each of four hours, and two now."""
+    for n, instances in enumerate([500, 900, 1_500, 2_000, 2_500]):
+        at = planted.now - (4 - n) * HOUR
+        plan = planted.plan(watermark_before=at - SECOND, watermark=at, now=at)
+        loads = {"block": Load(instances, 7), "pay": Load(900, 1)}
+        planted.commit(plan, loads=loads)
+    planted.commit(loads={"block": Load(2_600, 7), "pay": Load(900, 1)})
+    [trouble] = planted.troubles().pop("growing_state")
+    assert trouble["subject"] == "block"
+    assert "the state of block grows: 2,600 instances are carried, 500 at" in trouble["said"]
+    size = planted.overview()["size"]
+    assert (size["instances"], size["keys"]) == (3_500, 8)
+    assert [row["instances"] for row in size["hours"]] == [1_400, 1_800, 2_400, 2_900, 3_400]

@@ -18,7 +18,7 @@ from tidegate.engine.store import SqlStore
 from tidegate.engine.store.holder import this_holder
 from tidegate.rules.model import Rulebook
 
-MINUTE, DAY = 60 * SECOND, 86_400 * SECOND
+MINUTE, HOUR, DAY = 60 * SECOND, 3_600 * SECOND, 86_400 * SECOND
 BOOK = """\
 rulebook: bank
 tables:

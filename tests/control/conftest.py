@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.control.console.planted import Planted
+from tests.control.planted import Planted
 from tidegate.engine.store import open_store
 
 
