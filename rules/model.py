@@ -457,6 +457,7 @@ class Settings:
     firings_per_rule_per_minute_max: int = 100_000  # 0: any number (G22)
     outbox_age_max_days: int = 30  # G20
     firings_retention_days: int = 30  # G13
+    retention_margin_hours: int = 24  # told before a table's past is gone that is needed
     history_retention_days: int = 30  # of buckets, placed signals, rejected rows; G4, G13
     lease_seconds: int = 30  # G21
     max_cascade_depth: int = 16

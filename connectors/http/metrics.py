@@ -137,6 +137,14 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
         known = {table: lag for table, lag in lags.items() if lag is not None}
         said = f"{unit} by which what was read is behind the table"
         yield level(f"table_lag_{name}", said, known, "table")
+    left: dict[tuple[str, str], float] = {}
+    for one in reversed(status["retention"]["deadlines"]):  # the first one of each is kept
+        left[one["need"], one["table"]] = one["left_seconds"]
+    said = "In how long what is still needed of a table's past may be gone; negative: since when"
+    yield level("retention_left_seconds", said, left, "need", "table")
+    kept = {row["table"]: row["stands_seconds"] for row in status["retention"]["tables"]}
+    said = "For how long an engine may stand still before a table's commits may be gone"
+    yield level("table_kept_seconds", said, kept, "table")
     said = "What each stage of the last bucket took"
     yield level("stage_seconds", said, status["stage_seconds"], "stage")
 

@@ -14,6 +14,7 @@ from typing import Any, Self, TypeVar
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import why_lost
+from tidegate.connectors.delta.keeping import keepings
 from tidegate.connectors.delta.slots import Slots
 from tidegate.connectors.delta.watchdog import DeltaHealth
 from tidegate.connectors.scheduler import Wakeup
@@ -358,6 +359,7 @@ class Engine(Requests):
             )
             self._changes.begin(book)
             self._parts = self._checked_parts()
+            self._tell_keepings(self._parts)
             self._held.say(Activity(STARTING, "before its first look"))
 
     def _add_rules(self) -> None:
@@ -399,6 +401,7 @@ class Engine(Requests):
         self._file.runs(book)
         before, self._parts, self.rulebook = self._parts, parts, book
         self._held.seconds = book.settings.lease_seconds
+        self._tell_keepings(parts)
         if before is not None:
             before.close(parts)
         return parts.version
@@ -506,7 +509,15 @@ class Engine(Requests):
                 self._ledger.lease.set_stopped(said)
             raise
 
+    def _tell_keepings(self, parts: EngineParts) -> None:
+        """Let the store know for how long the tables keep their past. What cannot be read is left
+        out: who reads the table says why."""
+        with suppress(EngineError):
+            self._ledger.keepings.tell(keepings(parts.lake.catalog, self.rulebook.tables))
+
     def _purge(self, loop: Loop) -> None:
+        if self._parts is not None:
+            self._tell_keepings(self._parts)
         purge(loop.ports.ledger.retention, self.rulebook, loop.ports.now(), self._stop.is_set)
 
 

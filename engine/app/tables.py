@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import os
 import re
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, closing, contextmanager
 from dataclasses import replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -18,11 +18,14 @@ from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.events import check_events
 from tidegate.connectors.delta.feed import DeltaFeed
+from tidegate.connectors.delta.keeping import keepings
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.session import start_session
 from tidegate.engine.app.adopt import adopt
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.capture.sources import sources
+from tidegate.engine.control.retention import short
+from tidegate.engine.core.keeping import Keeping
 from tidegate.engine.core.policy import Policy, load_policy, webhook_problems
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -72,15 +75,21 @@ def preparing(book: Rulebook, analyst: DeltaAnalyst) -> Prepare:
     return prepared
 
 
+class CheckedTables(NamedTuple):
+    """What only the tables show: warnings, and for how long each keeps its past."""
+
+    warnings: tuple[Problem, ...]
+    keepings: Sequence[Keeping]
+
+
 def check_tables(
     book: Rulebook,
     *,
     spark_conf: Mapping[str, str],
     policy: str | os.PathLike[str] | None = None,
-) -> tuple[Problem, ...]:
-    """`validate --tables`: checks the rulebook, its feeds and its SQL against the tables. Returns
-    the warnings that only the tables show. Raises InputError with all problems. What needs a
-    missing table is not checked."""
+) -> CheckedTables:
+    """`validate --tables`: checks the rulebook, its feeds and its SQL against the tables. Raises
+    InputError with all problems. What needs a missing table is not checked."""
     allowed = load_policy(policy)
     spark = start_session("tidegate validate", spark_conf)
     with closing(Catalog(spark, book, "validate")) as catalog:
@@ -88,9 +97,11 @@ def check_tables(
         problems = [*webhook_problems(book, allowed), *missing.values()]
         problems += _wrong(_without(book, missing), catalog, allowed)
         doubtful = [*_null_keys(book, schemas_now(catalog))]
+        kept = keepings(catalog, book.tables)
+        doubtful += short(book, kept)
     if problems:
         raise InputError(in_order(problems), in_order(doubtful))
-    return in_order(doubtful)
+    return CheckedTables(in_order(doubtful), kept)
 
 
 def _null_keys(book: Rulebook, schemas: Mapping[str, str]) -> Iterator[Problem]:

@@ -37,9 +37,12 @@ from tidegate.engine.cli.options import (
 from tidegate.rules.errors import InputError
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     import pyarrow as pa
 
     from tidegate.engine.app.serve import Address
+    from tidegate.engine.core.keeping import Keeping
     from tidegate.rules.model import Table
 
 __all__ = ["main"]
@@ -76,6 +79,7 @@ def validate(
     for file in files:
         problems: tuple[Any, ...] = ()
         warnings: tuple[Any, ...] = ()
+        kept: Sequence[Keeping] = ()
         book = None
         try:
             book = validated(file, pairs(settings, "--set"), load_policy(policy).functions)
@@ -88,10 +92,11 @@ def validate(
                 from tidegate.engine.app.tables import check_tables
 
                 conf = pairs(spark_conf, "--spark-conf")
-                warnings += check_tables(book, spark_conf=conf, policy=policy)
+                checked = check_tables(book, spark_conf=conf, policy=policy)
+                warnings, kept = warnings + checked.warnings, checked.keepings
         except InputError as error:
             problems, warnings = error.problems, (*warnings, *error.warnings)
-        found.append(Verdict(file, book, problems, warnings))
+        found.append(Verdict(file, book, problems, warnings, kept))
         unjudged = unjudged or (book is not None and not tables and holds_sql(book))
     tell(found, form)
     if unjudged and form == "text":

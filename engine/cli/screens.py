@@ -8,10 +8,9 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tidegate.engine.core.lifecycle import CATCHING_UP, LOOKED, WAITING
+from tidegate.engine.control.state_text import behind_text, lag_text, state_text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import (
-    age_text,
     bytes_text,
     clock_text,
     columns,
@@ -48,13 +47,15 @@ HEAD_LINES_MAX = 4
 
 def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     """The lines of `tidegate status`; none is wider than `width`."""
-    yield from wrapped(f"rulebook {status['rulebook']}: {_state(status)}", width)
-    if lag := _behind(status):
+    yield from wrapped(f"rulebook {status['rulebook']}: {state_text(status)}", width)
+    if lag := behind_text(status):
         yield from wrapped(lag, width, "  ")
     yield from wrapped(_progress(status), width, "  ")
     zone = status["timezone"]
     yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"
     yield from _tables(status["tables"], zone, width)
+    kept = (one["said"] for one in status["retention"]["deadlines"])
+    yield from _listed("what waits may be gone by then", kept, width)
     yield from _rules(status["rules"], zone, width)
     yield from _scripts(status["scripts"], width)
     yield from _carried(status, width)
@@ -87,76 +88,17 @@ def overview_lines(found: Sequence[Mapping[str, Any]], width: int) -> Iterator[s
     """Several rulebooks: a line of figures for each, then what each does, or why it stopped."""
     names = ("rulebook", "state", "behind", "fired", "if failed", "damped", "dead", "parked")
     rows = [
-        (s["rulebook"], s["state"], _age(s["lag"]["seconds"]), s["fired"],
+        (s["rulebook"], s["state"], lag_text(s["lag"]["seconds"]), s["fired"],
          s["condition_failed"], s["damped"], s["dead"], len(s["parked_rules"]))
         for s in found
     ]  # fmt: skip
     yield from columns(names, rows, width, left=2)
     yield ""
     for status in found:
-        yield from wrapped(f"{status['rulebook']}: {_state(status)}", width)
+        yield from wrapped(f"{status['rulebook']}: {state_text(status)}", width)
     yield ""
     size = bytes_text(found[0]["store_bytes"])
     yield from wrapped(f"store of {size}; `tidegate status --rulebook NAME` says all of one", width)
-
-
-def _state(status: Mapping[str, Any]) -> str:
-    if holder := status["lease_holder"]:
-        waits = f", {_process(status['standby'])} is its standby" if status["standby"] else ""
-        return f"{_activity(status)} ({_process(holder)}{waits})"
-    if status["stopped"]:
-        return f"stopped: {status['stopped']}"
-    if status["vanished"]:
-        return "stopped: its process ended without notice (killed?); `tidegate run` goes on"
-    return "stopped (not running); `tidegate run` goes on" if status["bucket"] else "never run yet"
-
-
-def _activity(status: Mapping[str, Any]) -> str:
-    """`starting: checking tables and SQL`, `catching up: 214 commits, the oldest of 12 min ago;
-    asking conditions, 3 of 12`."""
-    state, behind = status["state"], status["behind"]
-    if state == WAITING:
-        return f"waiting for {status['doing']}"
-    if state != CATCHING_UP:
-        return f"{state}: {status['doing']}" if status["doing"] else str(state)
-    said = ["what was due"]
-    if some := _waiting(behind):
-        said = [f"{some}, the oldest of {age_text(behind['seconds'])} ago"]
-    if since := status["losing_ground_since"]:
-        said.append(f"losing ground since {time_text(since, status['timezone'])}")
-    if status["doing"]:
-        said.append(status["doing"])
-    return f"{state}: {'; '.join(said)}"
-
-
-def _behind(status: Mapping[str, Any]) -> str | None:
-    """How far behind the engine is, where its state does not tell."""
-    lag = status["lag"]
-    if status["state"] in LOOKED or not (status["lease_holder"] or status["bucket"]):
-        return None
-    if lag["commits"] is None:
-        return "behind: not known yet"
-    some = _waiting(lag)
-    if not some and not lag["seconds"]:
-        return None
-    said = f"behind: {some or 'what was due'}, the oldest of {_age(lag['seconds'])} ago"
-    as_of = lag["as_of"]
-    return f"{said}, as of {time_text(as_of, status['timezone'])}" if as_of else said
-
-
-def _waiting(counts: Mapping[str, Any]) -> str:
-    """`214 commits, 1 signal`."""
-    nouns = (noun for noun in ("commit", "signal") if counts[f"{noun}s"])
-    return ", ".join(counted(counts[f"{noun}s"], noun) for noun in nouns)
-
-
-def _age(seconds: float | None) -> str:
-    return "not known" if seconds is None else age_text(seconds)
-
-
-def _process(holder: str) -> str:
-    machine, _, process = holder.rpartition("/")[0].rpartition("/")
-    return f"process {process} on {machine}" if process else holder
 
 
 def _progress(status: Mapping[str, Any]) -> str:

@@ -13,6 +13,8 @@ from urllib.parse import quote
 import orjson
 
 from tidegate.engine.cli import output
+from tidegate.engine.core.keeping import Keeping
+from tidegate.engine.core.text.layout import age_text
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.model import Rulebook
 
@@ -21,12 +23,14 @@ SARIF = "https://json.schemastore.org/sarif-2.1.0.json"
 
 @dataclass(frozen=True, slots=True)
 class Verdict:
-    """What was found in one file. `book`: the rulebook, if it could be read."""
+    """What was found in one file. `book`: the rulebook, if it could be read. `keepings`: for how
+    long its tables keep their past, where they were asked."""
 
     file: Path
     book: Rulebook | None
     problems: Sequence[Problem]
     warnings: Sequence[Problem]
+    keepings: Sequence[Keeping] = ()
 
     @property
     def levels(self) -> list[tuple[str, Problem]]:
@@ -47,6 +51,9 @@ def _text(verdicts: Sequence[Verdict]) -> None:
             output.say(f"warning: {problem}" if level == "warning" else str(problem))
         if verdict.book is not None and not verdict.problems:
             output.say(f"{verdict.file}: ok ({_counts(verdict.book)})")
+        for keeping in verdict.keepings:
+            kept = age_text(keeping.stands_micros / 1e6)
+            output.say(f"table {keeping.table} keeps its commits for {kept} ({keeping.limit})")
 
 
 def _counts(book: Rulebook) -> str:
@@ -66,6 +73,14 @@ def _json(verdicts: Sequence[Verdict]) -> None:
                 "ok": not verdict.problems,
                 "errors": [_problem(each) for each in verdict.problems],
                 "warnings": [_problem(each) for each in verdict.warnings],
+                "tables": [
+                    {
+                        "table": each.table,
+                        "stands_seconds": each.stands_micros // 1_000_000,
+                        "by": each.limit,
+                    }
+                    for each in verdict.keepings
+                ],
             }
         )
 

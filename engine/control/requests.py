@@ -10,7 +10,7 @@ from typing import Any
 
 from tidegate.engine.control.firings import check_rule, no_entry
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, opened, unknown
-from tidegate.engine.control.status import ahead
+from tidegate.engine.control.table_log import log_of
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.store import FINISHED, SqlStore
 from tidegate.engine.store import migrate as migrate_schema
@@ -106,7 +106,8 @@ def reset_table(url: str, name: str | None, table: str, start: str) -> dict[str,
 def _passed_over(table: Table, start: str, cursor: int | None) -> dict[str, str]:
     """Which versions a reset skips or repeats, as far as this machine can tell. Raises InputError
     for a version beyond the head."""
-    seen = ahead(table, -1 if cursor is None else cursor)
+    log = log_of(table)
+    seen = log.ahead(-1 if cursor is None else cursor) if log is not None else None
     if start != "now" and seen is not None and int(start) > seen.head + 1:
         message = f"version {start} is beyond the head of `{table.name}`, version {seen.head}"
         hint = f"the next version is {seen.head + 1}; `now` goes on behind the head"

@@ -20,6 +20,7 @@ from tidegate.engine.store import (
     rejections,
     rule_states,
     signals,
+    sizes,
     versions,
 )
 from tidegate.engine.store import tables as t
@@ -43,6 +44,7 @@ class Buckets(Bound):
         name, plan = self.rulebook, taken.plan
         with self.leased() as connection:
             failpoint("commit.begun")
+            sizes.note(connection, taken)
             _insert_bucket(connection, taken)
             failpoint("commit.bucket")
             _save_activations(connection, taken)

@@ -10,6 +10,7 @@ from tidegate.engine.store.dead_letters import DeadLetters
 from tidegate.engine.store.firings import StoredFirings
 from tidegate.engine.store.histories import Histories
 from tidegate.engine.store.hours import Hours
+from tidegate.engine.store.keepings import Keepings
 from tidegate.engine.store.lease import Lease
 from tidegate.engine.store.outbox import Outbox
 from tidegate.engine.store.past import Past
@@ -19,10 +20,12 @@ from tidegate.engine.store.rejections import Rejections
 from tidegate.engine.store.retention import Retention
 from tidegate.engine.store.rule_states import RuleStates
 from tidegate.engine.store.signals import Signals
+from tidegate.engine.store.sizes import Sizes
 from tidegate.engine.store.status import Status
 from tidegate.engine.store.suspects import Suspects
 from tidegate.engine.store.timers import Timers
 from tidegate.engine.store.traces import Traces
+from tidegate.engine.store.trends import Trends
 from tidegate.engine.store.versions import Versions
 
 
@@ -56,3 +59,6 @@ class Ledger:
         self.past = Past(*bound)
         self.placed = Placed(*bound)
         self.traces = Traces(*bound)
+        self.keepings = Keepings(*bound)
+        self.sizes = Sizes(*bound)
+        self.trends = Trends(*bound)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Collection, Sequence
 from dataclasses import asdict, fields, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 import sqlalchemy as sa
@@ -47,6 +47,17 @@ _SAME = (  # of an entry and of its row
 )
 
 
+class QueueHead(NamedTuple):
+    """The first unfinished entry of a rule: what became of it is asked of the commits of `target`
+    after `target_version` (G16b). `stored_at`: when that was the last version, microseconds."""
+
+    number: int
+    rule: str
+    target: str
+    target_version: int
+    stored_at: int
+
+
 class Outbox(Bound):
     """Implements `engine.core.ledger.Outbox`."""
 
@@ -64,6 +75,16 @@ class Outbox(Bound):
         with self.database.read() as connection:
             row = connection.execute(query).one_or_none()
         return None if row is None else to_entry(row)
+
+    def heads(self) -> list[QueueHead]:
+        """The first unfinished entry of each rule that writes a table."""
+        c = t.outbox.c
+        mine = (c.rulebook == self.rulebook) & t.UNFINISHED & c.target_version.is_not(None)
+        first = sa.select(sa.func.min(c.number)).where(mine).group_by(c.rule)
+        query = sa.select(c.number, c.rule, c.target, c.target_version, c.stored_at)
+        query = query.where(c.number.in_(first)).order_by(c.number)
+        with self.database.read() as connection:
+            return [QueueHead(*row) for row in connection.execute(query)]
 
     def firings(self, bucket: int, rule: str) -> Firings:
         with self.database.read() as connection:

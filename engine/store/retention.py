@@ -2,8 +2,8 @@
 
 Deleted after `firings_retention_days`: the firings of a rule in a bucket with their entries, if all
 these entries are finished. Deleted after `history_retention_days`: rejected rows, placed signals,
-the counts of hours, controls that were carried out or answered, parkings that are over, and
-buckets with their plans if nothing stored belongs to them any more. The memory of damping is
+the counts and sizes of hours, controls that were carried out or answered, parkings that are over,
+and buckets with their plans if nothing stored belongs to them any more. The memory of damping is
 deleted once it has expired for all firings to come.
 
 Kept: the last bucket; entries that are pending, held or dead, and their rule's firings; signals
@@ -63,6 +63,7 @@ class Retention(Bound):
             step.delete(t.signals, t.signals.c.bucket <= old)
             step.delete(t.commits, t.commits.c.bucket <= old)
             step.delete(t.rule_hours, t.rule_hours.c.hour <= history_before - hours.HOUR_MICROS)
+            step.delete(t.rule_sizes, t.rule_sizes.c.hour <= history_before - hours.HOUR_MICROS)
             c = t.controls.c
             finished = c.bucket.is_not(None) | c.answer.is_not(None)
             step.delete(t.controls, (c.asked_at < history_before) & finished)

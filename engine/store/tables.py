@@ -143,6 +143,18 @@ cursors = _of_rulebook(
     Column("digest", Text),
 )
 
+# For how long Delta keeps a table's past (`engine.core.keeping`), as an engine read it at
+# `told_at`.
+keepings = _of_rulebook(
+    "keepings",
+    Column("table_name", Text, primary_key=True),
+    Column("log_micros", BigInteger),
+    Column("files_micros", BigInteger, nullable=False),
+    Column("oldest", BigInteger, nullable=False),
+    Column("head", BigInteger, nullable=False),
+    Column("told_at", BigInteger, nullable=False),
+)
+
 # An active rule or script: since which instant, with which digest of what it detects with; how many
 # instances it carries, of how many keys.
 activations = _of_rulebook(
@@ -152,6 +164,16 @@ activations = _of_rulebook(
     Column("digest", Text, nullable=False),
     Column("carried_instances", BigInteger, nullable=False, server_default="0"),
     Column("carried_keys", BigInteger, nullable=False, server_default="0"),
+)
+
+# What a rule or script carried at the first bucket of an hour, which begins at `hour`. One that
+# carried nothing has no row.
+rule_sizes = _of_rulebook(
+    "rule_sizes",
+    Column("hour", BigInteger, primary_key=True, autoincrement=False),
+    Column("rule", Text, primary_key=True),
+    Column("instances", BigInteger, nullable=False),
+    Column("keys", BigInteger, nullable=False),
 )
 
 # How many occurrences of a clock were missed and passed over (G3), those included of buckets that

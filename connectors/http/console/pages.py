@@ -12,6 +12,7 @@ from typing import Any
 
 from tidegate.connectors.http.console import standin as data
 from tidegate.connectors.http.console import values
+from tidegate.engine.control.console import overview
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
@@ -74,7 +75,7 @@ class Page:
         return _KEY in self.filters and name.startswith(_KEY)
 
 
-def _listed(of: Callable[..., dict[str, Any]]) -> Callable[[Asked], dict[str, Any]]:
+def _listed(of: Callable[..., Mapping[str, Any]]) -> Callable[[Asked], Mapping[str, Any]]:
     """The values of a page over all rulebooks."""
     return lambda asked: of(asked.store, asked.books, asked.store.wall(), **asked.chosen)
 
@@ -102,7 +103,7 @@ def _firing(asked: Asked) -> dict[str, Any]:
 
 _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")
 PAGES = (
-    Page("overview", "overview.html", _listed(data.overview)),
+    Page("overview", "overview.html", _listed(overview.page), ("rulebook",)),
     Page("rules", "rules.html", _listed(data.rules), ("rulebook", "state", "find", "sort", "page")),
     Page("rules/{rulebook}/{rule}/why-not", "why-not.html", _why_not, (_KEY, "at")),
     Page("rules/{rulebook}/{rule}", "rule.html", _rule),

@@ -80,12 +80,13 @@ def linked(path: str, given: Mapping[str, Any], **changes: Any) -> str:
     return f"{path}?{query}" if query else path
 
 
-def bars(counts: Sequence[int]) -> Markup:
+def bars(counts: Sequence[float], unit: str) -> Markup:
     """A bar for each count, from left to right, the highest as high as the picture; an image that
-    says them."""
+    says the most and the last."""
     most = max([1, *counts])
     width = len(counts) * _BAR
-    said = f"{counted(sum(counts), 'time')}, at most {max(counts, default=0):,} in an hour"
+    first = f"at most {max(counts, default=0):,}{unit}"
+    said = f"{first}, {counts[-1]:,}{unit} in the last" if counts else "nothing"
     head = Markup('<svg class="bars" width="{}" height="{}" role="img" aria-label="{}">')
     parts = [head.format(width, _HIGH + 1, said)]
     bar = Markup('<rect x="{}" y="{:.1f}" width="{}" height="{:.1f}"/>')

@@ -109,7 +109,7 @@ rules:
   v: {{on: d, per: id}}
   w: {{on: a, per: sure}}
 """
-    warnings = check_tables(rules.load(book), spark_conf={})
+    warnings = check_tables(rules.load(book), spark_conf={}).warnings
     found = [(w.code, w.place.line, w.message) for w in warnings]
     said = "id may be null, and rows where it is are all of one key"
     assert found == [("null-key", line, said) for line in (5, 6, 8)]

@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0018"
+revision = "0019"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -109,6 +109,17 @@ def _rules() -> None:
         sa.PrimaryKeyConstraint("rulebook", "table_name"),
     )
     op.create_table(
+        "keepings",
+        _column("rulebook", TEXT),
+        _column("table_name", TEXT),
+        _column("log_micros", BIG, nullable=True),
+        _column("files_micros", BIG),
+        _column("oldest", BIG),
+        _column("head", BIG),
+        _column("told_at", BIG),
+        sa.PrimaryKeyConstraint("rulebook", "table_name"),
+    )
+    op.create_table(
         "activations",
         _column("rulebook", TEXT),
         _column("rule", TEXT),
@@ -117,6 +128,15 @@ def _rules() -> None:
         _column("carried_instances", BIG, default="0"),
         _column("carried_keys", BIG, default="0"),
         sa.PrimaryKeyConstraint("rulebook", "rule"),
+    )
+    op.create_table(
+        "rule_sizes",
+        _column("rulebook", TEXT),
+        _column("hour", BIG),
+        _column("rule", TEXT),
+        _column("instances", BIG),
+        _column("keys", BIG),
+        sa.PrimaryKeyConstraint("rulebook", "hour", "rule"),
     )
     op.create_table(
         "misfires",
