@@ -6,6 +6,7 @@ visible, and then through the template's escaping, so that no tag or attribute c
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from functools import cache
 from importlib import resources
@@ -13,7 +14,7 @@ from typing import Any
 from urllib.parse import quote, urlencode
 
 from jinja2 import DictLoader, Environment, StrictUndefined
-from markupsafe import Markup
+from markupsafe import Markup, escape
 
 from tidegate.engine.core.text.json_text import shown
 from tidegate.engine.core.text.layout import age_text, bytes_text, counted, pairs_text
@@ -23,6 +24,7 @@ from tidegate.engine.core.text.times import local_text
 VALUE_MAX = 300
 """Characters of a value in a table: its JSON has all."""
 _BAR, _HIGH = 5, 22  # of a bar: its width with its gap, and how high it may be, in pixels
+_CODE = re.compile("`([^`]+)`")
 _FOLDER = resources.files("tidegate.connectors.http.console").joinpath("templates")
 
 
@@ -48,6 +50,7 @@ def environment() -> Environment:
         "value": lambda value: shortened(shown(value), VALUE_MAX),
         "when": when,
         "path": lambda text: quote(text, safe=""),
+        "coded": coded,
         "drawn": Markup,  # of our own code, which has made its texts inert
         "bars": bars,
     }
@@ -78,6 +81,11 @@ def linked(path: str, given: Mapping[str, Any], **changes: Any) -> str:
     chosen = {**given, **changes}
     query = urlencode({name: value for name, value in chosen.items() if value not in (None, "")})
     return f"{path}?{query}" if query else path
+
+
+def coded(sentence: str) -> Markup:
+    """A sentence in which what stands in backticks is code."""
+    return Markup(_CODE.sub(r"<code>\1</code>", str(escape(in_line(sentence)))))
 
 
 def bars(counts: Sequence[float], unit: str) -> Markup:

@@ -12,6 +12,8 @@ let stream = null;
 let heard = 0;
 let refreshed = 0;
 let waiting = null;
+let pressed = false;
+let shown = written();
 
 function say(state) {
   if (mark && mark.dataset.state !== state) {
@@ -40,9 +42,17 @@ function localise(root) {
   root.querySelectorAll("time[data-local]").forEach(local);
 }
 
+// Whether a change of the page would take something out of the viewer's hands
 function busy() {
   const chosen = window.getSelection();
-  return chosen && !chosen.isCollapsed;
+  return pressed || (chosen && !chosen.isCollapsed);
+}
+
+// What is shown as the server has written it, to tell whether there is news
+function written(text) {
+  const page = text === undefined ? document : new DOMParser().parseFromString(text, "text/html");
+  const live = page.getElementById("live");
+  return live === null ? "" : live.outerHTML;
 }
 
 function refresh() {
@@ -88,6 +98,15 @@ window.addEventListener("pagehide", close);
 setInterval(() => {
   if (stream !== null && Date.now() - heard > LOST_MS) lose();
 }, CALM_MS);
+document.addEventListener("pointerdown", () => { pressed = true; });
+for (const end of ["pointerup", "pointercancel"]) {
+  document.addEventListener(end, () => { pressed = false; });
+}
+document.body.addEventListener("htmx:beforeSwap", (event) => {
+  const news = written(event.detail.serverResponse);
+  if (news === shown || busy()) event.detail.shouldSwap = false;
+  else shown = news;
+});
 document.body.addEventListener("htmx:afterSwap", () => localise(document));
 document.body.addEventListener("htmx:responseError", (event) => {
   if (event.detail.xhr.status === 401) {
