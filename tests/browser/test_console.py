@@ -83,8 +83,11 @@ def test_each_button_asks_and_is_then_seen_in_the_audit(
 ) -> None:
     fill(store, ("one", "two", "three"))
     epoch = store.of("shop").lease.acquire("one", 60)
-    disabled = make.plan(2, rulebook="shop", disabled=frozenset({"quiet"}), now=store.wall())
-    make.commit(store, epoch, disabled)
+    active = dict.fromkeys(("noticed", "quiet"), make.BEGIN)
+    plan = make.plan(2, rulebook="shop", activations=active, now=store.wall())
+    make.commit(store, epoch, plan, digests=dict.fromkeys(active, "d"))
+    plan = make.plan(3, rulebook="shop", disabled=frozenset({"quiet"}), now=store.wall())
+    make.commit(store, epoch, plan, digests=dict.fromkeys(active, "d"))
     file = tmp_path / "shop.yaml"
     file.write_text(BOOK)
     serve()
@@ -95,7 +98,7 @@ def test_each_button_asks_and_is_then_seen_in_the_audit(
         ("stuck", "#Redrive-entry-2", ("redrive", "2")),
         ("rules/shop/noticed", "#Disable-noticed", ("disable", "noticed")),
         ("stuck", "#Enable-quiet", ("enable", "quiet")),
-        ("rules/shop/noticed", "#Reload-shop", ("reload", "2")),
+        ("rules/shop/noticed", "#Reload-shop", ("reload", "3")),
     ):
         if wanted[0] == "reload":
             file.write_text(BOOK.replace("quiet", "silent"))

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pytest
 from starlette.testclient import TestClient
 
+from tests.connectors.http.conftest import BOOK as BOOK
 from tests.support import make
 from tidegate import rules
 from tidegate.connectors.http.app import App, Shown
