@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from collections.abc import Set as AbstractSet
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from tidegate.engine.control.retention import planned
@@ -19,7 +20,7 @@ from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.hours import NOTHING
 from tidegate.engine.store.status import CARRIED
 from tidegate.engine.store.totals import Total
-from tidegate.rules.analysis.graph import lateness_micros, table_events
+from tidegate.rules.analysis.graph import lateness_micros, table_events, uses_of
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.model import ClockEvent, Rulebook
@@ -55,6 +56,30 @@ def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[
         found += _of_scripts(book, dict(parts))
     found.sort(key=lambda timed: timed[0])
     return [{"at": json_text.instant(at), **said} for at, said in found[:SHOWN]]
+
+
+def rule_timers(store: SqlStore, book: Rulebook, rule: str) -> list[dict[str, Any]]:
+    """The next timers of one rule: at, key. Only its own event graph is built, and that of the
+    rules that it uses."""
+    from tidegate.engine.detect.events.step.next_timers import timed_nodes, upcoming
+
+    timers = store.of(book.name).timers
+    active, used = timers.activations(), [rule]
+    for name in used:
+        uses = uses_of(book.rules[name], book.rules).keys() & book.rules.keys()
+        used += sorted(uses - {*used})
+    small = replace(book, rules={name: one for name, one in book.rules.items() if name in used})
+    if any(name not in active for name in used):
+        return []
+    _, parts = timers.first_parts(SHOWN, timed_nodes(small, active))
+    return [
+        {
+            "at": json_text.instant(timer.at),
+            "key": {name: json_text.value(value) for name, value in timer.key.items()},
+        }
+        for timer in upcoming(small, active, parts, SHOWN)
+        if rule in timer.rules
+    ]
 
 
 def _of_scripts(

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
+from typing import Any
 
 import sqlalchemy as sa
 
 from tidegate.engine.core.entries import Control
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.database import server_now
+from tidegate.engine.store.database import mappings, server_now
 from tidegate.engine.store.holder import this_user
 from tidegate.engine.store.tables import controls
 
@@ -47,6 +48,25 @@ class Controls(Bound):
     def pending(self) -> tuple[Control, ...]:
         with self.database.read() as connection:
             return pending(connection, self.rulebook)
+
+    def asked(
+        self, wanted: Mapping[str, str | None], most: int
+    ) -> tuple[list[dict[str, Any]], int]:
+        """The newest requests, at most so many, newest first; and how many there are in all.
+        `wanted`: by column, what it must be; None: anything."""
+        c = controls.c
+        where = [c.rulebook == self.rulebook]
+        where += [c[name] == text for name, text in wanted.items() if text is not None]
+        columns = (c.id, c.asked_at, c.asked_by, c.kind, c.subject, c.version, c.option, c.bucket)
+        query = sa.select(*columns, c.answer).where(*where)
+        newest = query.order_by(c.asked_at.desc(), c.id.desc()).limit(most)
+        count = sa.select(sa.func.count()).select_from(controls).where(*where)
+        with self.database.read() as connection:
+            rows = mappings(connection, newest, "asked_at")
+            found = int(connection.execute(count).scalar_one())
+        for row in rows:  # a bucket that carried it out says nothing
+            row["answer"] = row["answer"] or (None if row["bucket"] is None else "done")
+        return rows, found
 
     def answer(self, control: int, text: str) -> None:
         with self.leased() as connection:

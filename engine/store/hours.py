@@ -37,6 +37,24 @@ class Hours(Bound):
             rows = connection.execute(query.order_by(c.hour)).all()
         return [{"hour": json_text.instant(row.hour), **_counts(row)} for row in rows]
 
+    def fired(self, rules: Collection[str], now: int) -> dict[str, list[int]]:
+        """How many of each rule's detections fired in each of `HOURS_SHOWN` hours, the oldest
+        first; the last one is the hour of `now`."""
+        c, hours = t.rule_hours.c, _shown_hours(now)
+        query = sa.select(c.rule, c.hour, c.fired).where(c.rulebook == self.rulebook)
+        query = query.where(c.hour.in_(hours), c.rule.in_(rules))
+        found = {rule: dict.fromkeys(hours, 0) for rule in rules}
+        with self.database.read() as connection:
+            for rule, hour, fired in connection.execute(query):
+                found[rule][hour] = fired
+        return {rule: [*of_rule.values()] for rule, of_rule in found.items()}
+
+
+def _shown_hours(now: int) -> range:
+    """The begins of the hour of `now` and of those before it."""
+    last = hour_of(now)
+    return range(last - (HOURS_SHOWN - 1) * HOUR_MICROS, last + 1, HOUR_MICROS)
+
 
 def hour_of(instant: int) -> int:
     """The begin of an instant's hour."""

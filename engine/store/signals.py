@@ -41,6 +41,11 @@ _ARRIVALS = sa.select(
 class Signals(Bound):
     """Implements `engine.core.ledger.Signals`."""
 
+    def waiting(self) -> Mapping[str, int]:
+        """See `unplaced_by_event`."""
+        with self.database.read() as connection:
+            return unplaced_by_event(connection, self.rulebook)
+
     def arrivals(self, events: Collection[str]) -> Arrivals:
         asked = {"rulebook": self.rulebook, "events": list(events)}
         with self.database.read() as connection:

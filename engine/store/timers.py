@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 import sqlalchemy as sa
 
@@ -15,16 +17,24 @@ FirstTimers = tuple[dict[str, int], list[tuple[str, pa.Table]]]
 class Timers(Bound):
     """The timers of one rulebook."""
 
-    def first_parts(self, limit: int) -> FirstTimers:
+    def activations(self) -> dict[str, int]:
+        """When each active rule was activated."""
+        query = sa.select(activations.c.rule, activations.c.instant)
+        with self.database.read() as connection:
+            rows = connection.execute(query.where(activations.c.rulebook == self.rulebook))
+            return {row.rule: row.instant for row in rows}
+
+    def first_parts(self, limit: int, nodes: Collection[str] | None = None) -> FirstTimers:
         """When each rule was activated; and the carried tables, by name, whose timers are due
-        first."""
-        a, c = activations.c, carried.c
-        active = sa.select(a.rule, a.instant).where(a.rulebook == self.rulebook)
+        first. `nodes`: only those of nodes with these digests."""
+        c = carried.c
         query = sa.select(c.name, c.arrow).where(c.rulebook == self.rulebook, c.timers > 0)
+        if nodes is not None:
+            of_nodes = (c.name.startswith(f"node:{digest}/", autoescape=True) for digest in nodes)
+            query = query.where(sa.or_(sa.false(), *of_nodes))
         with self.database.read() as connection:
             rows = connection.execute(query.order_by(c.due, c.name).limit(limit)).all()
-            instants = {row.rule: row.instant for row in connection.execute(active)}
-        return instants, [(row.name, table_from_bytes(row.arrow)) for row in rows]
+        return self.activations(), [(row.name, table_from_bytes(row.arrow)) for row in rows]
 
 
 def count(connection: sa.Connection, rulebook: str) -> int:

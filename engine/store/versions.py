@@ -149,6 +149,13 @@ class Versions(Bound):
         with self.database.read() as connection:
             return self._newest(connection)
 
+    def latest(self, most: int) -> list[tuple[KeptRulebook, int]]:
+        """The last versions, at most so many, newest first, each with when it was registered."""
+        query = sa.select(t.versions).where(t.versions.c.rulebook == self.rulebook)
+        query = query.order_by(t.versions.c.version.desc()).limit(most)
+        with self.database.read() as connection:
+            return [(_kept(row), row.registered_at) for row in connection.execute(query)]
+
     def version(self, number: int) -> KeptRulebook | None:
         """A version by its number; None if there is none."""
         with self.database.read() as connection:

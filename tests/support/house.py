@@ -24,7 +24,8 @@ FLOORS = """
     rules
     engine.core
     engine.capture engine.detect engine.evaluate engine.act engine.store engine.quarantine
-    engine.loop engine.control engine.explain migrations
+    engine.loop engine.explain migrations
+    engine.control
     engine.replay
     connectors
     engine.app

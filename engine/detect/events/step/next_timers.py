@@ -34,9 +34,7 @@ def upcoming(
     book: Rulebook, activations: Mapping[str, int], parts: Iterable[tuple[str, pa.Table]], most: int
 ) -> list[Upcoming]:
     """The first timers, at most so many, in some parts of carried tables, given by name."""
-    active = {name: rule for name, rule in book.rules.items() if name in activations}
-    book = without_own(with_edges(replace(book, rules=active), {*book.events, *active}))
-    running, graph = compile_book(book, activations, lateness_micros(book))
+    running, graph = _compiled(book, activations)
     found = []
     for name, table in parts:
         node = graph.nodes.get(place(name)[0].removeprefix("node:"))
@@ -53,6 +51,19 @@ def upcoming(
                 for at, key in zip(due[first].tolist(), of_each, strict=True)
             ]
     return sorted(found, key=lambda timer: (timer.at, timer.rules, str(timer.key)))[:most]
+
+
+def timed_nodes(book: Rulebook, activations: Mapping[str, int]) -> list[str]:
+    """The digests of the nodes that may have timers."""
+    _, graph = _compiled(book, activations)
+    return [digest for digest, node in graph.nodes.items() if isinstance(node.shape, Timed)]
+
+
+def _compiled(book: Rulebook, activations: Mapping[str, int]) -> tuple[Rulebook, Graph]:
+    """The active rules as they run, and their event graph."""
+    active = {name: rule for name, rule in book.rules.items() if name in activations}
+    book = without_own(with_edges(replace(book, rules=active), {*book.events, *active}))
+    return compile_book(book, activations, lateness_micros(book))
 
 
 def _rules_of(graph: Graph, node: Node) -> Iterator[str]:

@@ -1,0 +1,79 @@
+"""Firings, the newest first, and as many as are asked for further back."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from tidegate.engine.control.console.listing import Books, chosen, zones
+from tidegate.engine.control.firings import FiringFilter
+from tidegate.engine.core.text.times import of_option
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import InputError, Problem, word_place
+from tidegate.rules.model import Rulebook
+
+SHOWN = 50
+
+
+class Page(TypedDict):
+    """Firings, newest first. Each row is a line of `firings --json`, with its `rulebook`. `before`:
+    the id before which the next page goes on, None: this is the last one, or several rulebooks are
+    listed. `looked_until`: how far back was looked where a filter found few; None: as far as asked.
+    """
+
+    zones: dict[str, str]
+    rows: list[dict[str, Any]]
+    before: str | None
+    looked_until: str | None
+
+
+def page(
+    store: SqlStore,
+    books: Books,
+    now: int,
+    rulebook: str | None = None,
+    rule: str | None = None,
+    key: str | None = None,
+    state: str | None = None,
+    since: str | None = None,
+    until: str | None = None,
+    before: str | None = None,
+) -> Page:
+    """The firings that a filter lets through (`FiringFilter`). `key`: as `account_id=7,atm_id=2`.
+    Raises EngineError, InputError."""
+    some = [book for book in chosen(books, rulebook) if rule is None or rule in book.rules]
+    if before is not None and len(some) > 1:
+        message = "an id is of one rulebook, and several are listed"
+        raise InputError([Problem("several-rulebooks", message, word_place("before"), "name one")])
+    wanted = FiringFilter(rule, pairs(key), state, since, until, before, SHOWN)
+    rows: list[dict[str, Any]] = []
+    for book in some or chosen(books, rulebook):
+        wanted.check(book)
+        rows += _of(store, book, wanted, now)
+    rows.sort(key=lambda row: row["end"], reverse=True)
+    older = rows[SHOWN - 1]["firing_id"] if len(rows) >= SHOWN and len(some) == 1 else None
+    return {"zones": zones(books), "rows": rows[:SHOWN], "before": older, "looked_until": None}
+
+
+def pairs(key: str | None) -> dict[str, str]:
+    """`account_id=7,atm_id=2` by column. Raises InputError."""
+    found = {}
+    for part in (key or "").split(","):
+        name, equals, text = part.partition("=")
+        if part.strip():
+            if not equals:
+                message = f"{part!r} is no COLUMN=VALUE"
+                raise InputError([Problem("bad-key", message, word_place("key"), "as id=7")])
+            found[name.strip()] = text.strip()
+    return found
+
+
+def _of(store: SqlStore, book: Rulebook, wanted: FiringFilter, now: int) -> list[dict[str, Any]]:
+    found = store.of(book.name).firings.listed(
+        rule=wanted.rule,
+        since=of_option(wanted.since, "since", book.timezone, now),
+        until=of_option(wanted.until, "until", book.timezone, now),
+        before=wanted.before,
+        limit=wanted.limit,
+        match=wanted.matches if wanted.key or wanted.state else None,
+    )
+    return [{"rulebook": book.name, **row} for row in found][::-1]

@@ -1,0 +1,59 @@
+"""What all lists of the console have in common: which rulebooks, in which order, which page."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
+from tidegate.rules.model import Rulebook
+
+PAGE_ROWS = 100
+Books = Mapping[str, Rulebook]
+Row = dict[str, Any]
+
+
+def chosen(books: Books, rulebook: str | None) -> list[Rulebook]:
+    """The rulebook of a name, or all. Raises EngineError `no-rulebook`."""
+    if rulebook is not None and rulebook not in books:
+        hint = f"known: {', '.join(sorted(books)) or 'none'}"
+        raise EngineError("no-rulebook", f"there is no rulebook `{rulebook}`", hint)
+    return [book for name, book in sorted(books.items()) if rulebook in (None, name)]
+
+
+def zones(books: Books) -> dict[str, str]:
+    """The zone of each rulebook, in which its times are read."""
+    return {name: book.timezone for name, book in books.items()}
+
+
+def in_order(rows: Sequence[Row], sort: str | None, columns: Collection[str]) -> list[Row]:
+    """Rows by a column, downwards with a `-` before its name. What is not known stands last. Raises
+    InputError for another name than those of `columns`."""
+    if sort is None:
+        return [*rows]
+    name = sort.removeprefix("-")
+    if name not in columns:
+        hint = did_you_mean(name, columns)
+        message = f"nothing is sorted by `{name}`"
+        raise InputError([Problem("bad-sort", message, word_place("sort"), hint)])
+    known = [row for row in rows if row[name] is not None]
+    unknown = [row for row in rows if row[name] is None]
+    return sorted(known, key=lambda row: row[name], reverse=sort.startswith("-")) + unknown
+
+
+def number(page: str | None) -> int:
+    """The number of a page, from 1. Raises InputError."""
+    if page is None:
+        return 1
+    if not (page.isascii() and page.isdigit() and int(page[:9]) >= 1):
+        problem = Problem("bad-page", f"{page!r} is no page", word_place("page"), "they begin at 1")
+        raise InputError([problem])
+    return int(page[:9])
+
+
+def paged(rows: Sequence[Row], page: str | None) -> tuple[list[Row], dict[str, int]]:
+    """The rows of a page; its number, how many pages and rows there are."""
+    at, pages = number(page), max(1, -(-len(rows) // PAGE_ROWS))
+    first = (min(at, pages) - 1) * PAGE_ROWS
+    counts = {"page": min(at, pages), "pages": pages, "found": len(rows)}
+    return [*rows[first : first + PAGE_ROWS]], counts
