@@ -487,6 +487,8 @@ class Settings:
     inbox_connections_max: int = 512
     inbox_streams_max: int = 100  # programs that wait at a time
     inbox_client_seconds_max: int = 30  # for a client that neither sends on nor reads on
+    console_sessions_max: int = 1_000  # of all keys
+    console_session_minutes: int = 480  # from the login on
     webhooks_in_flight_max: int = 32  # requests of all rules (G29)
     webhook_seconds_max: int = 10  # from the connection to the answer
 

@@ -61,7 +61,7 @@ IMPLEMENTED = {
     "connectors.scheduler": {"core"},
     "connectors.delta": {"core"},
     "connectors.java": {"core"},
-    "connectors.http": {"core", "control", "store"},
+    "connectors.http": {"core", "control", "store", "explain", "replay"},
 }
 
 

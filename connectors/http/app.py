@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import anyio
@@ -16,6 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.connectors.http.body import Declared, read_signals
+from tidegate.connectors.http.console import Console
 from tidegate.connectors.http.credentials import Guard, Key
 from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.metrics import CONTENT_TYPE, Metrics
@@ -52,6 +54,15 @@ class Beside:
 ALONE = Beside()
 
 
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """That there is a console. `on_asked`: called after each request to an engine. `reports`: the
+    folder of backtests that it lists."""
+
+    on_asked: Callable[[], None] = lambda: None
+    reports: Path | None = None
+
+
 class App:
     """Answers the requests of the inbox."""
 
@@ -62,6 +73,7 @@ class App:
         guard: Guard,
         settings: Settings,
         beside: Beside = ALONE,
+        console: Shown | None = None,
     ) -> None:
         self._beside = beside
         self._source = source
@@ -81,10 +93,16 @@ class App:
             "/healthz": ("GET", self._healthy),
             "/readyz": ("GET", self._ready),
         }
+        answers = [(path, method, endpoint) for path, (method, endpoint) in routes.items()]
+        if console is not None:
+            pages = Console(
+                source, self.streams, guard, settings, console.on_asked, console.reports
+            )
+            answers += [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
         self.asgi = Starlette(
             routes=[
                 Route(path, partial(self._answer, endpoint), methods=[method])
-                for path, (method, endpoint) in routes.items()
+                for path, method, endpoint in answers
             ],
             exception_handlers={HTTPException: self._not_there, Exception: self._failed},
         )

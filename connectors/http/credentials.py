@@ -14,7 +14,7 @@ from dataclasses import dataclass, field
 from starlette.requests import Request
 
 from tidegate.connectors.http.refusal import Refusal
-from tidegate.engine.core.policy import Policy
+from tidegate.engine.core.policy import OPERATE, VIEW, Policy
 from tidegate.engine.core.signing import SECRET_CHARACTERS_MIN, SIGNATURE, signed
 from tidegate.rules.errors import EngineError
 
@@ -26,11 +26,13 @@ _HOST = re.compile(r"\A\[?([^\]]*?)\]?(:[0-9]*)?\Z")
 @dataclass(frozen=True, slots=True)
 class Key:
     """A client of the policy. `raises`: signals that it may raise. `hears`: rules and signals that
-    it may listen to. None: all of them. `token`: a digest of its secret."""
+    it may listen to. None: all of them. `console`: what it may do there. `token`: a digest of its
+    secret."""
 
     name: str
     raises: frozenset[str] | None = None
     hears: frozenset[str] | None = None
+    console: frozenset[str] = frozenset()
     secret: bytes = field(default=b"", repr=False)
     token: bytes = field(default=b"", repr=False)
 
@@ -40,7 +42,7 @@ class Key:
         return self.raises == self.hears == frozenset()
 
 
-ANYBODY = Key("")
+ANYBODY = Key("", console=frozenset({VIEW}))
 
 
 def variable(name: str) -> str:
@@ -50,7 +52,8 @@ def variable(name: str) -> str:
 
 def load_keys(policy: Policy, environment: Mapping[str, str] = os.environ) -> tuple[Key, ...]:
     """The keys of a policy with their secrets. Raises EngineError `inbox-secret`."""
-    names = sorted({*policy.inbox_keys, *policy.listen_keys, *policy.monitor_keys})
+    listed = (policy.inbox_keys, policy.listen_keys, policy.monitor_keys, policy.console_keys)
+    names = sorted({name for some in listed for name in some})
     secrets: dict[str, str] = {}
     keys = []
     for name in names:
@@ -65,7 +68,11 @@ def load_keys(policy: Policy, environment: Mapping[str, str] = os.environ) -> tu
         secrets[secret] = name
         raises = policy.inbox_keys.get(name, frozenset())
         hears = policy.listen_keys.get(name, frozenset())
-        keys.append(Key(name, raises, hears, secret.encode(), _digest(secret.encode())))
+        console = policy.console_keys.get(name, frozenset())
+        if OPERATE in console:
+            console |= {VIEW}
+        own = secret.encode()
+        keys.append(Key(name, raises, hears, console, own, _digest(own)))
     return tuple(keys)
 
 
@@ -82,19 +89,27 @@ class Guard:
     def admit(self, request: Request, body: bytes | None = None) -> Key | None:
         """The key of the client. None: the request is signed, and `body` is needed to check that.
         Raises Refusal 401, or 403 for a foreign host."""
+        self.check_host(request)
         if not self.keys:
-            if not _is_loopback(_HOST.sub(r"\1", request.headers.get("host", ""))):
-                hint = "call it by 127.0.0.1 or localhost"
-                raise Refusal(403, "foreign-host", "this inbox is called by another name", hint)
             return ANYBODY
         if SIGNATURE in request.headers:
             return None if body is None else self._signer(request, body)
         scheme, _, token = request.headers.get("authorization", "").partition(" ")
-        if scheme.lower() == "bearer":
-            given = _digest(token.strip(" ").encode("latin-1"))  # 0xA0 may be of a letter
-            if key := self._first(lambda key: hmac.compare_digest(key.token, given)):
-                return key
+        secret = token.strip(" ").encode("latin-1")  # 0xA0 may be of a letter
+        if scheme.lower() == "bearer" and (key := self.owner(secret)):
+            return key
         raise _unknown()
+
+    def owner(self, secret: bytes) -> Key | None:
+        """The key whose secret this is."""
+        given = _digest(secret)
+        return self._first(lambda key: hmac.compare_digest(key.token, given))
+
+    def check_host(self, request: Request) -> None:
+        """Raises Refusal where no key is asked for, and the request names another machine."""
+        if not self.keys and not _is_loopback(_HOST.sub(r"\1", request.headers.get("host", ""))):
+            hint = "call it by 127.0.0.1 or localhost"
+            raise Refusal(403, "foreign-host", "this inbox is called by another name", hint)
 
     def _signer(self, request: Request, body: bytes) -> Key:
         given_parts = request.headers[SIGNATURE].split(",")[:_PARTS_MAX]

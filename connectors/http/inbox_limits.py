@@ -9,12 +9,13 @@ from dataclasses import fields, replace
 
 from tidegate.rules.model import Settings
 
-_NAMES = [f.name for f in fields(Settings) if f.name.startswith("inbox_")]
+_NAMES = [f.name for f in fields(Settings) if f.name.startswith(("inbox_", "console_"))]
 CLIENTS_MAX = 10_000  # so many are remembered
 
 
 def strictest(of_books: Iterable[Settings]) -> Settings:
-    """The smallest value of each inbox setting, and the shortest history, among rulebooks (G28)."""
+    """The smallest value of each setting of inbox and console, and the shortest history, among
+    rulebooks (G28)."""
     known = list(of_books)
     names = [*_NAMES, "history_retention_days"]
     return replace(known[0], **{n: min(getattr(one, n) for one in known) for n in names})

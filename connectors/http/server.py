@@ -14,7 +14,7 @@ from typing import Self
 
 import uvicorn
 
-from tidegate.connectors.http.app import ALONE, App, Beside
+from tidegate.connectors.http.app import ALONE, App, Beside, Shown
 from tidegate.connectors.http.credentials import Guard, Key, load_keys
 from tidegate.connectors.http.protocol import connections
 from tidegate.connectors.http.rulebooks import Source
@@ -58,11 +58,18 @@ class Inbox:
     """An HTTP inbox. The constructor takes the port; clients wait until `begin`. `close` ends it.
 
     Raises EngineError `inbox-secret`, `port-taken`, and `inbox-open`: there are no keys, and other
-    machines could reach the address.
+    machines could reach the address; `console-closed`: a console without a key for it.
     """
 
-    def __init__(self, address: Address, policy: Policy) -> None:
+    def __init__(self, address: Address, policy: Policy, console: Shown | None = None) -> None:
         self._keys: Sequence[Key] = load_keys(policy)
+        self._console = console
+        if console is not None and self._keys and not policy.console_keys:
+            raise EngineError(
+                "console-closed",
+                "the policy names keys, and none that may see the console",
+                "list some: console_keys: {NAME: [view, operate]}",
+            )
         self._stack = ExitStack()
         self._socket = _bound(address, guarded=bool(self._keys))
         self._stack.callback(self._socket.close)
@@ -92,7 +99,7 @@ class Inbox:
         writer = Writer(store, on_written)
         self._stack.callback(writer.close)
         guard = Guard(self._keys, limits.inbox_window_seconds)
-        app = App(source, writer, guard, limits, beside or ALONE)
+        app = App(source, writer, guard, limits, beside or ALONE, self._console)
         server = _server(app, limits)
         thread = threading.Thread(
             target=server.run, args=([self._socket],), name="inbox", daemon=True
@@ -105,6 +112,8 @@ class Inbox:
             raise EngineError("inbox-failed", f"the inbox at {self.address} does not begin")
         names = dict.fromkeys((*source.known, *(beside.activities() if beside else ())))
         log.info("inbox of %s at http://%s", ", ".join(names), self.address)
+        if self._console is not None:
+            log.info("console at http://%s/console", self.address)
         return self
 
     def __enter__(self) -> Self:

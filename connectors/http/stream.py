@@ -26,6 +26,7 @@ from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 
 KEEPALIVE_SECONDS = 15.0
+PULSE_SECONDS = 5.0  # a page takes its stream for lost after a few of them
 _STATUS = {"bad-position": 400, "position-gone": 410}
 READERS = 4  # threads for streams alone, so that no signal waits behind them
 PAGE_ITEMS = 100  # a stream holds no more in memory: the store is its buffer
@@ -43,14 +44,23 @@ class Streams:
 
     async def open(self, request: Request, key: Key) -> StreamingResponse:
         """A stream from `Last-Event-ID` on, else from `since`, else from now. Raises Refusal."""
-        if self.open_count >= self._streams_max:
-            raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
-        self.open_count += 1  # before the first await: other streams open meanwhile
+        self._count_one()  # before the first await: other streams open meanwhile
         try:
             return _Stream(self, self._events(*await self._tail(request, key)))
         except BaseException:
             self.open_count -= 1
             raise
+
+    def watch(self) -> StreamingResponse:
+        """A stream that says, without values, when any rulebook has a new bucket: `changed`. It
+        says `alive` each `PULSE_SECONDS`. Raises Refusal."""
+        self._count_one()
+        return _Stream(self, self._changes())
+
+    def _count_one(self) -> None:
+        if self.open_count >= self._streams_max:
+            raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
+        self.open_count += 1
 
     async def _tail(self, request: Request, key: Key) -> tuple[str, Tail]:
         name = request.query_params.get("name", "")
@@ -98,6 +108,24 @@ class Streams:
             if error.code != "position-gone":
                 said = {"code": "busy", "message": "the store cannot be read now", "hint": ""}
             yield b"event: error\ndata: " + orjson.dumps(said) + b"\n\n"
+
+    async def _changes(self) -> AsyncIterator[bytes]:
+        said, told = "alive", time.monotonic()
+        last: dict[str, int] = {}
+        while not self.stopping:
+            yield _block(f"event: {said}\ndata: {len(last)}")
+            told, before, said = time.monotonic(), last, "alive"
+            while not self.stopping and time.monotonic() - told < PULSE_SECONDS:
+                await asyncio.sleep(LOOK_SECONDS)
+                try:
+                    names = await self._source.books()
+                    last = {name: await self._source.last_bucket(name) for name in names}
+                except EngineError:  # the page shows what it has
+                    continue
+                if before and last != before:
+                    said = "changed"
+                    break
+                before = last
 
 
 class _Stream(StreamingResponse):

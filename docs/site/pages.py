@@ -47,7 +47,8 @@ def write(folder: Path) -> None:
         _put(folder / place, with_pictures.encode())
         for file, picture in drawn.items():
             _put(folder / file, picture.encode())
-    for source in (ROOT / "docs" / "pictures").glob("*.svg"):
+    shown = ROOT / "docs" / "pictures"
+    for source in (*shown.glob("*.svg"), *shown.glob("*.webp")):
         _put(folder / "pictures" / source.name, source.read_bytes())
     for source in (ROOT / "docs" / "site" / "assets").iterdir():
         _put(folder / "assets" / source.name, source.read_bytes())

@@ -6,18 +6,18 @@ import threading
 from pathlib import Path
 
 from tidegate import rules
-from tidegate.connectors.http import Address, Beside, Inbox, parse_address, strictest
+from tidegate.connectors.http import Address, Beside, Inbox, Shown, parse_address, strictest
 from tidegate.engine.app.engines import Engines
 from tidegate.engine.control.rulebooks import keep_given
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.store import open_store
 
-__all__ = ["Address", "Inbox", "answer_beside", "inbox_at", "parse_address", "serve"]
+__all__ = ["Address", "Inbox", "Shown", "answer_beside", "inbox_at", "parse_address", "serve"]
 
 
-def inbox_at(address: Address, policy: Path | None) -> Inbox:
-    """An inbox that has taken its port, before anything slow begins."""
-    return Inbox(address, load_policy(policy))
+def inbox_at(address: Address, policy: Path | None, console: Shown | None = None) -> Inbox:
+    """An inbox that has taken its port, before anything slow begins. `console`: that it has one."""
+    return Inbox(address, load_policy(policy), console)
 
 
 def answer_beside(engines: Engines, inbox: Inbox) -> None:
@@ -43,10 +43,11 @@ def serve(
     rulebook_file: Path | None,
     policy: Path | None,
     stop: threading.Event,
+    console: Shown | None = None,
 ) -> None:
     """Answer until `stop`. `rulebook_file` is registered first."""
     loaded = rules.load(rulebook_file) if rulebook_file else None
-    with inbox_at(address, policy) as inbox:
+    with inbox_at(address, policy, console) as inbox:
         with open_store(url, create=loaded is not None) as store:
             if loaded is not None:
                 keep_given(store, loaded)

@@ -27,7 +27,9 @@ OF_THE_CALLER = {
     **dict.fromkeys(
         ("signal-conflict", "bad-position", "firing-gone", "firing-unclear", "no-store"), 1
     ),
-    **dict.fromkeys(("bad-store-url", "no-rulebook", "bad-address", "inbox-open"), 2),
+    **dict.fromkeys(
+        ("bad-store-url", "no-rulebook", "bad-address", "inbox-open", "console-closed"), 2
+    ),
 }
 
 

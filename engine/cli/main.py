@@ -220,6 +220,8 @@ def _logged(table: Table) -> pa.Schema | None:
     help="Where another engine runs the rulebook: fail, or do nothing and succeed.",
 )
 @serve.http
+@serve.console
+@serve.reports
 @click.option("-v", "--verbose", is_flag=True, help="Also how long each stage of a bucket took.")
 @store_url
 @overrides
@@ -236,6 +238,8 @@ def run(
     standby: bool,
     if_held: str,
     http: Address | None,
+    console: bool,
+    reports: Path | None,
     verbose: bool,
     store: str | None,
     settings: tuple[str, ...],
@@ -263,6 +267,8 @@ def run(
             "--standby waits and runs without an end: it excludes --once, --until-idle, "
             "--lease-wait and --if-held skip"
         )
+    if console and http is None:
+        raise click.UsageError("--console is a part of --http HOST:PORT")
     if len(rulebooks) > 1 and not store:
         raise click.UsageError("several rulebooks need one store: --store URL, or TIDEGATE_STORE")
     engines = Engines(
@@ -276,10 +282,11 @@ def run(
         watch=watch,
         skip_held=if_held == "skip",
     )
+    shown = serve.shown(console=console, reports=reports, on_asked=engines.wake)
     try:
         left = run_engines(
             engines,
-            partial(inbox_at, http, policy) if http else None,
+            partial(inbox_at, http, policy, shown) if http else None,
             output.bucket_printer(
                 as_json=as_json, stages=verbose or log.isEnabledFor(logging.DEBUG)
             ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING
@@ -23,7 +24,7 @@ from tidegate.engine.cli.options import (
 )
 
 if TYPE_CHECKING:
-    from tidegate.engine.app.serve import Address
+    from tidegate.engine.app.serve import Address, Shown
 
 
 def address(value: str) -> Address:
@@ -43,6 +44,28 @@ http = click.option(
     help="Also answer as the inbox does, see `serve`; port 0: any that is free.",
 )
 
+console = click.option(
+    "--console", is_flag=True, help="Also show a console for browsers, at /console."
+)
+reports = click.option(
+    "--console-reports",
+    "reports",
+    type=click.Path(exists=True, file_okay=False, path_type=Path),
+    metavar="DIR",
+    help="The folder of `backtest --reports` that the console lists.",
+)
+
+
+def shown(
+    *, console: bool, reports: Path | None, on_asked: Callable[[], None] = lambda: None
+) -> Shown | None:
+    """The console that the options mean; None: there is none."""
+    from tidegate.engine.app.serve import Shown
+
+    if reports is not None and not console:
+        raise click.UsageError("--console-reports is for --console")
+    return Shown(on_asked, reports) if console else None
+
 
 @main.command()
 @click.option(
@@ -58,9 +81,13 @@ http = click.option(
 @click.option(
     "--rulebook", "name", metavar="NAME", help="Only that one, where a store has several."
 )
+@console
+@reports
 @policy_file
 def serve(
     http: Address,
+    console: bool,
+    reports: Path | None,
     rulebook_file: Path | None,
     store: str | None,
     name: str | None,
@@ -85,7 +112,8 @@ def serve(
 
     signal.signal(signal.SIGTERM, end)
     signal.signal(signal.SIGINT, end)
-    serve_alone(http, the_store(store, rulebook_file), name, rulebook_file, policy, stop)
+    url, of_console = the_store(store, rulebook_file), shown(console=console, reports=reports)
+    serve_alone(http, url, name, rulebook_file, policy, stop, of_console)
 
 
 @main.command()

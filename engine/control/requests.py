@@ -11,6 +11,7 @@ from typing import Any
 from tidegate.engine.control.firings import check_rule, no_entry
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, opened, unknown
 from tidegate.engine.control.table_log import log_of
+from tidegate.engine.core.entries import Entry
 from tidegate.engine.store import FINISHED, SqlStore
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
@@ -25,16 +26,22 @@ def pass_over(
 ) -> dict[str, Any]:
     """Ask for `skip` or `redrive` of an entry (G16b, G18)."""
     with opened(url, name) as (store, book):
-        entry = store.of(book.name).outbox.entry(number)
-        if entry is None:
-            raise InputError([no_entry(number)])
-        if entry.state in FINISHED:
-            message = f"entry {number} of rule {entry.rule} is {entry.state} already"
-            place = word_place("ENTRY")
-            raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
+        entry = open_entry(store, book, number)
         store.of(book.name).controls.ask(kind, str(number), option=option)
         asked = {"asked_for": kind, "entry": number, "rule": entry.rule, "state": entry.state}
         return _answer(store, book, asked)
+
+
+def open_entry(store: SqlStore, book: Rulebook, number: int) -> Entry:
+    """An entry that may be skipped or redriven. Raises InputError for another one."""
+    entry = store.of(book.name).outbox.entry(number)
+    if entry is None:
+        raise InputError([no_entry(number)])
+    if entry.state in FINISHED:
+        message = f"entry {number} of rule {entry.rule} is {entry.state} already"
+        place = word_place("ENTRY")
+        raise InputError([Problem("entry-finished", message, place, "nothing is to be done")])
+    return entry
 
 
 def redrive_all(url: str, name: str | None, rule: str | None, option: str | None) -> dict[str, Any]:
@@ -170,9 +177,24 @@ def drop_rule(url: str, name: str | None, rule: str) -> dict[str, Any]:
 
 
 def ask_for_rule(
-    store: SqlStore, book: Rulebook, kind: str, rule: str, *, purge: bool = False
+    store: SqlStore,
+    book: Rulebook,
+    kind: str,
+    rule: str,
+    *,
+    purge: bool = False,
+    asked_by: str | None = None,
 ) -> None:
     """Ask to enable or disable a rule. Raises InputError where that would change nothing."""
+    check_switch(store, book, kind, rule, purge=purge)
+    option = "purge" if purge else None
+    store.of(book.name).controls.ask(kind, rule, option=option, asked_by=asked_by)
+
+
+def check_switch(
+    store: SqlStore, book: Rulebook, kind: str, rule: str, *, purge: bool = False
+) -> None:
+    """Raises InputError where enabling or disabling a rule would change nothing."""
     named = book.rules.get(rule) or book.scripts.get(rule)
     what = "script" if rule in book.scripts else "rule"
     if named is None:
@@ -189,7 +211,6 @@ def ask_for_rule(
         raise _refused(f"{what} `{rule}` is not parked, and not disabled", hint)
     if kind == "disable" and off and not asked and not purge:
         raise _refused(f"{what} `{rule}` is disabled already", f"`tidegate enable {rule}` ends it")
-    store.of(book.name).controls.ask(kind, rule, option="purge" if purge else None)
 
 
 def _refused(message: str, hint: str) -> InputError:

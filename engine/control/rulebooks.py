@@ -156,10 +156,27 @@ def ask_to_reload(
     book: Rulebook,
     source: str | os.PathLike[str] | None = None,
     environment: Mapping[str, str] | None = None,
+    asked_by: str | None = None,
 ) -> int:
     """Propose another text of a rulebook: a path or YAML, by default its file as it is now. Returns
     the number of its version. `environment`: the engine's, where it is at hand; without it, a text
-    with a new variable of the environment is refused. Raises InputError."""
+    with a new variable of the environment is refused. `asked_by`: None for the user of this
+    process. Raises InputError."""
+    while True:
+        kept, changed = changed_text(store, book, source, environment)
+        version = store.of(book.name).versions.propose(changed, kept.version, asked_by)
+        if version is not None:
+            return version
+
+
+def changed_text(
+    store: SqlStore,
+    book: Rulebook,
+    source: str | os.PathLike[str] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> tuple[KeptRulebook, KeptRulebook]:
+    """The newest version of a rulebook, and what would come after it, as `ask_to_reload` has it.
+    Raises InputError."""
     kept = store.of(book.name).versions.newest()
     if source is None and kept.file is None:
         message = f"rulebook `{book.name}` came from no file"
@@ -173,8 +190,7 @@ def ask_to_reload(
         path = os.path.abspath(given)
         changed = replace(kept, text=read_file(path), file=path, files=variables)
     files = store.of(book.name).versions.judged(changed, environment).files
-    version = store.of(book.name).versions.propose(replace(changed, files=files), kept.version)
-    return version if version is not None else ask_to_reload(store, book, source, environment)
+    return kept, replace(changed, files=files)
 
 
 def unknown(section: str, name: str, book: Rulebook, word: str) -> Problem:

@@ -21,6 +21,7 @@ from tidegate.rules.yaml.reader import read_yaml
 
 VARIABLE = "TIDEGATE_POLICY"
 UNMARKED = ("delete", "insert_overwrite")
+VIEW, OPERATE = "view", "operate"  # what a key may do in the console
 _BYTES_MAX = 1_048_576
 _DOTTED = r"[A-Za-z_]\w*(\.[A-Za-z_]\w*)*"
 _HOST = s.text("a host", r"((\*\.)?[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*|\[[0-9A-Fa-f:.]+\])(:\d{1,5})?")
@@ -56,6 +57,11 @@ _POLICY = k.record(
         k.listing(s.text("a key's name", r"[\w-]+"), 1),
         "keys that may read /metrics, and by that alone nothing else",
     ),
+    Key(
+        "console_keys",
+        k.mapping(k.listing(s.choice(VIEW, OPERATE), 1), r"[\w-]+", "a key's name"),
+        "what each key may do in the console: view, or operate, which includes it",
+    ),
 )
 
 
@@ -67,7 +73,8 @@ class Policy:
     `webhook_hosts`: hosts that webhooks may call; true: also at a private address.
     `at_least_once`: the kinds of statements in `UNMARKED` that may run. `inbox_keys`: by key, the
     signals that it may raise. `listen_keys`: by key, the rules and signals that it may wait for.
-    `monitor_keys`: the keys that may read the figures.
+    `monitor_keys`: the keys that may read the figures. `console_keys`: by key, what it may do in
+    the console.
     """
 
     functions: frozenset[str] = frozenset()
@@ -77,6 +84,7 @@ class Policy:
     inbox_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     listen_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
     monitor_keys: frozenset[str] = frozenset()
+    console_keys: Mapping[str, frozenset[str]] = field(default_factory=dict)
 
 
 def load_policy(file: str | os.PathLike[str] | None) -> Policy:
@@ -109,7 +117,7 @@ def _read(text: str, path: str) -> Policy:
     }
     keys: dict[str, Any] = {
         key: {name: frozenset(allowed) for name, allowed in top.get(key, {}).items()}
-        for key in ("inbox_keys", "listen_keys")
+        for key in ("inbox_keys", "listen_keys", "console_keys")
     }
     hosts = dict(map(_webhook_host, top.get("webhook_hosts", ())))
     return Policy(webhook_hosts=hosts, **names, **keys)

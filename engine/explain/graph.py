@@ -56,7 +56,7 @@ _OPERATORS: Mapping[type[x.Expression], str] = {
     w.Holding: "holds",
     w.Resolution: "holds",
 }
-_ID_DIGITS = 12
+ID_DIGITS = 12
 
 
 class Nodes:
@@ -153,12 +153,12 @@ class Nodes:
 
 
 def _id(node: running.Node) -> str:
-    return node.digest[:_ID_DIGITS]
+    return node.digest[:ID_DIGITS]
 
 
 def _operands(node: running.Node) -> tuple[str, ...]:
     if isinstance(node.shape, Detection):
-        return (node.shape.root[:_ID_DIGITS],)
+        return (node.shape.root[:ID_DIGITS],)
     return tuple(_id(operand) for operand in node.operands)
 
 

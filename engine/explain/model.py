@@ -75,7 +75,6 @@ class Rule:
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
     at each instant. watched: the tables among `writes` that an event type is of: what is written
     there shares no commit (G16).
-    at each instant.
     whole: why `tidegate.detect` of a DataFrame detects it in one place; None: in executors, by
     partition of its key."""
 

@@ -3,11 +3,12 @@ rules, the pipeline of scripts, and each automaton."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.printable import shortened
+from tidegate.engine.explain.graph import ID_DIGITS
 from tidegate.engine.explain.model import Explained, Node, Script
 from tidegate.engine.explain.phrases import kept
 from tidegate.engine.explain.text import said
@@ -45,14 +46,16 @@ class Picture:
     arrows: tuple[Arrow, ...]
 
 
-def pictures(explained: Explained) -> Iterator[Picture]:
-    """The event graph that the rules share, and the triggering graph if it has an edge."""
+def pictures(explained: Explained, carried: Mapping[str, int] = {}) -> Iterator[Picture]:
+    """The event graph that the rules share, and the triggering graph if it has an edge. `carried`:
+    by a node's digest, how many rows it carries now."""
+    now = {digest[:ID_DIGITS]: rows for digest, rows in carried.items()}
     boxes = [
         Box(
             f"n{node.id}",
             "operator" if node.operands else "event",
             node.expression,
-            _small(node),
+            ", ".join(filter(None, [_small(node), _carries(now.get(node.id))])),
         )
         for node in explained.nodes
     ]
@@ -76,6 +79,10 @@ def pictures(explained: Explained) -> Iterator[Picture]:
                 Arrow(*ends, ", ".join(dict.fromkeys(through))) for ends, through in labels.items()
             ),
         )
+
+
+def _carries(rows: int | None) -> str:
+    return "" if rows is None else f"carries {counted(rows, 'row')}"
 
 
 def _small(node: Node) -> str:

@@ -34,6 +34,12 @@ class _Placed:
 
 def svg(pictures: Iterable[Picture]) -> str:
     """A whole SVG document; ends with a newline."""
+    return drawing(pictures).replace("<svg ", "<svg xmlns='http://www.w3.org/2000/svg' ", 1) + "\n"
+
+
+def drawing(pictures: Iterable[Picture]) -> str:
+    """The element of a page. Its colours are attributes, which the style of a page overrides by the
+    classes `paper`, `line`, `box` with the kind of the box, `label`, `small`."""
     parts: list[str] = []
     width, top = 0.0, float(_MARGIN)
     for picture in pictures:
@@ -41,13 +47,14 @@ def svg(pictures: Iterable[Picture]) -> str:
         parts += drawn
         width, top = max(width, wide), top + high + 2 * _MARGIN
     head = (
-        f"<svg xmlns='http://www.w3.org/2000/svg' width='{width:.0f}' height='{top:.0f}' "
+        f"<svg width='{width:.0f}' height='{top:.0f}' "
         f"viewBox='0 0 {width:.0f} {top:.0f}' {_FONT} font-size='12'>"
         "<defs><marker id='end' viewBox='0 0 8 8' refX='8' refY='4' markerWidth='8' "
-        "markerHeight='8' orient='auto'><path d='M0 0 L8 4 L0 8 z' fill='#5b6470'/></marker></defs>"
-        "<rect width='100%' height='100%' fill='#ffffff'/>"
+        "markerHeight='8' orient='auto'>"
+        "<path class='tip' d='M0 0 L8 4 L0 8 z' fill='#5b6470'/></marker></defs>"
+        "<rect class='paper' width='100%' height='100%' fill='#ffffff'/>"
     )
-    return "\n".join([head, *parts, "</svg>"]) + "\n"
+    return "\n".join([head, *parts, "</svg>"])
 
 
 def _draw(picture: Picture, top: float) -> tuple[list[str], float, float]:
@@ -113,16 +120,16 @@ def _boxed(placed: _Placed) -> Iterator[str]:
     middle = placed.x + placed.width / 2
     radius = placed.height / 2 if box.kind == "event" else 4
     yield (
-        f"<g><title>{escape(box.title)}</title><rect x='{placed.x:.1f}' y='{placed.y:.1f}' "
-        f"width='{placed.width:.1f}' height='{placed.height:.1f}' rx='{radius:.1f}' "
-        f"fill='{fill}' stroke='{stroke}'/>"
+        f"<g class='box {box.kind}'><title>{escape(box.title)}</title>"
+        f"<rect x='{placed.x:.1f}' y='{placed.y:.1f}' width='{placed.width:.1f}' "
+        f"height='{placed.height:.1f}' rx='{radius:.1f}' fill='{fill}' stroke='{stroke}'/>"
         f"<text x='{middle:.1f}' y='{placed.y + _PAD + 10:.1f}' text-anchor='middle'>"
         f"{escape(_cut(box.title))}</text>"
     )
     if box.small:
         yield (
-            f"<text x='{middle:.1f}' y='{placed.y + _PAD + 10 + _LINE:.1f}' text-anchor='middle' "
-            f"font-size='11' fill='#5b6470'>{escape(box.small)}</text>"
+            f"<text class='small' x='{middle:.1f}' y='{placed.y + _PAD + 10 + _LINE:.1f}' "
+            f"text-anchor='middle' font-size='11' fill='#5b6470'>{escape(box.small)}</text>"
         )
     yield "</g>"
 
@@ -155,13 +162,14 @@ def _backward(arrow: Arrow, source: _Placed, target: _Placed, low: float) -> Ite
 
 
 def _path(path: str) -> str:
-    return f"<path d='{path}' fill='none' stroke='#5b6470' marker-end='url(#end)'/>"
+    return f"<path class='line' d='{path}' fill='none' stroke='#5b6470' marker-end='url(#end)'/>"
 
 
 def _label(text: str, x: float, y: float) -> str:
     return (
-        f"<text x='{x:.1f}' y='{y:.1f}' text-anchor='middle' font-size='11' fill='#3b4048' "
-        f"stroke='#ffffff' stroke-width='4' paint-order='stroke'>{escape(text)}</text>"
+        f"<text class='label' x='{x:.1f}' y='{y:.1f}' text-anchor='middle' font-size='11' "
+        f"fill='#3b4048' stroke='#ffffff' stroke-width='4' paint-order='stroke'>"
+        f"{escape(text)}</text>"
     )
 
 

@@ -129,16 +129,18 @@ class Versions(Bound):
             limits = json.loads(connection.execute(query).scalar_one_or_none() or "{}")
         return kept.judged(self.rulebook, limits, environment)
 
-    def propose(self, kept: KeptRulebook, after: int | None = None) -> int | None:
+    def propose(
+        self, kept: KeptRulebook, after: int | None = None, asked_by: str | None = None
+    ) -> int | None:
         """Ask the engine to take over a new version. Returns its number. `after`: the version that
         it was made from. If that is not the newest any more, nothing is asked for, and the result
-        is None."""
+        is None. `asked_by`: None for the user of this process."""
         with self.database.write() as connection:
             self._lock(connection)
             if after is not None and self._newest(connection).version != after:
                 return None
             number = self._numbered(connection, kept)
-            controls.add(connection, self.rulebook, RELOAD, str(number))
+            controls.add(connection, self.rulebook, RELOAD, str(number), asked_by=asked_by)
         return number
 
     def newest(self) -> KeptRulebook:

@@ -22,6 +22,7 @@ def test_a_policy_says_what_the_operator_allows(
         "inbox_keys: {shop: [atm_empty, restocked]}\n"
         "listen_keys: {board: [blocked]}\n"
         "monitor_keys: [prometheus]\n"
+        "console_keys: {ada: [view, operate], bob: [view]}\n"
     )
     wanted = Policy(
         frozenset({"reflect", "bank.tax"}),
@@ -31,6 +32,7 @@ def test_a_policy_says_what_the_operator_allows(
         {"shop": frozenset({"atm_empty", "restocked"})},
         {"board": frozenset({"blocked"})},
         frozenset({"prometheus"}),
+        {"ada": frozenset({"view", "operate"}), "bob": frozenset({"view"})},
     )
     assert load_policy(file) == wanted
     monkeypatch.delenv(VARIABLE, raising=False)

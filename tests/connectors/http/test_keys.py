@@ -17,7 +17,7 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import POLICY, SECRETS, Serve
 from tests.connectors.http.test_post import waiting
-from tidegate.connectors.http import Address, Inbox, parse_address
+from tidegate.connectors.http import Address, Inbox, Shown, parse_address
 from tidegate.connectors.http.credentials import Guard, load_keys
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
@@ -238,6 +238,27 @@ def test_g29_secrets_come_from_variables_and_are_never_shown() -> None:
             load_keys(POLICY, environment)
         assert refused.value.code == "inbox-secret"
         assert not any(secret in str(refused.value) for secret in environment.values())
+
+
+def test_g28_a_key_of_the_console_raises_and_hears_nothing() -> None:
+    policy = Policy(console_keys={"till": frozenset({"operate"})})
+    (key,) = load_keys(policy, SECRETS)
+    assert (key.raises, key.hears) == (frozenset(), frozenset())
+    assert key.console == {"view", "operate"}
+    assert all(not one.console for one in load_keys(POLICY, SECRETS))
+
+
+def test_g28_keys_of_which_none_is_for_the_console_have_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    with pytest.raises(EngineError, match="none that may see the console") as refused:
+        Inbox(parse_address("127.0.0.1:0"), POLICY, Shown())
+    assert refused.value.code == "console-closed"
+    with pytest.raises(EngineError, match="could raise signals"):
+        Inbox(parse_address("0.0.0.0:0"), Policy(), Shown())
+    Inbox(parse_address("127.0.0.1:0"), Policy(), Shown()).close()
 
 
 def test_g28_another_machine_is_let_in_only_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,116 @@
+"""The pages of the console: their paths, what each shows, and by what it can be filtered.
+
+A page shows one value, which its JSON is. It computes nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from tidegate.connectors.http.console import standin as data
+from tidegate.connectors.http.console import values
+from tidegate.engine.control.console import overview
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
+from tidegate.rules.model import Rulebook
+
+CHOICE_MAX = 300
+"""Characters of what a filter is given."""
+_KEY = "key."
+"""What the names of fields of a key begin with."""
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What a page is asked of. `place`: what its path names. `chosen`: its filters. `reports`: the
+    folder of backtests, if any."""
+
+    store: SqlStore
+    books: Mapping[str, Rulebook]
+    place: Mapping[str, str]
+    chosen: Mapping[str, str]
+    reports: Path | None = None
+
+    @property
+    def book(self) -> Rulebook:
+        """The rulebook that the path names. Raises EngineError."""
+        name = self.place["rulebook"]
+        if name not in self.books:
+            hint = f"known: {', '.join(sorted(self.books))}"
+            raise EngineError("no-rulebook", f"there is no rulebook `{name}`", hint)
+        return self.books[name]
+
+    @property
+    def rule(self) -> str:
+        """The rule that the path names. Raises EngineError, InputError."""
+        name, book = self.place["rule"], self.book
+        if name not in book.rules:
+            message = f"the rulebook {book.name} has no rule `{name}`"
+            place = word_place("RULE")
+            raise InputError(
+                [Problem("unknown-rule", message, place, did_you_mean(name, book.rules))]
+            )
+        return name
+
+
+@dataclass(frozen=True, slots=True)
+class Page:
+    """A page. `path`: under the console's own. `filters`: the names in its query."""
+
+    path: str
+    template: str
+    values: Callable[[Asked], Mapping[str, Any]]
+    filters: tuple[str, ...] = ()
+
+    def chosen(self, query: Mapping[str, str]) -> dict[str, str]:
+        """The filters of a query. Others, and empty ones, are left out."""
+        wanted = [name for name in query if name in self.filters or self._of_key(name)]
+        given = {name: query[name].strip()[:CHOICE_MAX] for name in wanted}
+        return {name: text for name, text in given.items() if text}
+
+    def _of_key(self, name: str) -> bool:
+        return _KEY in self.filters and name.startswith(_KEY)
+
+
+def _listed(of: Callable[..., Mapping[str, Any]]) -> Callable[[Asked], Mapping[str, Any]]:
+    """The values of a page over all rulebooks."""
+    return lambda asked: of(asked.store, asked.books, asked.store.wall(), **asked.chosen)
+
+
+def _rule(asked: Asked) -> dict[str, Any]:
+    rule, book = asked.rule, asked.book
+    figures = data.rule(asked.store, asked.books, asked.store.wall(), book.name, rule)
+    return {**figures, **values.told_rule(book, rule, figures["carried"])}
+
+
+def _why_not(asked: Asked) -> dict[str, Any]:
+    rule, book = asked.rule, asked.book
+    given = {name.removeprefix(_KEY): text for name, text in asked.chosen.items() if _KEY in name}
+    keys = book.rules[rule].pattern.key_names
+    own = {"rulebook": book.name, "rule": rule, "keys": keys, "answer": None}
+    if not given.keys() >= {*keys}:
+        return own  # the form is not filled in yet
+    at = asked.chosen.get("at")
+    return {**own, "answer": values.why_not(asked.store, book, rule, given, at)}
+
+
+def _firing(asked: Asked) -> dict[str, Any]:
+    return values.firing(asked.store, asked.chosen.get("rulebook"), asked.place["firing"])
+
+
+_FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")
+PAGES = (
+    Page("overview", "overview.html", _listed(overview.page), ("rulebook",)),
+    Page("rules", "rules.html", _listed(data.rules), ("rulebook", "state", "find", "sort", "page")),
+    Page("rules/{rulebook}/{rule}/why-not", "why-not.html", _why_not, (_KEY, "at")),
+    Page("rules/{rulebook}/{rule}", "rule.html", _rule),
+    Page("firings", "firings.html", _listed(data.firings), _FIRINGS),
+    Page("firings/{firing}", "firing.html", _firing, ("rulebook",)),
+    Page("stuck", "stuck.html", _listed(data.stuck), ("rulebook",)),
+    Page("sources", "sources.html", _listed(data.sources), ("rulebook",)),
+    Page("backtests", "backtests.html", lambda asked: values.backtests(asked.reports)),
+    Page("audit", "audit.html", _listed(data.audit), ("rulebook", "kind", "subject", "by", "page")),
+)

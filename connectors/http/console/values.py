@@ -1,0 +1,127 @@
+"""What pages of the console show that no other part of tidegate shows as one value: a rule with its
+sentences and its graph, a firing with its time line, why a rule did not fire, the reports of
+backtests."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from tidegate.connectors.http.refusal import Refusal
+from tidegate.engine.core.ports import Feed
+from tidegate.engine.explain.build import build
+from tidegate.engine.explain.picture import pictures
+from tidegate.engine.explain.svg import drawing
+from tidegate.engine.replay.backtest.report.card import card_in
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Story, as_json
+from tidegate.engine.replay.why.picture import consumed, picture
+from tidegate.engine.replay.why.text import (
+    condition_sentence,
+    edited,
+    entry_sentences,
+    fate,
+    gone_sentences,
+    headline,
+)
+from tidegate.engine.replay.why.times import Times
+from tidegate.engine.replay.why_not.asking import Question
+from tidegate.engine.replay.why_not.asking import asked as answered
+from tidegate.engine.replay.why_not.picture import ladder_picture, timeline_picture
+from tidegate.engine.store import SqlStore
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Rulebook
+
+REPORTS_MAX = 500
+"""Reports that are listed: the newest."""
+ROWS_MAX = 1_000
+"""Constituents and links of a firing that are shown: `tidegate why` has all."""
+_REPORT = re.compile(r"[\w-]+\.html", re.ASCII)
+
+
+def told_rule(book: Rulebook, rule: str, carried: Mapping[str, int]) -> dict[str, Any]:
+    """A rule in sentences, and its event graph. `carried`: rows by node."""
+    explained = build(book, rule)
+    (said,) = explained.rules
+    return {
+        "sentences": said.sentences,
+        "expression": said.expression,
+        "context": said.context,
+        "keys": said.key_names,
+        "timers": said.timers,
+        "writes": said.writes,
+        "damping": [asdict(one) for one in said.damping],
+        "description": said.description,
+        "labels": said.labels,
+        "warnings": [asdict(one) for one in explained.warnings],
+        "graph": drawing(pictures(explained, carried)),
+    }
+
+
+def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]:
+    """A firing as `why` tells it, with its time line and its sentences. Raises InputError,
+    EngineError."""
+    story = why(store, rulebook, digits)
+    times = Times(story)
+    told = as_json(story)
+    more = {name: len(told[name]) - ROWS_MAX for name in ("constituents", "causes", "effects")}
+    return {
+        **told,
+        **{name: told[name][:ROWS_MAX] for name in more},
+        "more": {name: max(0, left) for name, left in more.items()},
+        "said": _said(story, times),
+        "picture": picture(story, times),
+    }
+
+
+def _said(story: Story, times: Times) -> dict[str, Any]:
+    asked = story.condition.text is not None
+    return {
+        "headline": headline(story, times),
+        "edited": edited(story),
+        "condition": condition_sentence(story.condition) if asked else "",
+        "fate": [*fate(story)],
+        "entries": {str(e.number): [*entry_sentences(e, times)] for e in story.entries},
+        "gone": [*gone_sentences(story)],
+        "consumes": consumed(story),
+    }
+
+
+def why_not(
+    store: SqlStore, book: Rulebook, rule: str, key: Mapping[str, str], at: str | None
+) -> dict[str, Any]:
+    """Why a rule did not fire, as far as the store alone knows. Raises InputError, and Refusal
+    where the tables must be read: the console has no Spark."""
+    running = store.rulebooks()[book.name]
+    question = Question(rule, key, at)
+    found = answered(store.of(book.name), running, question, _no_tables, store.wall())
+    pictures = {"ladder": ladder_picture(found), "timeline": timeline_picture(found)}
+    return {**found.as_json(), **pictures}
+
+
+def _no_tables(_: Rulebook) -> AbstractContextManager[Feed]:
+    message = "the store alone does not know: the tables must be read for it"
+    raise Refusal(409, "needs-tables", message, "type `tidegate why-not`, which can read them")
+
+
+def backtests(folder: Path | None) -> dict[str, Any]:
+    """The reports of a folder, newest first."""
+    files = (
+        [] if folder is None else [f for f in folder.glob("*.html") if _REPORT.fullmatch(f.name)]
+    )
+    cards = [(file.name, card) for file in files if (card := card_in(file))]
+    cards.sort(key=lambda one: (one[1].made_at, one[0]), reverse=True)
+    rows = [{"report": name, **asdict(card)} for name, card in cards[:REPORTS_MAX]]
+    return {"folder": None if folder is None else str(folder), "rows": rows, "found": len(cards)}
+
+
+def report(folder: Path | None, name: str) -> bytes:
+    """A report as it was written. Raises EngineError."""
+    file = None if folder is None or not _REPORT.fullmatch(name) else folder / name
+    if file is None or file.is_symlink() or card_in(file) is None:
+        raise EngineError("no-report", "there is no such report", "see the list of backtests")
+    return file.read_bytes()

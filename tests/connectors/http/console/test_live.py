@@ -1,0 +1,63 @@
+"""The stream that keeps a page fresh."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from http.client import HTTPConnection
+
+import pytest
+
+from tests.connectors.http.conftest import until
+from tests.connectors.http.console.conftest import BOOK, SECRETS, fill
+from tests.support import make
+from tidegate import rules
+from tidegate.connectors.http import Inbox, Shown, parse_address, stream
+from tidegate.engine.core.policy import Policy
+from tidegate.engine.store import SqlStore
+
+
+def events(response: Callable[[], bytes]) -> str:
+    """The name of the next event."""
+    name = ""
+    while line := response().decode().rstrip("\n"):
+        field, _, value = line.partition(": ")
+        name = value if field == "event" else name
+    return name
+
+
+def test_a_stream_says_when_there_is_a_bucket_and_that_it_lives(
+    store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(stream, "PULSE_SECONDS", 0.5)
+    fill(store)
+    epoch = store.of("shop").lease.acquire("one", 60)
+    settings = rules.load(BOOK, settings={"inbox_streams_max": "1"}).settings
+    with Inbox(parse_address("127.0.0.1:0"), Policy(), Shown()) as inbox:
+        address = inbox.begin(url, None, settings).address
+        first, second = (HTTPConnection(address.host, address.port, timeout=20) for _ in range(2))
+        first.request("GET", "/console/live")
+        found = first.getresponse()
+        assert found.headers["content-type"].startswith("text/event-stream")
+        assert found.headers["content-security-policy"]
+        assert [events(found.readline) for _ in range(3)] == ["alive"] * 3
+        plan = make.plan(2, rulebook="shop", now=store.wall())
+        make.commit(store, epoch, plan)
+        until(lambda: events(found.readline) == "changed")
+        second.request("GET", "/console/live")
+        assert second.getresponse().status == 503  # inbox_streams_max
+        first.close()
+        found.close()
+
+
+def test_a_stream_asks_who_listens(
+    store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    fill(store)
+    policy = Policy(console_keys={"ada": frozenset({"view"})})
+    with Inbox(parse_address("127.0.0.1:0"), policy, Shown()) as inbox:
+        address = inbox.begin(url, None, rules.load(BOOK).settings).address
+        client = HTTPConnection(address.host, address.port, timeout=20)
+        client.request("GET", "/console/live")
+        assert client.getresponse().status == 303

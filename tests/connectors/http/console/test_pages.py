@@ -1,0 +1,171 @@
+"""What the pages show, and that nothing of it is more than text."""
+
+from __future__ import annotations
+
+import json
+import re
+from importlib import resources
+
+from starlette.testclient import TestClient
+
+from tests.connectors.http.console.conftest import TEXT, Visitor, fill
+from tests.support.hostile_texts import HOSTILE
+from tests.support.parsed_page import Page
+from tidegate.connectors.http.console.pages import PAGES
+from tidegate.engine.core.text.printable import in_line
+from tidegate.engine.store import SqlStore
+
+LINKED = re.compile(r"[(\"' ]https?:")
+VALUE_SHOWN = 200
+
+
+def addresses(firing: str) -> list[str]:
+    """Of each page."""
+    place = {"rulebook": "shop", "rule": "noticed", "firing": firing}
+    return [f"/console/{page.path.format(**place)}" for page in PAGES]
+
+
+def test_each_page_is_one_value_that_is_its_json_too(anybody: TestClient, store: SqlStore) -> None:
+    firing, _ = fill(store)
+    for address in addresses(firing):
+        page = anybody.get(address)
+        assert (page.status_code, page.headers["content-type"][:9]) == (200, "text/html"), address
+        shown = Page(page.text)
+        assert len(shown.texts("h1")) == 1
+        assert shown.text("title").endswith("· tidegate")
+        (beside,) = [a for a in shown.attributes("a") if str(a["href"]).endswith(".json")]
+        found = anybody.get(str(beside["href"]))
+        assert found.headers["content-type"] == "application/json"
+        assert isinstance(found.json(), dict), address
+
+
+def test_no_page_has_a_style_or_script_in_it(ada: Visitor, store: SqlStore) -> None:
+    """Drawings included: the browser would refuse them (Content-Security-Policy)."""
+    firing, _ = fill(store)
+    asking = ["/console/entries/shop/1/skip", "/console/rules/shop/noticed/disable", "/console/no"]
+    for address in [*addresses(firing), *asking, "/console/login"]:
+        page = Page(ada.client.get(address).text)
+        tags = {tag for tag, _ in page.tags}
+        assert not tags & {"style", "iframe", "object", "embed", "base", "foreignobject"}, address
+        assert {a.get("src", "").split("/")[1] for a in page.attributes("script")} <= {"console"}
+        assert not any(page.texts("script"))
+        for _, attributes in page.tags:
+            names = {
+                name for name in attributes if name == "style" or name.startswith(("on", "hx-on"))
+            }
+            assert names == set(), attributes
+            for name in ("href", "src", "action"):
+                assert str(attributes.get(name, "/")).startswith(("/", "#")), attributes
+
+
+def test_the_files_of_the_console_load_nothing_from_elsewhere(anybody: TestClient) -> None:
+    names = [
+        file.name
+        for file in resources.files("tidegate.connectors.http.console").joinpath("static").iterdir()
+    ]
+    assert {"console.css", "console.js", "favicon.svg", "htmx.min.js"} == {*names}
+    for name in names:
+        found = anybody.get(f"/console/static/{name}")
+        assert found.status_code == 200
+        if name != "htmx.min.js":
+            assert not LINKED.search(found.text.replace("http://www.w3.org/2000/svg", "")), name
+            assert "eval(" not in found.text
+    assert "@import" not in anybody.get("/console/static/console.css").text
+
+
+def test_htmx_may_neither_add_a_style_nor_run_a_text(anybody: TestClient) -> None:
+    (config,) = [
+        a
+        for a in Page(anybody.get("/console/overview").text).attributes("meta")
+        if a.get("name") == "htmx-config"
+    ]
+    said = json.loads(str(config["content"]))
+    off = ("includeIndicatorStyles", "allowEval", "allowScriptTags")
+    assert not any(said[name] for name in off)
+    assert said["selfRequestsOnly"] is True
+
+
+def test_thirty_hostile_values_are_text_wherever_they_are_shown(
+    anybody: TestClient, store: SqlStore
+) -> None:
+    """Of rows, errors and rejected rows, on the pages of lists and on that of each firing."""
+    firings = fill(store, HOSTILE)
+    lists = "".join("".join(harmless(anybody, a).every_text) for a in addresses(firings[0]))
+    for firing, text in zip(firings, HOSTILE, strict=True):
+        page = harmless(anybody, f"/console/firings/{firing}")
+        assert in_line(text)[:VALUE_SHOWN] in "".join(page.every_text)
+    shown = [text for text in HOSTILE if in_line(text)[:VALUE_SHOWN] in lists]
+    assert len(shown) > 10
+
+
+def harmless(client: TestClient, address: str, **query: str) -> Page:
+    """A page that has no tag, attribute or character but those that its template has."""
+    found = client.get(address, params=query)
+    assert found.status_code in (200, 400, 404), address
+    assert not re.search(r"[\x00-\x08\x0b-\x1f\x7f-\x9f\u2028-\u202e\ufeff]", found.text)
+    page = Page(found.text)
+    assert sum(tag == "h1" for tag, _ in page.tags) == 1
+    assert {tag for tag, _ in page.tags}.isdisjoint({"iframe", "style", "b", "h6"})
+    sources = [str(a.get("src", "")) for tag in ("img", "script") for a in page.attributes(tag)]
+    assert all(source.startswith("/console/static/") for source in sources)
+    for _, attributes in page.tags:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+        assert str(attributes.get("href", "/")).startswith(("/", "#"))
+    return page
+
+
+def test_a_hostile_filter_is_text(anybody: TestClient, store: SqlStore) -> None:
+    fill(store)
+    for text in HOSTILE:
+        harmless(anybody, "/console/rules", find=text, sort=text, state=text, page=text)
+        harmless(anybody, "/console/audit", subject=text, by=text, kind=text)
+        for name in ("rule", "key", "since", "before", "state"):
+            harmless(anybody, "/console/firings", **{name: text})
+        harmless(anybody, f"/console/firings/{text.encode().hex()[:32]}", rulebook=text)
+
+
+def test_what_is_not_there_is_said(anybody: TestClient, store: SqlStore) -> None:
+    fill(store)
+    for path, said in (
+        ("rules/shop/notised", "no rule `notised`"),
+        ("rules/shup/noticed", "no rulebook `shup`"),
+        ("firings/abcdef", "no firing abcdef"),
+        ("firings/x", "no firing"),
+        ("nowhere", "no such page"),
+    ):
+        page = anybody.get(f"/console/{path}")
+        assert page.status_code in (400, 404)
+        assert said in Page(page.text).text("main")
+        found = anybody.get(f"/console/{path}.json")
+        assert found.status_code in (400, 404)
+        assert "code" in found.json()["error"]
+
+
+def test_a_firing_is_told_as_why_tells_it(anybody: TestClient, store: SqlStore) -> None:
+    firing, _ = fill(store)
+    page = Page(anybody.get(f"/console/firings/{firing}").text)
+    said = page.text("main")
+    assert f"Firing {firing} of rule noticed for account_id 7 ended at 09:01:00" in said
+    assert TEXT in said
+    assert page.texts("svg")
+    found = anybody.get(f"/console/firings/{firing}.json").json()
+    assert found["rule"] == "noticed"
+    assert found["picture"].startswith("<svg")
+
+
+def test_a_rule_is_told_as_explain_tells_it(anybody: TestClient, store: SqlStore) -> None:
+    fill(store)
+    page = Page(anybody.get("/console/rules/shop/noticed").text)
+    assert "Fires when `rung` comes after `atm_empty`." in page.text("main")
+    assert "atm_empty ; rung" in page.text("svg", width=str(page.attributes("svg")[0]["width"]))
+
+
+def test_times_are_the_rulebooks_and_say_their_zone(anybody: TestClient, store: SqlStore) -> None:
+    fill(store)
+    times = Page(anybody.get("/console/firings").text).attributes("time")
+    assert times
+    assert {
+        "datetime": "2026-03-02T09:01:00Z",
+        "data-zone": "UTC",
+        "data-local": "2026-03-02 09:01:00",
+    } in times
