@@ -144,7 +144,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "actions": lambda: [
             actions.side_by_side(spark, folder / "side_by_side"),
             *actions.single(spark, folder / "single"),
+            actions.shared(spark, folder / "shared"),
             actions.marker(spark, folder / "marker"),
+            *actions.searching(spark, folder / "searching"),
         ],
         "living": lambda: living.run(spark, folder / "living"),
         "latency": lambda: latency.run(spark, folder / "latency"),

@@ -19,11 +19,18 @@ from tidegate.connectors.delta.session import new_session
 
 RULES, TARGETS, ROUNDS = 50, 5, 2
 EACH = 10
-WARM, INSERTS = 10, 20
+WARM, INSERTS, SEARCHES = 10, 20, 10
+SEARCHING = {
+    "a MERGE": "MERGE INTO {t} t USING (SELECT {n}L AS id) e ON t.id = e.id "
+    "WHEN MATCHED THEN UPDATE SET n = t.n + 1 WHEN NOT MATCHED THEN INSERT (id, n) VALUES (id, 1)",
+    "an UPDATE": "UPDATE {t} SET n = n + 1 WHERE id = {n}",
+}
 READING = ("plan", "capture")
 
 
-def book(folder: Path, changes: Path, together: int) -> Path:
+def book(folder: Path, changes: Path, together: int, shared: int = 1) -> Path:
+    """A rulebook of 50 rules over 5 tables. `together`: entries at a time; `shared`: in a
+    commit."""
     tables = "".join(f'  t{n}: {{path: "{folder / f"t{n}"}"}}\n' for n in range(TARGETS))
     rules = "".join(
         f"  r{n}: {{on: row, do: [{{sql: INSERT INTO t{n % TARGETS} SELECT id FROM event}}]}}\n"
@@ -32,7 +39,7 @@ def book(folder: Path, changes: Path, together: int) -> Path:
     return rulebook(
         folder,
         f"actions_{together}",
-        f"settings: {{actions_in_parallel_max: {together}}}\n"
+        f"settings: {{actions_in_parallel_max: {together}, entries_per_commit_max: {shared}}}\n"
         f'tables:\n  changes: {{path: "{changes}"}}\n{tables}'
         f"events:\n  row: {{on: insert, table: changes}}\nrules:\n{rules}",
     )
@@ -64,6 +71,41 @@ def side_by_side(spark: SparkSession, folder: Path) -> Figure:
         side / one,
         0.5,
         {"side_by_side_seconds": side, "one_by_one_seconds": one},
+    )
+
+
+def shared(spark: SparkSession, folder: Path) -> Figure:
+    """The act stage of a bucket of 50 rules over 5 tables, whose INSERTs share commits, against the
+    same 50 INSERTs by hand, each with its marker, one after another."""
+    changes = folder / "changes"
+    lake.create(spark, changes, "id BIGINT")
+    targets = [folder / f"t{n}" for n in range(TARGETS)]
+    by_hand = [folder / f"hand{n}" for n in range(TARGETS)]
+    for table in (*targets, *by_hand):
+        lake.create(spark, table, "id BIGINT")
+    file = book(folder, changes, 0, RULES)
+    engine_seconds, hand_seconds = [], []
+    with Engine(file, spark=spark, store=f"sqlite:///{file.with_suffix('.db')}") as engine:
+        engine.run_once()
+        for round_ in range(ROUNDS + 1):
+            rows = spark.range(10)
+            rows.write.format("delta").mode("append").save(str(changes))
+            (report,) = engine.run_once()
+            begun = time.perf_counter()
+            for n in range(RULES):
+                session = new_session(spark)
+                session.conf.set("spark.databricks.delta.write.txnAppId", f"rule {n}")
+                session.conf.set("spark.databricks.delta.write.txnVersion", str(round_ + 1))
+                session.sql(f"INSERT INTO delta.`{by_hand[n % TARGETS]}` SELECT id FROM range(10)")
+            if round_:
+                hand_seconds.append(time.perf_counter() - begun)
+                engine_seconds.append(report.seconds["act"])
+    own, hand = median(engine_seconds), median(hand_seconds)
+    return Figure(
+        "a bucket of 50 rules over 5 tables / the same 50 marked INSERTs by hand",
+        own / hand,
+        0.25,
+        {"bucket_seconds": own, "by_hand_seconds": hand},
     )
 
 
@@ -143,3 +185,32 @@ def marker(spark: SparkSession, folder: Path) -> Figure:
         1.3,
         medians,
     )
+
+
+def searching(spark: SparkSession, folder: Path) -> list[Figure]:
+    """A MERGE and an UPDATE with a marker as the engine writes it, and without."""
+    found = []
+    for name, text in SEARCHING.items():
+        seconds: dict[str, list[float]] = {"marked": [], "plain": []}
+        for table in seconds:
+            at = folder / name / table
+            lake.create(spark, at, "id BIGINT, n BIGINT")
+            spark.range(lake.KEYS).selectExpr("id", "0L AS n").write.format("delta").mode(
+                "append"
+            ).save(str(at))
+        for number in range(1, WARM + SEARCHES + 1):
+            for table, taken in seconds.items():
+                at = folder / name / table
+                begun = time.perf_counter()
+                session = new_session(spark)
+                if table == "marked":
+                    session.conf.set("spark.databricks.delta.write.txnAppId", "one")
+                    session.conf.set("spark.databricks.delta.write.txnVersion", str(number))
+                    prepare(spark, latest_snapshot(spark, str(at)))
+                session.sql(text.format(t=f"delta.`{at}`", n=number))
+                if number > WARM:
+                    taken.append(time.perf_counter() - begun)
+        medians = {f"{table}_seconds": median(taken) for table, taken in seconds.items()}
+        ratio = medians["marked_seconds"] / medians["plain_seconds"]
+        found.append(Figure(f"{name} with a marker / one without", ratio, 1.3, medians))
+    return found

@@ -1,6 +1,8 @@
 """From another process's commit to the action's commit, beside a minimal loop written by hand.
 
-Both times are those of the log files, so that neither side measures itself.
+Both times are those of the log files, so that neither side measures itself. Where the engine's time
+goes is what its reports say of a bucket; `see` is what is left, before the bucket began; `settle`
+comes after the action's commit.
 """
 
 from __future__ import annotations
@@ -9,8 +11,9 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from statistics import median
 from typing import IO
 
 from pyspark.sql import SparkSession
@@ -18,12 +21,20 @@ from pyspark.sql import SparkSession
 from benchmarks import lake
 from benchmarks.figure import Figure, percentile, rulebook
 from tidegate import Engine
+from tidegate.engine.core.state import BucketReport
 
 TURNS = 2  # of each side: a JVM grows faster for long
 WARM, ROUNDS = 5, 15  # of each turn
 POLL_SECONDS = 0.05
 GAP_SECONDS = 0.2  # between an action's commit and the next row
 WAIT_SECONDS_MAX = 60.0
+STAGES = {  # of a bucket before its actions, and what the engine's reports call them
+    "plan": "plan",
+    "read_the_feed": "capture",
+    "detect": "detect",
+    "evaluate": "evaluate",
+    "store": "commit",
+}
 MERGE = """MERGE INTO {totals} t
 USING (SELECT k, sum(amount) AS amount FROM {rows} GROUP BY k) e ON t.k = e.k
 WHEN MATCHED THEN UPDATE SET total = t.total + e.amount
@@ -39,6 +50,11 @@ class Tables:
         lake.create(spark, self.totals, "k BIGINT, total DOUBLE")
         start = spark.range(lake.KEYS, numPartitions=1).selectExpr("id AS k", "0.0D AS total")
         start.write.format("delta").mode("append").save(str(self.totals))
+        self.buckets: list[tuple[float, Mapping[str, float]]] = []  # when acted, seconds by stage
+        self.rounds: list[tuple[float, float]] = []  # when the row came, and its effect
+
+    def done(self, report: BucketReport) -> None:
+        self.buckets.append((time.time(), report.seconds))
 
 
 def by_hand(spark: SparkSession, tables: Tables, stop: threading.Event) -> None:
@@ -80,7 +96,7 @@ rules:
 """,
     )
     with Engine(book, spark=spark, store=f"sqlite:///{book.with_suffix('.db')}") as engine:
-        engine.run(poll_seconds=POLL_SECONDS, on_idle=stop.is_set)
+        engine.run(poll_seconds=POLL_SECONDS, on_idle=stop.is_set, on_bucket=tables.done)
 
 
 def measure(
@@ -124,9 +140,31 @@ def _one_round(tables: Tables, writer: subprocess.Popen[str]) -> float:
         if time.monotonic() > deadline:
             raise TimeoutError("no action after a commit")
         time.sleep(0.005)
-    micros = lake.commit_micros(tables.totals, target) - lake.commit_micros(tables.rows, source)
+    begun, ended = (
+        lake.commit_micros(table, version) / 1e6
+        for table, version in ((tables.rows, source), (tables.totals, target))
+    )
+    tables.rounds.append((begun, ended))
     time.sleep(GAP_SECONDS)
-    return micros / 1000
+    return (ended - begun) * 1000
+
+
+def stages(tables: Tables) -> dict[str, float]:
+    """The median milliseconds of each stage of the engine's rounds after the warm-up."""
+    found: dict[str, list[float]] = {}
+    for number, (begun, effect) in enumerate(tables.rounds):
+        if number % (WARM + ROUNDS) < WARM:
+            continue
+        acted, seconds = min(
+            (one for one in tables.buckets if one[0] >= effect), key=lambda one: one[0]
+        )
+        before = {name: seconds.get(stage, 0.0) for name, stage in STAGES.items()}
+        act = acted - seconds["act"]
+        see = act - sum(before.values()) - begun
+        after = {"statement": effect - act, "settle": acted - effect}
+        for name, value in {"see": see, **before, **after}.items():
+            found.setdefault(name, []).append(value)
+    return {name: median(values) * 1000 for name, values in found.items()}
 
 
 def run(spark: SparkSession, folder: Path) -> Figure:
@@ -154,4 +192,5 @@ def run(spark: SparkSession, folder: Path) -> Figure:
         for name, share in (("median", 0.5), ("p95", 0.95))
     }
     ratio = numbers["engine_median_ms"] / numbers["hand_median_ms"]
-    return Figure("latency: engine / loop by hand", ratio, 1.5, numbers)
+    numbers |= {f"{name}_ms": value for name, value in stages(engine_tables).items()}
+    return Figure("latency: engine / loop by hand", ratio, 0.4, numbers)

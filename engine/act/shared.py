@@ -36,8 +36,11 @@ class SharedCommits:
 
     def group(self, first: Waiting, beside: Beside) -> Sequence[Waiting]:
         """An entry that is ready, and those that share its commit."""
-        alone = self.most == 1 or not _is_new(first) or not self.unread(first.entry.target or "")
-        return [first] if alone else beside(partial(_joins, first.entry), self.most)
+        if self.most == 1 or not _is_new(first):
+            return [first]
+        group = beside(partial(_joins, first.entry), self.most)
+        alone = len(group) > 1 and not self.unread(first.entry.target or "")
+        return [first] if alone else group
 
     def run(self, entries: Sequence[tuple[Entry, Firings]]) -> frozenset[int]:
         """Run entries in one commit. Returns the numbers of those that the target's log shows. The
