@@ -9,10 +9,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.detect import table
-from tidegate.engine.detect.events.occurrences.occurrence_table import (
-    micros,
-    wrong,
-)
+from tidegate.engine.detect.events.occurrences.occurrence_table import micros, wrong
 from tidegate.engine.detect.keyed_history import Facts, KeyedHistory
 from tidegate.rules.model import Rulebook
 
@@ -60,9 +57,11 @@ def _of_frame(book: Rulebook, frame: DataFrame, id: str) -> DataFrame:
 
     if missing := {"event", "time"} - {*frame.columns}:
         raise wrong("no-column", f"occurrences lack the column {min(missing)}")
+    schema = arrow_schema(frame.schema.json())
+    if not pa.types.is_string(kind := schema.field("event").type):
+        raise wrong("event-type", f"column event is {kind}, not string")
     session = frame.sparkSession
     facts = _facts(frames.counted(frame))
-    schema = arrow_schema(frame.schema.json())
     cores = session.sparkContext.defaultParallelism
     history = KeyedHistory(book, facts, schema, id, cores)
     sent = frozenset[str]().union(*history.sent)

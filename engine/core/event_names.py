@@ -129,6 +129,12 @@ def beginning(event: str) -> str:
     return str(EventKey(event, edge=Edge.BEGIN))
 
 
+def whole_of(event: str) -> str:
+    """The event type whose beginning this one is; else it itself."""
+    key = EventKey.of(event)
+    return str(replace(key, edge=Edge.NONE)) if key.edge is Edge.BEGIN else event
+
+
 def action_edges(book: Rulebook) -> dict[str, str]:
     """The rule of each edge of an action, by the edge's event type. Example: `end_of pay` is of
     `pay`. Its parameters are the key columns of that rule."""

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.event_names import EventKey, whole_of
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences, wrong
@@ -84,15 +84,18 @@ class KeyedHistory:
         """By rule that is detected in one place, why."""
         needs_scripts = any("script " in why for why in found.rest.values())
         book = book if needs_scripts else replace(book, scripts={})
-        here = frozenset[str]().union(
-            *(graph.events[name] for name in graph.roots if EventKey.of(name).event in found.rest)
-        )
+        here = {
+            whole_of(event)
+            for name in graph.roots
+            if EventKey.of(name).event in found.rest
+            for event in graph.events[name]
+        }
         if needs_scripts:
-            here = here.union(facts.counts)  # what scripts take may be of any rule
+            here = {*facts.counts}  # what scripts take may be of any rule
         self._rest = _Plan(book, (), span, result.schema(book, schema, id), id)
         self._plan = replace(self._rest, book=replace(book, scripts={}), keyed=found.keyed)
         self._facts = facts
-        self.here = here & facts.counts.keys()
+        self.here = frozenset(here) & facts.counts.keys()
         """The event types that the other rules look at."""
         self.sent = [
             frozenset(e for e, c in part.events.items() if c is None) & facts.counts.keys()

@@ -84,6 +84,8 @@ def test_what_is_wrong_with_a_frame_is_said(session: SparkSession) -> None:
         tidegate.detect(BOOK, frame)
     with pytest.raises(InputError, match="lack the column time"):
         tidegate.detect(BOOK, frame.drop("time"), id="id")
+    with pytest.raises(InputError, match="column event is int32, not string"):
+        tidegate.detect(BOOK, frame.withColumn("event", F.lit(1)), id="id")
     with pytest.raises(InputError, match="unknown event 'c'"):
         tidegate.detect(BOOK, frame.withColumn("event", F.lit("c")), id="id")
     with pytest.raises(InputError, match="cannot be null"):
@@ -92,3 +94,9 @@ def test_what_is_wrong_with_a_frame_is_said(session: SparkSession) -> None:
     with pytest.raises(InputError, match=r"rows of a, bell would be collected, at most 10 .*bells: "
                                          "it has no `per:`"):  # fmt: skip
         tidegate.detect(unkeyed, frame, id="id")
+
+
+def test_a_frame_without_rows_has_no_detections(session: SparkSession) -> None:
+    frame = session.createDataFrame(history(40)).where("false")
+    found = tidegate.detect(BOOK, frame, id="id").toArrow()
+    assert (len(found), found.column_names[:3]) == (0, ["rule", "k", "v"])

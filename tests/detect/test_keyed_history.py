@@ -47,6 +47,18 @@ rules: {r: {on: a ; b, per: {a: k, b: j}}}
 """
 
 
+LOADS = """
+rulebook: loads
+tables: {t: {path: /t}}
+events:
+  row: {signal: {k: bigint}}
+  load: {on: transaction, table: t}
+rules:
+  row_then: {on: row ; begin_of load, per: {row: k}}
+  begun: {on: begin_of load}
+"""
+
+
 def table_of(book: Rulebook, history: Sequence[Line]) -> pa.Table:
     """Lines as occurrences, with a column `n` that numbers them."""
     signals = [e for e in book.events.values() if isinstance(e, SignalEvent)]
@@ -103,7 +115,7 @@ def test_a_history_in_parts_is_the_history_whole(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(keyed_history, "PART_ROWS_MIN", 1)
 
     @given(data=st.data())
-    @example_count(160, 20)
+    @example_count(80, 20)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(of_two_keys())
         table = table_of(book, history)
@@ -151,6 +163,21 @@ def test_rules_over_what_scripts_emit_are_detected_in_one_place() -> None:
     found = in_parts(own, table)
     assert len(found) == 3
     assert lines(found) == lines(detect(book, table, "n"))
+
+
+def test_s10_the_beginning_of_a_transaction_is_sent_to_all_parts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(keyed_history, "PART_ROWS_MIN", 1)
+    book = load(LOADS, features=SIMULATED)
+    rows = [("row", 10, 1), ("load", 20, None), ("row", 20, 1), ("row", 30, 2), ("load", 40, None)]
+    event, time, k = (list(column) for column in zip(*rows, strict=True))
+    table = pa.table({"event": event, "time": time, "k": pa.array(k, pa.int64()), "n": [*range(5)]})
+    own = keyed(book, table, 3)
+    assert (own.sent, {*own.reasons}) == ([{"load"}], {"begun"})
+    found = in_parts(own, table)
+    assert lines(found) == lines(detect(book, table, "n"))
+    assert sorted(found.column("rule").to_pylist()) == ["begun", "begun", "row_then", "row_then", "row_then"]
 
 
 def test_parts_are_as_many_as_a_worker_can_hold() -> None:

@@ -57,6 +57,16 @@ def test_detections_name_rows_of_the_table_as_it_was_given() -> None:
     ]
 
 
+def test_constituents_are_values_of_the_column_that_is_named() -> None:
+    occurrences = table(
+        time=[5, 1, 2], event=["alarm", "withdrawal", "alarm"], account=[7, 7, 7], key=[*"xyz"]
+    )
+    found = detect(BOOK, occurrences, id="key")
+    assert found.column("constituents").to_pylist() == [["z"], ["y", "z"], ["x"], ["y", "x"]]
+    with pytest.raises(InputError, match="lack the column kez"):
+        detect(BOOK, occurrences, id="kez")
+
+
 @pytest.mark.parametrize(
     ("on", "context", "rows"),
     [

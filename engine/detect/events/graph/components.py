@@ -15,7 +15,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 
-from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.event_names import EventKey, whole_of
 from tidegate.engine.detect.events.graph.graph import Graph, Node
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
@@ -27,7 +27,8 @@ Keyed = Mapping[str, tuple[str, ...] | None]
 
 @dataclass(frozen=True, slots=True)
 class Component:
-    """Rules that are stepped together, partition by partition. `events`: what they look at."""
+    """Rules that are stepped together, partition by partition. `events`: what they look at; with
+    the beginning of an event type that one, too."""
 
     rules: tuple[str, ...]
     events: Keyed
@@ -115,10 +116,11 @@ def _keyed(rules: Iterable[str], graph: Graph) -> tuple[dict[str, tuple[str, ...
             if not isinstance(node.shape, Event):
                 continue
             event, columns = node.shape.event, node.shape.columns
-            if events.setdefault(event, columns) != columns:
-                ways = sorted(_columns(way) for way in (columns, events[event]))
-                name = EventKey.of(event).written
-                return events, f"it keys {name} both {ways[0]} and {ways[1]}"
+            for name in (event, whole_of(event)):
+                if events.setdefault(name, columns) != columns:
+                    ways = sorted(_columns(way) for way in (columns, events[name]))
+                    written = EventKey.of(event).written
+                    return events, f"it keys {written} both {ways[0]} and {ways[1]}"
     return events, ""
 
 

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from tidegate.engine.core.event_names import Edge, EventKey
+from tidegate.engine.core.event_names import whole_of
 from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.events.graph.graph import Graph, Node, Stream
 from tidegate.engine.detect.events.graph.operators.broadcast import endow
@@ -264,7 +264,7 @@ def _simultaneous(
             known = tied.get(shape.event, np.empty(0, np.int64))
             tied[shape.event] = np.union1d(known, _repeated(position, group)[0])
     for event in across & timeline.counts.keys():
-        whole = _whole(event)
+        whole = whole_of(event)
         if whole != event and whole in timeline.counts:
             if timeline.table(whole) is timeline.table(event):
                 continue
@@ -286,8 +286,8 @@ def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
     They are of two kinds: the event types of a used rule, if one key of the using rule sees several
     keys of the used one; and an event type whose `begin_of` is an event too, as both share a name.
     """
-    begun = {role for node in nodes for role in node.roles if _whole(role) != role}
-    return frozenset({*begun, *map(_whole, begun)}).union(
+    begun = {role for node in nodes for role in node.roles if whole_of(role) != role}
+    return frozenset({*begun, *map(whole_of, begun)}).union(
         *(
             graph.events[node.shape.rule]
             for node in nodes
@@ -295,9 +295,3 @@ def _across(graph: Graph, nodes: Collection[Node]) -> frozenset[str]:
             if not (node.own and all(graph.same_keys(stream) for stream in node.streams))
         )
     )
-
-
-def _whole(event: str) -> str:
-    """The event type whose beginning this one is; else it itself."""
-    key = EventKey.of(event)
-    return str(replace(key, edge=Edge.NONE)) if key.edge is Edge.BEGIN else event

@@ -68,6 +68,7 @@ def schema(book: Rulebook, occurrences: pa.Schema, id: str) -> pa.Schema:
         kinds = [
             pa.chunked_array([], kind)
             for rule in book.rules.values()
+            if rule.enabled
             for event, columns in rule.pattern.per.items()
             for key, column in zip(rule.pattern.key_names, columns, strict=True)
             if key == name and (kind := _kind(book, event, column, occurrences)) is not None

@@ -36,7 +36,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.expressions.nodes import Name
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
-EXAMPLES, LEAST = 120, 15
+EXAMPLES, LEAST = 60, 15
 BOOKS = 12  # that are drawn in vain, at most
 COUNTS, KEYS = (1, 3, 4, 16), (1, 2, None)
 
@@ -236,7 +236,7 @@ def test_g26_one_row_is_of_a_partition_for_each_of_two_keys() -> None:
     parts = [table for name, table in whole.tables.items() if name.startswith(a + "/")]
     assert sum(map(len, parts)) > 2 * len(keys) - 16  # of r by its k, of s by its v
     ranks = {(row["p:k"], row["rank"]) for part in parts for row in part.to_pylist()}
-    assert len(ranks) == len(keys)
+    assert ranks == {(key, key) for key in keys}  # where they meet, among all of that instant
 
 
 def test_g26_what_is_sent_is_no_larger_than_what_it_says() -> None:
