@@ -20,6 +20,7 @@ from benchmarks import (
     backtest,
     bounds,
     conditions,
+    console,
     detector,
     history,
     idle,
@@ -54,6 +55,7 @@ NAMES = (
     "inbox",
     "webhooks",
     "why",
+    "console",
     "timers",
     "many_rules",
     "conditions",
@@ -78,6 +80,7 @@ WITHOUT_SPARK = {
     "webhooks",
     "where",
     "why",
+    "console",
 }
 CHANGES_COMMITS = 100
 
@@ -127,6 +130,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "why" in wanted:
         _say("why")
         figures += why.run(folder / "why")
+    if "console" in wanted:
+        _say("console")
+        figures += console.run(folder / "console")
     if "timers" in wanted:
         _say("timers")
         figures += [*timers.run(folder / "timers"), timers.wake_up()]
