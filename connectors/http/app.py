@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.connectors.http.body import Declared, read_signals
-from tidegate.connectors.http.console import Console
+from tidegate.connectors.http.console import Console, Told
 from tidegate.connectors.http.credentials import Guard, Key
 from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.metrics import CONTENT_TYPE, Metrics
@@ -56,9 +56,10 @@ ALONE = Beside()
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """That there is a console. `on_asked`: called after each request to an engine. `reports`: the
-    folder of backtests that it lists."""
+    """That there is a console. `told`: what tells of rules and firings. `on_asked`: called after
+    each request to an engine. `reports`: the folder of backtests that it lists."""
 
+    told: Told
     on_asked: Callable[[], None] = lambda: None
     reports: Path | None = None
 
@@ -96,7 +97,13 @@ class App:
         answers = [(path, method, endpoint) for path, (method, endpoint) in routes.items()]
         if console is not None:
             pages = Console(
-                source, self.streams, guard, settings, console.on_asked, console.reports
+                source,
+                self.streams,
+                guard,
+                settings,
+                console.told,
+                console.on_asked,
+                console.reports,
             )
             answers += [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
         self.asgi = Starlette(
