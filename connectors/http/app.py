@@ -105,7 +105,8 @@ class App:
                 console.on_asked,
                 console.reports,
             )
-            answers += [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
+            shown = [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
+            answers += [(p, m, partial(self._limited, answer)) for p, m, answer in shown]
         self.asgi = Starlette(
             routes=[
                 Route(path, partial(self._answer, endpoint), methods=[method])
@@ -167,6 +168,11 @@ class App:
         if key is not None:
             self._limit(key.name or f"@{address}")
         return key
+
+    async def _limited(self, endpoint: Endpoint, request: Request) -> Response:
+        """Of a page, which each address may ask for as often as a program may call."""
+        self._limit(f"@{request.client.host if request.client else ''}")
+        return await endpoint(request)
 
     def _limit(self, client: str) -> None:
         if not self._rates.take(client):

@@ -171,12 +171,16 @@ def serve(
     with ExitStack() as stack:
 
         def begun(
-            *, open_: bool = False, reports: Path | None = None, text: str = http.BOOK
+            *,
+            open_: bool = False,
+            port: int = 0,
+            reports: Path | None = None,
+            text: str = http.BOOK,
         ) -> Inbox:
             store.of("shop").versions.register(text, None)
             shown = console_of(reports)
             policy = Policy() if open_ else POLICY
-            inbox = Inbox(parse_address("127.0.0.1:0"), policy, shown)
+            inbox = Inbox(parse_address(f"127.0.0.1:{port}"), policy, shown)
             stack.callback(inbox.close)
             browser.address = f"http://{inbox.address}"
             return inbox.begin(url, None, rules.load(text).settings)
