@@ -20,6 +20,7 @@ from benchmarks import (
     backtest,
     bounds,
     conditions,
+    console,
     detector,
     idle,
     inbox,
@@ -53,6 +54,7 @@ NAMES = (
     "inbox",
     "webhooks",
     "why",
+    "console",
     "timers",
     "many_rules",
     "conditions",
@@ -76,6 +78,7 @@ WITHOUT_SPARK = {
     "webhooks",
     "where",
     "why",
+    "console",
 }
 CHANGES_COMMITS = 100
 
@@ -125,6 +128,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
     if "why" in wanted:
         _say("why")
         figures += why.run(folder / "why")
+    if "console" in wanted:
+        _say("console")
+        figures += console.run(folder / "console")
     if "timers" in wanted:
         _say("timers")
         figures += [*timers.run(folder / "timers"), timers.wake_up()]

@@ -138,6 +138,8 @@ def _seen(book: Rulebook, rule: Rule) -> set[str]:
     asked = rule.condition
     if asked is not None and asked.query and rule.condition_coupling is Coupling.IMMEDIATE:
         texts.append(asked.text)
+    if not texts:
+        return set()  # as nearly all rules
     read = (statement(text) for text in texts)
     names = {mention.name.lower() for one in read if one for mention in one.relations}
     return {name for name in book.tables if name.lower() in names}

@@ -172,8 +172,9 @@ def whole_status(store: SqlStore, book: Rulebook) -> dict[str, Any]:
 
 def status_of(store: SqlStore, book: Rulebook) -> dict[str, Any]:
     """The part of the status that is cheap enough to be asked each second."""
-    texts = texts_of(book)
-    status = store.of(book.name).status.shown(declared=book.events, rules=book.rules, texts=texts)
+    status = store.of(book.name).status.shown(
+        declared=book.events, rules=book.rules, texts=lambda: texts_of(book)
+    )
     status["timezone"] = book.timezone
     logs = {name: log for name, table in book.tables.items() if (log := log_of(table))}
     for row in status["tables"]:

@@ -149,14 +149,8 @@ class Entry:
 
     @property
     def ways_past(self) -> tuple[str, str]:
-        """The commands that redrive and skip it, with the options that they need: `--may-double`
-        if its effect may be there already, `--unsealed` if it may not be possible to seal it
-        (G16b)."""
-        redrive, skip = f"tidegate redrive {self.number}", f"tidegate skip {self.number}"
-        fate = self.progress.fate
-        if fate == Fate.UNKNOWN.value:
-            return f"{redrive} --may-double", f"{skip} --unsealed"
-        return (f"{redrive} --may-double" if fate == Fate.PASSED.value else redrive), skip
+        """See the function."""
+        return ways_past(self.number, self.progress.fate)
 
     @property
     def is_action(self) -> bool:
@@ -260,3 +254,12 @@ class Outcome:
             own = self.firing_ids or self.entry.firing_ids
             dead.update(own or (signal.firing_id for signal in self.fails))
         return [signal for signal in self.fails if signal.firing_id in dead]
+
+
+def ways_past(number: int, fate: str | None) -> tuple[str, str]:
+    """The commands that redrive and skip an entry, with the options that they need: `--may-double`
+    if its effect may be there already, `--unsealed` if it may not be possible to seal it (G16b)."""
+    redrive, skip = f"tidegate redrive {number}", f"tidegate skip {number}"
+    if fate == Fate.UNKNOWN.value:
+        return f"{redrive} --may-double", f"{skip} --unsealed"
+    return (f"{redrive} --may-double" if fate == Fate.PASSED.value else redrive), skip

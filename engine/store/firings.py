@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import heapq
 import itertools
+import time
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
@@ -41,12 +42,13 @@ _Entry = tuple[tuple[str, ...] | None, dict[str, Any]]
 
 
 @dataclass(frozen=True, slots=True)
-class _Wanted:
+class Wanted:
     """Which firings are listed. None: no such bound.
 
     `rule`: of this rule. `since`, `until`: that ended in [since, until], microseconds. `before`:
     those before this firing. `behind`: of this bucket or later ones. `match`: a test of a firing as
-    it is shown. `limit`: the newest so many."""
+    it is shown. `limit`: the newest so many. `before_id`: the first digits of the id of
+    `before`."""
 
     rule: str | None = None
     since: int | None = None
@@ -55,6 +57,16 @@ class _Wanted:
     behind: int | None = None
     match: Callable[[Mapping[str, Any]], bool] | None = None
     limit: int | None = None
+    before_id: str | None = None
+
+
+class Newest(NamedTuple):
+    """The newest firings. `before`: the id before which the next ones are; None: there are none.
+    `looked_until`: up to where was looked, if time was short; None: as far as wanted."""
+
+    firings: list[dict[str, Any]]
+    before: str | None
+    looked_until: str | None = None
 
 
 class StoredFirings(Bound):
@@ -69,11 +81,11 @@ class StoredFirings(Bound):
         until: int | None = None,
         match: Callable[[Mapping[str, Any]], bool] | None = None,
     ) -> Iterator[dict[str, Any]]:
-        """The firings that `_Wanted` describes, ordered by end, rule, key, start. `before`: the
+        """The firings that `Wanted` describes, ordered by end, rule, key, start. `before`: the
         first digits of a firing's id. One bucket's firings are in memory at a time. Raises
         EngineError `firing-gone`, `firing-unclear`."""
         cut = None if before is None else self._cut(before)
-        wanted = _Wanted(rule, since, until, cut, match=match, limit=limit)
+        wanted = Wanted(rule, since, until, cut, match=match, limit=limit)
         if limit is not None:
             return iter(self._newest(wanted, limit))
         buckets = itertools.groupby(self._rows(wanted), key=lambda row: row.bucket)
@@ -89,7 +101,7 @@ class StoredFirings(Bound):
         """A rule's firings in detection order, as (bucket, number in the bucket, firing): those
         after `begin`, a (bucket, number), up to bucket `last`. One bucket's firings are in memory
         at a time."""
-        for row in self._rows(_Wanted(rule, behind=begin[0])):
+        for row in self._rows(Wanted(rule, behind=begin[0])):
             if row.bucket > last:
                 return
             skipped = begin[1] if row.bucket == begin[0] else 0
@@ -137,7 +149,7 @@ class StoredFirings(Bound):
             "firings": listed,
         }
 
-    def _newest(self, wanted: _Wanted, limit: int) -> list[dict[str, Any]]:
+    def _newest(self, wanted: Wanted, limit: int) -> list[dict[str, Any]]:
         """The last `limit` firings. Buckets are read from the newest on."""
         found: list[dict[str, Any]] = []
         rows = self._rows(wanted, newest_first=True)
@@ -148,9 +160,32 @@ class StoredFirings(Bound):
             found = [*self._of_bucket(bucket, rules, wanted), *found]
         return found[-limit:]
 
+    def newest(self, wanted: Wanted, seconds: float) -> Newest:
+        """The newest firings that are wanted, oldest first. It looks for `seconds`, and then says
+        from where on it has not looked. Raises EngineError `firing-gone`, `firing-unclear`."""
+        ends, found, limit = time.monotonic() + seconds, list[dict[str, Any]](), wanted.limit or 0
+        cut = None if wanted.before_id is None else self._cut(wanted.before_id)
+        wanted = replace(wanted, before=cut)
+        plain = wanted.match is None and wanted.until is None
+        rows = self._rows(wanted, newest_first=True)
+        for bucket, of_bucket in itertools.groupby(rows, key=lambda row: row.bucket):
+            if len(found) >= limit:
+                break
+            of_rules: Sequence[sa.Row[int, str, int, int, int]] = [*of_bucket]
+            if plain and not (cut and cut.bucket == bucket):
+                of_rules = _last(of_rules, limit - len(found))
+            rules = {row.rule for row in of_rules}
+            whole = wanted if wanted.match is None else replace(wanted, match=None, limit=None)
+            every = [*self._of_bucket(bucket, rules, whole)]
+            found = [*filter(wanted.match, every), *found] if wanted.match else [*every, *found]
+            if len(found) < limit and every and time.monotonic() > ends:
+                return Newest(found, every[0]["firing_id"], every[0]["end"])
+        more = found[-limit]["firing_id"] if len(found) >= limit else None
+        return Newest(found[-limit:], more)
+
     def _rows(
-        self, wanted: _Wanted, *, newest_first: bool = False
-    ) -> Iterator[sa.Row[int, str, int]]:
+        self, wanted: Wanted, *, newest_first: bool = False
+    ) -> Iterator[sa.Row[int, str, int, int, int]]:
         """The rows of `firings` in question, by (bucket, rule), read a page at a time."""
         c = t.firings.c
         key = sa.tuple_(c.bucket, c.rule)
@@ -166,9 +201,11 @@ class StoredFirings(Bound):
             end = sa.tuple_(rows[-1].bucket, rows[-1].rule)
             query = ordered.where(key < end if newest_first else key > end)
 
-    def _query(self, wanted: _Wanted) -> sa.Select[int, str, int]:
+    def _query(self, wanted: Wanted) -> sa.Select[int, str, int, int, int]:
         c = t.firings.c
-        query = sa.select(c.bucket, c.rule, c.firing_count).where(c.rulebook == self.rulebook)
+        times = c.first_detected_at, c.last_detected_at
+        query = sa.select(c.bucket, c.rule, c.firing_count, *times)
+        query = query.where(c.rulebook == self.rulebook)
         if wanted.rule is not None:
             query = query.where(c.rule == wanted.rule)
         if wanted.before is not None:
@@ -183,7 +220,7 @@ class StoredFirings(Bound):
             query = query.where(c.bucket >= first.scalar_subquery())
         return query
 
-    def _of_bucket(self, bucket: int, rules: set[str], wanted: _Wanted) -> Iterator[dict[str, Any]]:
+    def _of_bucket(self, bucket: int, rules: set[str], wanted: Wanted) -> Iterator[dict[str, Any]]:
         cut = wanted.before if wanted.before and wanted.before.bucket == bucket else None
         shared, stored = self._stored(bucket, rules | {cut.rule} if cut else rules)
         whole = cut is not None or wanted.match is not None or wanted.until is not None
@@ -206,7 +243,7 @@ class StoredFirings(Bound):
         with self.database.read() as connection:
             shared = self._shared(connection, bucket)
             payloads = stored_firings(connection, self.rulebook, bucket, rules)
-            entries = self._entries(connection, bucket)
+            entries = self._entries(connection, bucket, rules)
         return shared, [(fired, entries.get(fired.rule, [])) for fired in payloads]
 
     def _shared(self, connection: sa.Connection, bucket: int) -> dict[str, Any]:
@@ -215,10 +252,13 @@ class StoredFirings(Bound):
         at = connection.execute(query).scalar_one_or_none()
         return {"bucket": bucket, "fired_at": json_text.instant(at)}
 
-    def _entries(self, connection: sa.Connection, bucket: int) -> dict[str, list[_Entry]]:
+    def _entries(
+        self, connection: sa.Connection, bucket: int, rules: Collection[str]
+    ) -> dict[str, list[_Entry]]:
         c = t.outbox.c
         query = sa.select(c.rule, c.firing_ids, c.number, c.state, c.attempts, c.error)
-        query = query.where(c.rulebook == self.rulebook, c.bucket == bucket).order_by(c.number)
+        query = query.where(c.rulebook == self.rulebook, c.bucket == bucket, c.rule.in_(rules))
+        query = query.order_by(c.number)
         found: dict[str, list[_Entry]] = {}
         for row in connection.execute(query):
             shows = {name: row._mapping[name] for name in ("number", "state", "attempts", "error")}
@@ -228,6 +268,20 @@ class StoredFirings(Bound):
     def _cut(self, digits: str) -> _Cut:
         with self.database.read() as connection:
             return _Cut(*of_digits(connection, self.rulebook, digits))
+
+
+def _last(
+    rows: Sequence[sa.Row[int, str, int, int, int]], count: int
+) -> Sequence[sa.Row[int, str, int, int, int]]:
+    """The fewest rows of a bucket that hold its last so many firings. They are ordered by end, then
+    rule; all firings of a row lie between its first and its last."""
+    rows = sorted(rows, key=lambda row: (row.last_detected_at, row.rule), reverse=True)
+    for n in range(1, len(rows)):
+        rest = (rows[n].last_detected_at, rows[n].rule)
+        sure = [row for row in rows[:n] if (row.first_detected_at, row.rule) > rest]
+        if sum(row.firing_count for row in sure) >= count:
+            return rows[:n]
+    return rows
 
 
 def firing_gone(digits: str) -> EngineError:

@@ -52,8 +52,12 @@ class Hours(Bound):
 
 def _shown_hours(now: int) -> range:
     """The begins of the hour of `now` and of those before it."""
-    last = hour_of(now)
-    return range(last - (HOURS_SHOWN - 1) * HOUR_MICROS, last + 1, HOUR_MICROS)
+    return range(first_shown(now), now + 1, HOUR_MICROS)
+
+
+def first_shown(now: int) -> int:
+    """The begin of the first of the `HOURS_SHOWN` hours that end with that of `now`."""
+    return hour_of(now) - (HOURS_SHOWN - 1) * HOUR_MICROS
 
 
 def hour_of(instant: int) -> int:
@@ -95,15 +99,14 @@ def deaths(
 
 def lately(connection: sa.Connection, rulebook: str, now: int) -> dict[str, dict[str, int]]:
     """The sums of the hour of `now` and of those before it, `HOURS_SHOWN` in all, by rule."""
-    c = t.rule_hours.c
-    first = hour_of(now) - (HOURS_SHOWN - 1) * HOUR_MICROS
+    c, first = t.rule_hours.c, first_shown(now)
     sums = (sa.func.sum(c[name]).label(name) for name in asdict(_NONE))
     query = sa.select(c.rule, *sums).where(c.rulebook == rulebook, c.hour >= first)
     return {row.rule: _counts(row) for row in connection.execute(query.group_by(c.rule))}
 
 
 def _counts(row: sa.Row[*tuple[Any, ...]]) -> dict[str, int]:
-    return {name: int(row._mapping[name]) for name in asdict(_NONE)}
+    return {name: int(row._mapping[name]) for name in NOTHING}
 
 
 @cache

@@ -6,31 +6,44 @@ notes that. A rule that carries nothing has no row.
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import sqlalchemy as sa
 
 from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import upsert
-from tidegate.engine.store.hours import HOUR_MICROS, HOURS_SHOWN, hour_of
+from tidegate.engine.store.hours import first_shown, hour_of
 
 
 class Sizes(Bound):
     """The sizes of one rulebook's rules."""
 
-    def lately(self, now: int) -> dict[str, dict[int, int]]:
-        """How many instances each rule carried at the begin of the hour of `now`, and of those
-        before it, `HOURS_SHOWN` in all: by rule and hour, the first hour first."""
+    def totals(self, now: int) -> dict[int, int]:
+        """How many instances all rules carried at the begin of the hour of `now`, and of those
+        before it, `HOURS_SHOWN` in all: by hour, the first one first."""
         c = t.rule_sizes.c
-        first = hour_of(now) - (HOURS_SHOWN - 1) * HOUR_MICROS
-        query = sa.select(c.rule, c.hour, c.instances).where(
-            c.rulebook == self.rulebook, c.hour >= first
-        )
+        query = sa.select(c.hour, sa.func.sum(c.instances)).where(*self._lately(now))
+        with self.database.read() as connection:
+            rows = connection.execute(query.group_by(c.hour).order_by(c.hour))
+            return {hour: int(instances) for hour, instances in rows}
+
+    def of_rules(self, rules: Collection[str], now: int) -> dict[str, dict[int, int]]:
+        """The same of each of these rules, by rule and hour; a rule may be left out that carried
+        nothing."""
+        c = t.rule_sizes.c
+        query = sa.select(c.rule, c.hour, c.instances).where(*self._lately(now))
+        query = query.where(c.rule.in_(rules)).order_by(c.hour)
         found: dict[str, dict[int, int]] = {}
         with self.database.read() as connection:
-            for rule, hour, instances in connection.execute(query.order_by(c.hour)):
+            for rule, hour, instances in connection.execute(query) if rules else ():
                 found.setdefault(rule, {})[hour] = instances
         return found
+
+    def _lately(self, now: int) -> tuple[sa.ColumnElement[bool], ...]:
+        c = t.rule_sizes.c
+        return c.rulebook == self.rulebook, c.hour >= first_shown(now)
 
 
 def note(connection: sa.Connection, taken: StoredBucket) -> None:

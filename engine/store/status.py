@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.entries import Entry, ways_past
 from tidegate.engine.core.lifecycle import STARTING, STOPPED, Activity
 from tidegate.engine.core.suspect import Text
 from tidegate.engine.core.text import json_text
@@ -48,7 +48,7 @@ class Status(Bound):
         self,
         declared: Collection[str] | None = None,
         rules: Collection[str] | None = None,
-        texts: Collection[Text] | None = None,
+        texts: Callable[[], Collection[Text]] | None = None,
     ) -> dict[str, Any]:
         """The status of a rulebook, without values of the user's tables. Times are ISO 8601, UTC.
 
@@ -76,7 +76,8 @@ class Status(Bound):
         `asked_for`           requests of operators that wait
         `answered`            the last requests that were carried out or answered
 
-        `declared`, `rules`, `texts`: the signals, rules and texts of the rulebook now, if known. An
+        `declared`, `rules`, `texts`: the signals, rules and texts of the rulebook now, if known;
+        the texts are asked for only where some are quarantined. An
         entry of a rule that is gone can only be skipped; other texts are left out of `quarantined`.
         """
         with self.database.read() as connection:
@@ -289,23 +290,33 @@ def _moved(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:
 def _entries(
     connection: sa.Connection, rulebook: str, rules: Collection[str] | None
 ) -> list[dict[str, Any]]:
-    of_entry = ("number", "rule", "bucket", "kind", "target", "state")
-    return [
-        {
-            **{name: getattr(entry, name) for name in of_entry},
-            **{name: getattr(entry.progress, name) for name in ("attempts", "fate", "error")},
-            "commands": entry_commands(entry, rules),
-        }
-        for entry in outbox.unfinished(connection, rulebook)
+    """The first unfinished entries, without their texts, which may be long."""
+    c = t.outbox.c
+    names = ("number", "rule", "bucket", "kind", "target", "state", "attempts", "fate", "error")
+    query = sa.select(*(c[name] for name in names)).where(c.rulebook == rulebook, t.UNFINISHED)
+    first = query.order_by(c.number).limit(outbox.SHOWN_MAX)
+    rows = [
+        row
+        for state in (PENDING, HELD, DEAD)
+        for row in mappings(connection, first.where(c.state == state))
     ]
+    for row in rows:
+        exists = rules is None or row["rule"] in rules
+        row["commands"] = _commands(row["state"], row["number"], row["fate"], exists=exists)
+    return sorted(rows, key=lambda row: int(row["number"]))
 
 
 def entry_commands(entry: Entry, rules: Collection[str] | None) -> list[str]:
     """The commands that get past a held or dead entry. `rules`: those that exist now, if known."""
-    if entry.state not in (HELD, DEAD):
+    exists = rules is None or entry.rule in rules
+    return _commands(entry.state, entry.number, entry.progress.fate, exists=exists)
+
+
+def _commands(state: str, number: int, fate: str | None, *, exists: bool) -> list[str]:
+    if state not in (HELD, DEAD):
         return []
-    redrive, skip = entry.ways_past
-    return [skip] if rules is not None and entry.rule not in rules else [redrive, skip]
+    redrive, skip = ways_past(number, fate)
+    return [redrive, skip] if exists else [skip]
 
 
 def _asked_for(connection: sa.Connection, rulebook: str) -> list[dict[str, Any]]:

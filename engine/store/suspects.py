@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -86,11 +86,15 @@ def _strikes(connection: sa.Connection, rulebook: str) -> tuple[Strikes, ...]:
 
 
 def shown(
-    connection: sa.Connection, rulebook: str, texts: Collection[Text] | None = None
+    connection: sa.Connection,
+    rulebook: str,
+    texts: Callable[[], Collection[Text]] | None = None,
 ) -> list[dict[str, Any]]:
     """The texts with two strikes or more, for `status`, without the slices of a `where`. `texts`:
     of the rulebook now (`rulebook_texts`), if known; others are left out. The key `rule` is the
     rule whose text it is, None if several may share it."""
+    struck = [one for one in _strikes(connection, rulebook) if one.count >= STRIKES_MAX]
+    now = texts() if texts is not None and struck else None
     return [
         {
             "kind": one.suspect.kind,
@@ -101,8 +105,7 @@ def shown(
             "strikes": one.count,
             "rule": one.suspect.owner,
         }
-        for one in _strikes(connection, rulebook)
-        if one.count >= STRIKES_MAX
-        and not (one.suspect.kind == "where" and one.suspect.part)
-        and (texts is None or one.suspect.kind == "read" or one.suspect.key[:3] in texts)
+        for one in struck
+        if not (one.suspect.kind == "where" and one.suspect.part)
+        and (now is None or one.suspect.kind == "read" or one.suspect.key[:3] in now)
     ]

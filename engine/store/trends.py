@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.hours import HOUR_MICROS, HOURS_SHOWN, NOTHING, hour_of
+from tidegate.engine.store.hours import HOUR_MICROS, NOTHING, first_shown, hour_of
 
 SIGNALS_SEEN = 1_000
 """So many of the newest signals say when each event was heard."""
@@ -45,8 +45,7 @@ class Trends(Bound):
     def hours(self, now: int) -> list[dict[str, Any]]:
         """What became of the detections of all rules in the hour of `now` and in those before it,
         `HOURS_SHOWN` in all, newest first. `to`: the end of the hour, or `now`."""
-        c = t.rule_hours.c
-        first = hour_of(now) - (HOURS_SHOWN - 1) * HOUR_MICROS
+        c, first = t.rule_hours.c, first_shown(now)
         sums = (sa.func.sum(c[name]).label(name) for name in NOTHING)
         query = sa.select(c.hour, *sums).where(c.rulebook == self.rulebook, c.hour >= first)
         with self.database.read() as connection:

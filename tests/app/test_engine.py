@@ -17,6 +17,8 @@ from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.engine.app import Engines
 from tidegate.engine.control.firings import list_firings
 from tidegate.engine.control.requests import reset_table
+from tidegate.engine.control.status import all_status
+from tidegate.engine.core.keeping import DAY_MICROS, FILES
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.text import logs
@@ -549,3 +551,21 @@ def test_g22_net_effects_and_rules_that_ignore_what_they_wrote(shop: Shop) -> No
         [("in", 1, 6), ("old", 3, 5), ("new", 3, 7), ("grown", 3, 7), ("grown", 3, 9)]
     )
     assert {rule["rule"]: rule["fired"] for rule in shop.status()["rules"]}["echo"] == 1
+
+
+def test_the_store_learns_how_long_the_tables_keep_their_past(shop: Shop) -> None:
+    """At the start, and at the end of `run_once`."""
+    week, day = 7 * DAY_MICROS, DAY_MICROS
+    with shop.engine() as engine:
+        with open_store(shop.store, create=False) as store:
+            kept = store.of("shop").keepings.known()
+        assert {name: one.files_micros for name, one in kept.items()} == {
+            "orders": week, "log": week,
+        }  # fmt: skip
+        one_day = "'delta.deletedFileRetentionDuration' = '1 day'"
+        shop.sql(f"ALTER TABLE {{orders}} SET TBLPROPERTIES ({one_day})")
+        engine.run_once()
+    [status] = all_status(shop.store, None)
+    [row] = (row for row in status["retention"]["tables"] if row["table"] == "orders")
+    assert (row["stands_seconds"], row["by"]) == (day // 1_000_000, FILES)
+    assert (status["retention"]["deadlines"], status["retention"]["unknown"]) == ([], [])

@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.cli.conftest import Tidegate
+from tidegate import rules
+from tidegate.engine.cli.verdicts import Verdict, tell
+from tidegate.engine.core.keeping import DAY_MICROS, FILES, LOG, Keeping
 
 WRONG = """\
 rulebook: b
@@ -78,3 +81,21 @@ def test_a_word_of_the_command_line_has_no_place_in_a_file(tidegate: Tidegate, w
 def test_a_schema_is_printed(tidegate: Tidegate, words: list[str], of: str) -> None:
     schema = json.loads(tidegate("schema", *words).stdout)
     assert schema["$id"] == f"urn:tidegate:schema:{of}"
+
+
+def test_how_long_tables_keep_their_past_is_told(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = rules.load(WRONG.replace('  "s:,%": {on: zz}', ""))
+    kept = [Keeping("orders", None, 7 * DAY_MICROS), Keeping("log", DAY_MICROS, 7 * DAY_MICROS)]
+    verdict = Verdict(tmp_path / "b.yaml", book, (), (), kept)
+    tell([verdict], "text")
+    assert capsys.readouterr().out.splitlines()[1:] == [
+        f"table orders keeps its commits for 7 days ({FILES})",
+        f"table log keeps its commits for 24 h ({LOG})",
+    ]
+    tell([verdict], "json")
+    assert json.loads(capsys.readouterr().out)["tables"] == [
+        {"table": "orders", "stands_seconds": 604_800, "by": FILES},
+        {"table": "log", "stands_seconds": 86_400, "by": LOG},
+    ]

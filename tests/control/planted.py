@@ -29,7 +29,7 @@ events:
   closing: {{cron: "0 17 * * *"}}
   atm_empty: {{signal: {{atm_id: bigint}}}}
 rules:
-  pay: {{on: withdrawal, do: [{{sql: INSERT INTO accounts SELECT id FROM event}}]}}
+  pay: {{on: withdrawal, per: account_id, do: [{{sql: INSERT INTO accounts SELECT id FROM event}}]}}
   block: {{on: withdrawal ; atm_empty, do: [{{sql: INSERT INTO accounts SELECT id FROM event}}]}}
   report: {{on: closing}}
 """

@@ -19,6 +19,7 @@ from tests.docs.pages import ROOT
 from tests.support import make
 from tidegate.connectors.http.metrics import ENTRY_STATES, Metrics
 from tidegate.connectors.http.rulebooks import Source
+from tidegate.engine.core.keeping import DAY_MICROS, Keeping
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.store import open_store
 
@@ -47,6 +48,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set
     with open_store(f"sqlite:///{folder / 'store.db'}", create=True) as store:
         store.of("shop").versions.register(BOOK, None)
         epoch = store.of("shop").lease.acquire("one", 60)
+        store.of("shop", epoch).keepings.tell([Keeping("orders", 30 * DAY_MICROS, 7 * DAY_MICROS)])
         store.of("shop", epoch).lease.say(Activity("idle", looked_at=store.wall()))
         names = dict.fromkeys(("noticed", "nightly", "counted"), make.BEGIN)
         fired = make.firings("noticed", 2)
@@ -58,6 +60,7 @@ def figures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, dict[str, set
             replace(plan, now=store.wall()),
             digests=dict.fromkeys(names, "d"),
             fired=[replace(fired, firings=fired.firings.append_column("damped", dropped))],
+            entries=[make.entry("noticed", target="orders", target_version=1)],
             seconds={"plan": 0.1},
             misfires={"evening": 1},
         )

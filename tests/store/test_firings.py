@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import random
 from dataclasses import replace
 from datetime import UTC, date, datetime
 from decimal import Decimal
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
@@ -421,3 +423,51 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     make.commit(store, epoch, make.plan(2, enabled=frozenset("c")), fired=[make.firings(bucket=2)])
     status = store.of("bank").status.shown()
     assert (status["parked_rules"], status["fired"], status["rejected_rows"]) == ([], 4, 3)
+
+
+def test_the_newest_are_the_last_of_all_however_few_rules_are_read(
+    store: SqlStore, epoch: int
+) -> None:
+    """Rules whose firings lie between each other's, and end together."""
+    draw = random.Random(7)
+    for bucket in range(1, 4):
+        fired = []
+        for rule in "abcde":
+            ends = np.array(sorted(draw.choices(range(12), k=draw.randint(1, 4))))
+            times = pa.array(make.BEGIN + (bucket * 60 + ends) * make.SECOND).cast(make.UTC)
+            fired.append(make.firings(rule, len(ends), bucket, detected_at=times))
+        make.commit(store, epoch, make.plan(bucket), fired=fired)
+    every = [*store.of("bank").firings.listed()]
+    assert len(every) > 30
+    read = 0
+    for limit in range(1, len(every) + 1):
+        found = store.of("bank").firings.newest(listing.Wanted(limit=limit), 60)
+        assert found.firings == every[-limit:]
+        assert found.before == every[-limit]["firing_id"]
+        assert found.looked_until is None
+        read += len(found.firings)
+    assert read
+
+
+def test_few_rules_of_a_large_bucket_are_read(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    fired = [make.firings(f"r{n:03}", 5) for n in range(60)]
+    make.commit(store, epoch, make.plan(), fired=fired)
+    read: list[str] = []
+    decoded = listing.rule_firings
+    monkeypatch.setattr(
+        listing,
+        "rule_firings",
+        lambda *given: (read.append(given[1].rule), decoded(*given))[1],
+    )
+    found = store.of("bank").firings.newest(listing.Wanted(limit=4), 60)
+    assert [one["rule"] for one in found.firings] == ["r056", "r057", "r058", "r059"]
+    assert len(read) == 60  # the rows of a rule are minutes apart, so any rule may have the last
+    read.clear()
+    at = pa.array([make.BEGIN + make.SECOND] * 5).cast(make.UTC)
+    fired = [make.firings(f"r{n:03}", 5, 2, detected_at=at) for n in range(60)]
+    make.commit(store, epoch, make.plan(2), fired=fired)
+    found = store.of("bank").firings.newest(listing.Wanted(limit=7), 60)
+    assert {one["rule"] for one in found.firings} == {"r058", "r059"}
+    assert read == ["r058", "r059"]

@@ -70,7 +70,7 @@ def test_of_what_has_struck_twice_status_shows_present_texts_and_reads(store: Sq
         ([ONE.key[:3]], ["action", "read"]),
         ([], ["read"]),
     ):
-        shown = store.of("bank").status.shown(texts=texts)["quarantined"]
+        shown = store.of("bank").status.shown(texts=lambda known=texts: known)["quarantined"]
         assert [row["kind"] for row in shown] == kinds
 
 

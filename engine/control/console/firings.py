@@ -6,19 +6,23 @@ from typing import Any, TypedDict
 
 from tidegate.engine.control.console.listing import Books, chosen, zones
 from tidegate.engine.control.firings import FiringFilter
-from tidegate.engine.core.text.times import of_option
+from tidegate.engine.core.text import json_text
+from tidegate.engine.core.text.times import of_option, of_text
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store.firings import Newest, Wanted
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
 SHOWN = 50
+LOOK_SECONDS = 0.25
+"""For so long firings are looked for that a filter lets through; the next page looks on."""
 
 
 class Page(TypedDict):
     """Firings, newest first. Each row is a line of `firings --json`, with its `rulebook`. `before`:
     the id before which the next page goes on, None: this is the last one, or several rulebooks are
-    listed. `looked_until`: how far back was looked where a filter found few; None: as far as asked.
-    """
+    listed. `looked_until`: how far back was looked, where a filter lets few through: the next page
+    looks on from there. None: as far as was asked."""
 
     zones: dict[str, str]
     rows: list[dict[str, Any]]
@@ -46,12 +50,21 @@ def page(
         raise InputError([Problem("several-rulebooks", message, word_place("before"), "name one")])
     wanted = FiringFilter(rule, pairs(key), state, since, until, before, SHOWN)
     rows: list[dict[str, Any]] = []
-    for book in some or chosen(books, rulebook):
+    more: list[Newest] = []
+    shown = some or chosen(books, rulebook)
+    for book in shown:
         wanted.check(book)
-        rows += _of(store, book, wanted, now)
-    rows.sort(key=lambda row: row["end"], reverse=True)
-    older = rows[SHOWN - 1]["firing_id"] if len(rows) >= SHOWN and len(some) == 1 else None
-    return {"zones": zones(books), "rows": rows[:SHOWN], "before": older, "looked_until": None}
+        found = _of(store, book, wanted, now, LOOK_SECONDS / len(shown))
+        rows += [{"rulebook": book.name, **row} for row in reversed(found.firings)]
+        more.append(found)
+    rows.sort(key=lambda row: of_text(row["end"]), reverse=True)
+    looked = [of_text(found.looked_until) for found in more if found.looked_until]
+    return {
+        "zones": zones(books),
+        "rows": rows[:SHOWN],
+        "before": more[0].before if len(more) == 1 else None,
+        "looked_until": json_text.instant(max(looked, default=None)),
+    }
 
 
 def pairs(key: str | None) -> dict[str, str]:
@@ -67,13 +80,13 @@ def pairs(key: str | None) -> dict[str, str]:
     return found
 
 
-def _of(store: SqlStore, book: Rulebook, wanted: FiringFilter, now: int) -> list[dict[str, Any]]:
-    found = store.of(book.name).firings.listed(
+def _of(store: SqlStore, book: Rulebook, wanted: FiringFilter, now: int, seconds: float) -> Newest:
+    of_store = Wanted(
         rule=wanted.rule,
         since=of_option(wanted.since, "since", book.timezone, now),
         until=of_option(wanted.until, "until", book.timezone, now),
-        before=wanted.before,
-        limit=wanted.limit,
         match=wanted.matches if wanted.key or wanted.state else None,
+        limit=wanted.limit,
+        before_id=wanted.before,
     )
-    return [{"rulebook": book.name, **row} for row in found][::-1]
+    return store.of(book.name).firings.newest(of_store, seconds)

@@ -7,7 +7,13 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypedDict
 
-from tidegate.engine.control.console.troubles import PAUSES_SEEN, Facts, troubles
+from tidegate.engine.control.console.troubles import (
+    GROWN_MIN,
+    PAUSES_SEEN,
+    Facts,
+    name_of,
+    troubles,
+)
 from tidegate.engine.control.state_text import behind_text, state_text
 from tidegate.engine.control.status import next_clocks, status_of
 from tidegate.engine.core.text import json_text
@@ -135,8 +141,11 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
         arrivals = {f"table {name}": times for name, times in tables.items()}
         signals = trends.signals()
         arrivals |= {f"signal {name}": times[:PAUSES_SEEN] for name, times in signals.items()}
-        sizes = store.of(book.name).sizes.lately(now)
-        facts = Facts(book, status, buckets, arrivals, trends.clock(), rejected, sizes, now)
+        sizes = store.of(book.name).sizes
+        rows = (*status["rules"], *status["scripts"])
+        large = [name_of(row) for row in rows if row["carried_instances"] >= GROWN_MIN]
+        grown = sizes.of_rules(large, now)
+        facts = Facts(book, status, buckets, arrivals, trends.clock(), rejected, grown, now)
         return {
             "rulebook": book.name,
             "at": json_text.instant(now) or "",
@@ -153,7 +162,7 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
                 "timers_pending": status["timers_pending"],
                 "clocks": next_clocks(book, status["watermark_micros"], CLOCKS_SHOWN),
             },
-            "size": _size(status, sizes),
+            "size": _size(status, sizes.totals(now)),
             "rules": {
                 "total": len(status["rules"]),
                 "by_state": dict(Counter(row["state"] for row in status["rules"])),
@@ -189,13 +198,10 @@ def _behind(status: Mapping[str, Any], buckets: list[dict[str, Any]]) -> Behind:
     }
 
 
-def _size(status: Mapping[str, Any], sizes: Mapping[str, Mapping[int, int]]) -> Size:
-    hours = Counter[int]()
-    for of_rule in sizes.values():
-        hours.update(of_rule)
+def _size(status: Mapping[str, Any], hours: Mapping[int, int]) -> Size:
     rows = [
         {
-            "name": row.get("rule") or row["script"],
+            "name": name_of(row),
             "instances": row["carried_instances"],
             "keys": row["carried_keys"],
         }
@@ -207,6 +213,6 @@ def _size(status: Mapping[str, Any], sizes: Mapping[str, Mapping[int, int]]) -> 
         "store_bytes": status["store_bytes"],
         "instances": sum(row["instances"] for row in rows),
         "keys": sum(row["keys"] for row in rows),
-        "hours": [{"at": json_text.instant(at), "instances": n} for at, n in sorted(hours.items())],
+        "hours": [{"at": json_text.instant(at), "instances": n} for at, n in hours.items()],
         "carried": rows[:CARRIED_SHOWN],
     }

@@ -44,7 +44,7 @@ def page(store: SqlStore, books: Books, now: int, rulebook: str, rule: str) -> d
         with_more(store, books, [found], now)
         rest = [*status["parked_rules"], *status["disabled_rules"]]
         stopped: dict[str, Any] = next((each for each in rest if each["rule"] == rule), {})
-        sizes = of.sizes.lately(now).get(rule, {})
+        sizes = of.sizes.of_rules([rule], now).get(rule, {})
         counts = ("fired", "condition_failed", "damped", "dead", "damped_by")
         kept = of.versions.latest(VERSIONS_SHOWN + 1)
         return {

@@ -54,7 +54,8 @@ class Facts:
     (`Trends.buckets`). `arrivals`: by source, as `table t`, when its last ones came, newest first,
     microseconds. `clock`: the engine's, at its last look. `rejected`: rows and signals that were
     rejected since an hour before `now`. `sizes`: by rule, how many instances it carried at the
-    begin of each hour (`Sizes.lately`). `now`: the store's clock."""
+    begin of each hour (`Sizes.of_rules`), where it carries `GROWN_MIN` by now. `now`: the store's
+    clock."""
 
     book: Rulebook
     status: Mapping[str, Any]
@@ -235,7 +236,7 @@ def quiet_for(times: Sequence[int], now: int) -> float | None:
 
 def _growing(facts: Facts) -> Iterator[Trouble]:
     carried = {
-        row.get("rule") or row["script"]: row["carried_instances"]
+        name_of(row): row["carried_instances"]
         for row in (*facts.status["rules"], *facts.status["scripts"])
     }
     for name, hours in sorted(facts.sizes.items()):
@@ -247,6 +248,11 @@ def _growing(facts: Facts) -> Iterator[Trouble]:
             said += f" {before:,} at {since}, and more each hour since"
             ways = ["bound it by `within`, or expire_key_after", f"tidegate explain FILE {name}"]
             yield Trouble("warning", "growing_state", name, said, since, ways)
+
+
+def name_of(row: Mapping[str, Any]) -> str:
+    """The name of a rule or script, from its row of the status."""
+    return str(row.get("rule") or row["script"])
 
 
 def growth(hours: Mapping[int, int], now: int) -> int | None:
