@@ -61,7 +61,7 @@ IMPLEMENTED = {
     "connectors.scheduler": {"core"},
     "connectors.delta": {"core"},
     "connectors.java": {"core"},
-    "connectors.http": {"core", "control", "store", "explain", "replay"},
+    "connectors.http": {"core", "control", "store"},
 }
 
 
@@ -69,7 +69,7 @@ IMPLEMENTED = {
 LINES_MIN = 40
 FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
-    connectors.clock connectors.http.inbox_limits engine.act.targets engine.capture.resets
+    connectors.clock connectors.http.console.headers engine.act.targets engine.capture.resets
     engine.core.columns.user_cache engine.core.instants engine.core.signing
     engine.detect.events.kernels.prefetch engine.loop.ports
     engine.store.misfires engine.store.plans rules.checks.damping

@@ -17,7 +17,7 @@ from starlette.responses import Response
 from starlette.routing import Route
 
 from tidegate.connectors.http.body import Declared, read_signals
-from tidegate.connectors.http.console import Console
+from tidegate.connectors.http.console import Console, Told
 from tidegate.connectors.http.credentials import Guard, Key
 from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.metrics import CONTENT_TYPE, Metrics
@@ -56,9 +56,10 @@ ALONE = Beside()
 
 @dataclass(frozen=True, slots=True)
 class Shown:
-    """That there is a console. `on_asked`: called after each request to an engine. `reports`: the
-    folder of backtests that it lists."""
+    """That there is a console. `told`: what tells of rules and firings. `on_asked`: called after
+    each request to an engine. `reports`: the folder of backtests that it lists."""
 
+    told: Told
     on_asked: Callable[[], None] = lambda: None
     reports: Path | None = None
 
@@ -96,9 +97,16 @@ class App:
         answers = [(path, method, endpoint) for path, (method, endpoint) in routes.items()]
         if console is not None:
             pages = Console(
-                source, self.streams, guard, settings, console.on_asked, console.reports
+                source,
+                self.streams,
+                guard,
+                settings,
+                console.told,
+                console.on_asked,
+                console.reports,
             )
-            answers += [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
+            shown = [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
+            answers += [(p, m, partial(self._limited, answer)) for p, m, answer in shown]
         self.asgi = Starlette(
             routes=[
                 Route(path, partial(self._answer, endpoint), methods=[method])
@@ -160,6 +168,11 @@ class App:
         if key is not None:
             self._limit(key.name or f"@{address}")
         return key
+
+    async def _limited(self, endpoint: Endpoint, request: Request) -> Response:
+        """Of a page, which each address may ask for as often as a program may call."""
+        self._limit(f"@{request.client.host if request.client else ''}")
+        return await endpoint(request)
 
     def _limit(self, client: str) -> None:
         if not self._rates.take(client):

@@ -110,22 +110,24 @@ class Streams:
             yield b"event: error\ndata: " + orjson.dumps(said) + b"\n\n"
 
     async def _changes(self) -> AsyncIterator[bytes]:
-        said, told = "alive", time.monotonic()
-        last: dict[str, int] = {}
+        last, said = await self._look({}), "alive"  # before the page is told to look
         while not self.stopping:
             yield _block(f"event: {said}\ndata: {len(last)}")
-            told, before, said = time.monotonic(), last, "alive"
+            told, said = time.monotonic(), "alive"
             while not self.stopping and time.monotonic() - told < PULSE_SECONDS:
                 await asyncio.sleep(LOOK_SECONDS)
-                try:
-                    names = await self._source.books()
-                    last = {name: await self._source.last_bucket(name) for name in names}
-                except EngineError:  # the page shows what it has
-                    continue
-                if before and last != before:
+                before, last = last, await self._look(last)
+                if last != before:
                     said = "changed"
                     break
-                before = last
+
+    async def _look(self, last: Mapping[str, int]) -> Mapping[str, int]:
+        """The last bucket of each rulebook; `last` while the store cannot be read."""
+        try:
+            names = await self._source.books()
+            return {name: await self._source.last_bucket(name) for name in names}
+        except EngineError:
+            return last
 
 
 class _Stream(StreamingResponse):

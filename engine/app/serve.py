@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from pathlib import Path
 
 from tidegate import rules
@@ -12,12 +13,29 @@ from tidegate.engine.control.rulebooks import keep_given
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.store import open_store
 
-__all__ = ["Address", "Inbox", "Shown", "answer_beside", "inbox_at", "parse_address", "serve"]
+__all__ = [
+    "Address",
+    "Inbox",
+    "Shown",
+    "answer_beside",
+    "console_of",
+    "inbox_at",
+    "parse_address",
+    "serve",
+]
 
 
 def inbox_at(address: Address, policy: Path | None, console: Shown | None = None) -> Inbox:
     """An inbox that has taken its port, before anything slow begins. `console`: that it has one."""
     return Inbox(address, load_policy(policy), console)
+
+
+def console_of(reports: Path | None, on_asked: Callable[[], None] = lambda: None) -> Shown:
+    """A console. `reports`: the folder of backtests that it lists. `on_asked`: called after each
+    request to an engine."""
+    from tidegate.engine.app.console_values import TOLD  # it knows all that tells something
+
+    return Shown(TOLD, on_asked, reports)
 
 
 def answer_beside(engines: Engines, inbox: Inbox) -> None:

@@ -60,11 +60,11 @@ def shown(
     *, console: bool, reports: Path | None, on_asked: Callable[[], None] = lambda: None
 ) -> Shown | None:
     """The console that the options mean; None: there is none."""
-    from tidegate.engine.app.serve import Shown
+    from tidegate.engine.app.serve import console_of
 
     if reports is not None and not console:
         raise click.UsageError("--console-reports is for --console")
-    return Shown(on_asked, reports) if console else None
+    return console_of(reports, on_asked) if console else None
 
 
 @main.command()

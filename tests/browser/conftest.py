@@ -20,7 +20,8 @@ from tests.browser.programs import BY_HAND, found, missing
 from tests.connectors.http import conftest as http
 from tests.connectors.http.console.conftest import ADA, POLICY, SECRETS
 from tidegate import rules
-from tidegate.connectors.http import Inbox, Shown, parse_address
+from tidegate.connectors.http import Inbox, parse_address
+from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
 
@@ -68,9 +69,9 @@ class Browser:
         """Press what a selector finds, which may be changed for another one meanwhile."""
         self.until(lambda: self.one(css).click() or True)
 
-    def until(self, true: Callable[[], Any]) -> None:
+    def until(self, true: Callable[[], Any], seconds_max: float = SECONDS_MAX) -> None:
         """Until something is true. The page may change while it is looked at."""
-        wait = WebDriverWait(self.driver, SECONDS_MAX, ignored_exceptions=(Exception,))
+        wait = WebDriverWait(self.driver, seconds_max, ignored_exceptions=(Exception,))
         wait.until(lambda _: true())
 
     def run(self, script: str, *given: Any) -> Any:
@@ -170,12 +171,16 @@ def serve(
     with ExitStack() as stack:
 
         def begun(
-            *, open_: bool = False, reports: Path | None = None, text: str = http.BOOK
+            *,
+            open_: bool = False,
+            port: int = 0,
+            reports: Path | None = None,
+            text: str = http.BOOK,
         ) -> Inbox:
             store.of("shop").versions.register(text, None)
-            shown = Shown(reports=reports)
+            shown = console_of(reports)
             policy = Policy() if open_ else POLICY
-            inbox = Inbox(parse_address("127.0.0.1:0"), policy, shown)
+            inbox = Inbox(parse_address(f"127.0.0.1:{port}"), policy, shown)
             stack.callback(inbox.close)
             browser.address = f"http://{inbox.address}"
             return inbox.begin(url, None, rules.load(text).settings)

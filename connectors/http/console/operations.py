@@ -15,10 +15,8 @@ from tidegate.connectors.http.console.pages import Asked
 from tidegate.connectors.http.refusal import Refusal
 from tidegate.engine.control.requests import ask_for_rule, check_switch, open_entry
 from tidegate.engine.control.rulebooks import ask_to_reload, changed_text
-from tidegate.engine.replay.why.texts import meaning
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import InputError, Problem, word_place
-from tidegate.rules.model import Rulebook
 
 ASKER = "console key {}"
 """How a request names who has asked for it."""
@@ -142,7 +140,10 @@ def _reload(asked: Asked) -> Question:
     return Question(
         f"Reload rulebook {book.name}",
         "Reload",
-        (*_rules_said(before, after), "Rules that are as they were keep what they remember."),
+        (
+            *asked.told.changes(before, after),
+            "Rules that are as they were keep what they remember.",
+        ),
         f"tidegate reload --rulebook {book.name}",
         fixed={"shown": _digest(changed)},
         difference=tuple(_difference(kept, changed)),
@@ -155,23 +156,6 @@ def _take_file(asked: Asked, form: Mapping[str, str], by: str) -> str:
         message = "the file has changed since its difference was shown"
         raise Refusal(409, "stale-form", message, "look at the difference again")
     return str(ask_to_reload(asked.store, asked.book, asked_by=by))
-
-
-def _rules_said(before: Rulebook, after: Rulebook) -> Iterator[str]:
-    """Which rules are new, gone, or other than they were."""
-    both = before.rules.keys() & after.rules.keys()
-    changed = {
-        n for n in both if meaning(before.rules[n], before) != meaning(after.rules[n], after)
-    }
-    for what, names in (
-        ("New", after.rules.keys() - before.rules.keys()),
-        ("Gone", before.rules.keys() - after.rules.keys()),
-        ("Changed", changed),
-    ):
-        if names:
-            yield f"{what}: {', '.join(sorted(names))}."
-    if not changed and both == before.rules.keys() == after.rules.keys():
-        yield "All rules say what they said."
 
 
 def _difference(kept: KeptRulebook, changed: KeptRulebook) -> Iterator[str]:

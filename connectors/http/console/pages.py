@@ -10,9 +10,15 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from tidegate.connectors.http.console import standin as data
-from tidegate.connectors.http.console import values
-from tidegate.engine.control.console import overview
+from tidegate.engine.control.console import (
+    audit,
+    firings,
+    overview,
+    rule,
+    rules,
+    sources,
+    stuck,
+)
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
@@ -24,12 +30,29 @@ _KEY = "key."
 
 
 @dataclass(frozen=True, slots=True)
+class Told:
+    """What other parts of tidegate tell, which connectors do not know. `rule`: in sentences, with
+    its graph, given what each node carries. `firing`: as `why` tells it, given its rulebook, if
+    known, and the first digits of its id. `why_not`: given a key, and when, if not now.
+    `backtests`: of a folder. `report`: one of them, by its name. `changes`: between two texts of a
+    rulebook, in sentences. Each raises InputError or EngineError."""
+
+    rule: Callable[[Rulebook, str, Mapping[str, int]], dict[str, Any]]
+    firing: Callable[[SqlStore, str | None, str], dict[str, Any]]
+    why_not: Callable[[SqlStore, Rulebook, str, Mapping[str, str], str | None], dict[str, Any]]
+    backtests: Callable[[Path | None], dict[str, Any]]
+    report: Callable[[Path | None, str], bytes]
+    changes: Callable[[Rulebook, Rulebook], list[str]]
+
+
+@dataclass(frozen=True, slots=True)
 class Asked:
-    """What a page is asked of. `place`: what its path names. `chosen`: its filters. `reports`: the
-    folder of backtests, if any."""
+    """What a page is asked of. `told`: what tells the rest. `place`: what its path names. `chosen`:
+    its filters. `reports`: the folder of backtests, if any."""
 
     store: SqlStore
     books: Mapping[str, Rulebook]
+    told: Told
     place: Mapping[str, str]
     chosen: Mapping[str, str]
     reports: Path | None = None
@@ -81,36 +104,36 @@ def _listed(of: Callable[..., Mapping[str, Any]]) -> Callable[[Asked], Mapping[s
 
 
 def _rule(asked: Asked) -> dict[str, Any]:
-    rule, book = asked.rule, asked.book
-    figures = data.rule(asked.store, asked.books, asked.store.wall(), book.name, rule)
-    return {**figures, **values.told_rule(book, rule, figures["carried"])}
+    name, book = asked.rule, asked.book
+    figures = rule.page(asked.store, asked.books, asked.store.wall(), book.name, name)
+    return {**figures, **asked.told.rule(book, name, figures["carried"])}
 
 
 def _why_not(asked: Asked) -> dict[str, Any]:
-    rule, book = asked.rule, asked.book
+    of_rule, book = asked.rule, asked.book
     given = {name.removeprefix(_KEY): text for name, text in asked.chosen.items() if _KEY in name}
-    keys = book.rules[rule].pattern.key_names
-    own = {"rulebook": book.name, "rule": rule, "keys": keys, "answer": None}
+    keys = book.rules[of_rule].pattern.key_names
+    own = {"rulebook": book.name, "rule": of_rule, "keys": keys, "answer": None}
     if not given.keys() >= {*keys}:
         return own  # the form is not filled in yet
     at = asked.chosen.get("at")
-    return {**own, "answer": values.why_not(asked.store, book, rule, given, at)}
+    return {**own, "answer": asked.told.why_not(asked.store, book, of_rule, given, at)}
 
 
 def _firing(asked: Asked) -> dict[str, Any]:
-    return values.firing(asked.store, asked.chosen.get("rulebook"), asked.place["firing"])
+    return asked.told.firing(asked.store, asked.chosen.get("rulebook"), asked.place["firing"])
 
 
 _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")
 PAGES = (
     Page("overview", "overview.html", _listed(overview.page), ("rulebook",)),
-    Page("rules", "rules.html", _listed(data.rules), ("rulebook", "state", "find", "sort", "page")),
+    Page("rules", "rules.html", _listed(rules.page), ("rulebook", "state", "find", "sort", "page")),
     Page("rules/{rulebook}/{rule}/why-not", "why-not.html", _why_not, (_KEY, "at")),
     Page("rules/{rulebook}/{rule}", "rule.html", _rule),
-    Page("firings", "firings.html", _listed(data.firings), _FIRINGS),
+    Page("firings", "firings.html", _listed(firings.page), _FIRINGS),
     Page("firings/{firing}", "firing.html", _firing, ("rulebook",)),
-    Page("stuck", "stuck.html", _listed(data.stuck), ("rulebook",)),
-    Page("sources", "sources.html", _listed(data.sources), ("rulebook",)),
-    Page("backtests", "backtests.html", lambda asked: values.backtests(asked.reports)),
-    Page("audit", "audit.html", _listed(data.audit), ("rulebook", "kind", "subject", "by", "page")),
+    Page("stuck", "stuck.html", _listed(stuck.page), ("rulebook",)),
+    Page("sources", "sources.html", _listed(sources.page), ("rulebook",)),
+    Page("backtests", "backtests.html", lambda asked: asked.told.backtests(asked.reports)),
+    Page("audit", "audit.html", _listed(audit.page), ("rulebook", "kind", "subject", "by", "page")),
 )

@@ -17,7 +17,7 @@ import orjson
 from starlette.requests import Request
 from starlette.responses import RedirectResponse, Response
 
-from tidegate.connectors.http.console import pages, values
+from tidegate.connectors.http.console import pages
 from tidegate.connectors.http.console.entrance import (
     FORM,
     FORM_BYTES_MAX,
@@ -29,7 +29,7 @@ from tidegate.connectors.http.console.entrance import (
 )
 from tidegate.connectors.http.console.headers import HEADERS, REPORT_POLICY
 from tidegate.connectors.http.console.operations import OPERATIONS, Operation, asker
-from tidegate.connectors.http.console.pages import Asked, Page
+from tidegate.connectors.http.console.pages import Asked, Page, Told
 from tidegate.connectors.http.console.rendering import environment
 from tidegate.connectors.http.console.sessions import Session, Sessions, drop_cookies, set_cookie
 from tidegate.connectors.http.credentials import Guard
@@ -45,14 +45,16 @@ from tidegate.rules.model import Settings
 log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
-GONE = ("firing-gone", "firing-unclear", "no-rulebook", "no-report")
+_STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
+_STATUS |= {"needs-tables": 409}
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 Endpoint = Callable[[Request], Awaitable[Response]]
 
 
 class Console:
-    """Answers requests under `ROOT`. `on_asked`: called after each request to an
+    """Answers requests under `ROOT`. `told`: what tells of rules, firings and
+    backtests. `on_asked`: called after each request to an
     engine. `reports`: the folder of backtests that it lists."""
 
     def __init__(
@@ -61,10 +63,11 @@ class Console:
         streams: Streams,
         guard: Guard,
         settings: Settings,
+        told: Told,
         on_asked: Callable[[], None] = lambda: None,
         reports: Path | None = None,
     ) -> None:
-        self._on_asked = on_asked
+        self._told, self._on_asked = told, on_asked
         self._source, self._streams, self._reports = source, streams, reports
         sessions = Sessions(settings.console_sessions_max, settings.console_session_minutes)
         self._entrance = Entrance(guard, sessions)
@@ -132,7 +135,9 @@ class Console:
 
     async def _asked(self, request: Request, chosen: Mapping[str, str]) -> Asked:
         books = await self._source.books()
-        return Asked(self._source.store, books, request.path_params, chosen, self._reports)
+        return Asked(
+            self._source.store, books, self._told, request.path_params, chosen, self._reports
+        )
 
     async def _ask(self, operation: Operation, request: Request) -> Response:
         """What a button would do, with a form that asks."""
@@ -157,7 +162,7 @@ class Console:
         """A report of a backtest, as it was written."""
         self._entrance.visitor(request)
         name = request.path_params["report"]
-        text = await self._in_thread(partial(values.report, self._reports, name))
+        text = await self._in_thread(partial(self._told.report, self._reports, name))
         headers = {"content-security-policy": REPORT_POLICY}
         return Response(text, media_type="text/html", headers=headers)
 
@@ -260,7 +265,7 @@ def _refusal(error: Refusal | InputError | EngineError) -> Refusal:
     if isinstance(error, Refusal):
         return error
     if isinstance(error, EngineError):
-        status = 404 if error.code in GONE else 503
+        status = _STATUS.get(error.code, 503)
         return Refusal(status, error.code, error.message, error.hint)
     problem = error.problems[0]
     status = 404 if problem.code.startswith(("unknown-", "no-")) else 400

@@ -17,8 +17,9 @@ from starlette.testclient import TestClient
 
 from tests.connectors.http.conftest import POLICY, SECRETS, Serve
 from tests.connectors.http.test_post import waiting
-from tidegate.connectors.http import Address, Inbox, Shown, parse_address
+from tidegate.connectors.http import Address, Inbox, parse_address
 from tidegate.connectors.http.credentials import Guard, load_keys
+from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError
@@ -254,11 +255,11 @@ def test_g28_keys_of_which_none_is_for_the_console_have_none(
     for name, secret in SECRETS.items():
         monkeypatch.setenv(name, secret)
     with pytest.raises(EngineError, match="none that may see the console") as refused:
-        Inbox(parse_address("127.0.0.1:0"), POLICY, Shown())
+        Inbox(parse_address("127.0.0.1:0"), POLICY, console_of(None))
     assert refused.value.code == "console-closed"
     with pytest.raises(EngineError, match="could raise signals"):
-        Inbox(parse_address("0.0.0.0:0"), Policy(), Shown())
-    Inbox(parse_address("127.0.0.1:0"), Policy(), Shown()).close()
+        Inbox(parse_address("0.0.0.0:0"), Policy(), console_of(None))
+    Inbox(parse_address("127.0.0.1:0"), Policy(), console_of(None)).close()
 
 
 def test_g28_another_machine_is_let_in_only_with_keys(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -92,6 +92,11 @@ def test_it_is_ready_while_the_store_answers(client: TestClient) -> None:
     assert client.get("/readyz").json() == {"status": "ready"}
 
 
+def test_there_is_no_console_unless_it_is_asked_for(client: TestClient) -> None:
+    for path in ("/console/overview", "/console/login", "/console/live", "/"):
+        assert client.get(path).status_code == 404
+
+
 def test_figures_are_those_of_the_status_and_of_the_inbox(
     client: TestClient, store: SqlStore
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -13,11 +14,12 @@ from starlette.testclient import TestClient
 from tests.connectors.http.conftest import BOOK as BOOK
 from tests.support import make
 from tidegate import rules
-from tidegate.connectors.http.app import App, Shown
+from tidegate.connectors.http.app import App
 from tidegate.connectors.http.console.sessions import COOKIE
 from tidegate.connectors.http.credentials import Guard, load_keys
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.writer import Writer
+from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore
@@ -34,26 +36,28 @@ TEXT = "account"
 Consoles = Callable[..., TestClient]
 
 
+@contextmanager
+def console(
+    store: SqlStore, *, guarded: bool = False, reports: Path | None = None, **settings: str
+) -> Iterator[TestClient]:
+    """A browser's stand-in at a console over a store; with keys if `guarded`. It follows no
+    redirect."""
+    (kept, *_) = store.rulebooks().values()
+    limits = rules.load(kept.text, settings=settings).settings
+    keys = load_keys(POLICY, SECRETS) if guarded else ()
+    guard = Guard(keys, limits.inbox_window_seconds)
+    writer = Writer(store, lambda: None)
+    app = App(Source(store), writer, guard, limits, console=console_of(reports))
+    with TestClient(app.asgi, base_url=HOST, follow_redirects=False) as client:
+        yield client
+    writer.close()
+
+
 @pytest.fixture
 def consoles(store: SqlStore) -> Iterator[Consoles]:
-    """Makes a browser's stand-in at a console; with keys if `guarded`. It follows no redirect."""
-    writer = Writer(store, lambda: None)
-    clients: list[TestClient] = []
-
-    def made(*, guarded: bool = False, reports: Path | None = None, **settings: str) -> TestClient:
-        loaded = rules.load(store.rulebooks()["shop"].text, settings=settings)
-        keys = load_keys(POLICY, SECRETS) if guarded else ()
-        guard = Guard(keys, loaded.settings.inbox_window_seconds)
-        app = App(Source(store), writer, guard, loaded.settings, console=Shown(reports=reports))
-        client = TestClient(app.asgi, base_url=HOST, follow_redirects=False)
-        client.__enter__()
-        clients.append(client)
-        return client
-
-    yield made
-    for client in clients:
-        client.__exit__(None, None, None)
-    writer.close()
+    """Makes what `console` does."""
+    with ExitStack() as stack:
+        yield lambda **given: stack.enter_context(console(store, **given))
 
 
 @pytest.fixture

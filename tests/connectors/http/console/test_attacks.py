@@ -311,3 +311,10 @@ def test_a_key_of_a_program_reads_json_and_presses_nothing(
     assert client.get("/console/rules.json", headers=wrong).status_code == 401
     assert client.post(SKIP, data={"token": ""}, headers={**bearer, **OWN}).status_code == 401
     assert asked(store) == []
+
+
+def test_g28_logins_are_tried_as_often_as_a_program_may_call(consoles: Consoles) -> None:
+    client = consoles(guarded=True, inbox_requests_per_second_max="3")
+    form = {"name": "ada", "secret": "w" * 20}
+    tried = [client.post("/console/login", data=form, headers=OWN).status_code for _ in range(9)]
+    assert (tried[0], tried[-1]) == (403, 429)

@@ -11,7 +11,8 @@ from tests.connectors.http.conftest import until
 from tests.connectors.http.console.conftest import BOOK, SECRETS, fill
 from tests.support import make
 from tidegate import rules
-from tidegate.connectors.http import Inbox, Shown, parse_address, stream
+from tidegate.connectors.http import Inbox, parse_address, stream
+from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
 
@@ -32,7 +33,7 @@ def test_a_stream_says_when_there_is_a_bucket_and_that_it_lives(
     fill(store)
     epoch = store.of("shop").lease.acquire("one", 60)
     settings = rules.load(BOOK, settings={"inbox_streams_max": "1"}).settings
-    with Inbox(parse_address("127.0.0.1:0"), Policy(), Shown()) as inbox:
+    with Inbox(parse_address("127.0.0.1:0"), Policy(), console_of(None)) as inbox:
         address = inbox.begin(url, None, settings).address
         first, second = (HTTPConnection(address.host, address.port, timeout=20) for _ in range(2))
         first.request("GET", "/console/live")
@@ -49,6 +50,25 @@ def test_a_stream_says_when_there_is_a_bucket_and_that_it_lives(
         found.close()
 
 
+def test_no_bucket_is_missed_when_a_stream_begins(
+    store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Told `alive`, the page looks. What comes after that is told, however soon."""
+    monkeypatch.setattr(stream, "PULSE_SECONDS", 60)
+    fill(store)
+    epoch = store.of("shop").lease.acquire("one", 60)
+    with Inbox(parse_address("127.0.0.1:0"), Policy(), console_of(None)) as inbox:
+        address = inbox.begin(url, None, rules.load(BOOK).settings).address
+        client = HTTPConnection(address.host, address.port, timeout=20)
+        client.request("GET", "/console/live")
+        found = client.getresponse()
+        assert events(found.readline) == "alive"
+        make.commit(store, epoch, make.plan(2, rulebook="shop", now=store.wall()))
+        assert events(found.readline) == "changed"
+        client.close()
+        found.close()
+
+
 def test_a_stream_asks_who_listens(
     store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -56,7 +76,7 @@ def test_a_stream_asks_who_listens(
         monkeypatch.setenv(name, secret)
     fill(store)
     policy = Policy(console_keys={"ada": frozenset({"view"})})
-    with Inbox(parse_address("127.0.0.1:0"), policy, Shown()) as inbox:
+    with Inbox(parse_address("127.0.0.1:0"), policy, console_of(None)) as inbox:
         address = inbox.begin(url, None, rules.load(BOOK).settings).address
         client = HTTPConnection(address.host, address.port, timeout=20)
         client.request("GET", "/console/live")

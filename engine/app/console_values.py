@@ -1,17 +1,17 @@
 """What pages of the console show that no other part of tidegate shows as one value: a rule with its
 sentences and its graph, a firing with its time line, why a rule did not fire, the reports of
-backtests."""
+backtests, what another text of a rulebook changes."""
 
 from __future__ import annotations
 
 import re
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
-from tidegate.connectors.http.refusal import Refusal
+from tidegate.connectors.http import Told
 from tidegate.engine.core.ports import Feed
 from tidegate.engine.explain.build import build
 from tidegate.engine.explain.picture import pictures
@@ -28,11 +28,13 @@ from tidegate.engine.replay.why.text import (
     gone_sentences,
     headline,
 )
+from tidegate.engine.replay.why.texts import meaning
 from tidegate.engine.replay.why.times import Times
 from tidegate.engine.replay.why_not.asking import Question
 from tidegate.engine.replay.why_not.asking import asked as answered
 from tidegate.engine.replay.why_not.picture import ladder_picture, timeline_picture
 from tidegate.engine.store import SqlStore
+from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
@@ -44,8 +46,9 @@ _REPORT = re.compile(r"[\w-]+\.html", re.ASCII)
 
 
 def told_rule(book: Rulebook, rule: str, carried: Mapping[str, int]) -> dict[str, Any]:
-    """A rule in sentences, and its event graph. `carried`: rows by node."""
-    explained = build(book, rule)
+    """A rule in sentences, and its event graph. `carried`: rows by node. Told is of the rule and
+    those that it uses alone: what triggers what takes seconds of a thousand rules."""
+    explained = build(_with_used(book, rule), rule)
     (said,) = explained.rules
     return {
         "sentences": said.sentences,
@@ -60,6 +63,17 @@ def told_rule(book: Rulebook, rule: str, carried: Mapping[str, int]) -> dict[str
         "warnings": [asdict(one) for one in explained.warnings],
         "graph": drawing(pictures(explained, carried)),
     }
+
+
+def _with_used(book: Rulebook, rule: str) -> Rulebook:
+    """The rulebook with one rule and those that it uses, and no script."""
+    used, left = {rule}, [rule]
+    while left:
+        more = uses_of(book.rules[left.pop()], book.rules).keys() & book.rules.keys() - used
+        used |= more
+        left += more
+    few = {name: one for name, one in book.rules.items() if name in used}
+    return replace(book, rules=few, scripts={}, warnings=())
 
 
 def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]:
@@ -94,8 +108,8 @@ def _said(story: Story, times: Times) -> dict[str, Any]:
 def why_not(
     store: SqlStore, book: Rulebook, rule: str, key: Mapping[str, str], at: str | None
 ) -> dict[str, Any]:
-    """Why a rule did not fire, as far as the store alone knows. Raises InputError, and Refusal
-    where the tables must be read: the console has no Spark."""
+    """Why a rule did not fire, as far as the store alone knows. Raises InputError, and EngineError
+    `needs-tables` where they must be read: the console has no Spark."""
     running = store.rulebooks()[book.name]
     question = Question(rule, key, at)
     found = answered(store.of(book.name), running, question, _no_tables, store.wall())
@@ -105,7 +119,7 @@ def why_not(
 
 def _no_tables(_: Rulebook) -> AbstractContextManager[Feed]:
     message = "the store alone does not know: the tables must be read for it"
-    raise Refusal(409, "needs-tables", message, "type `tidegate why-not`, which can read them")
+    raise EngineError("needs-tables", message, "type `tidegate why-not`, which can read them")
 
 
 def backtests(folder: Path | None) -> dict[str, Any]:
@@ -119,9 +133,26 @@ def backtests(folder: Path | None) -> dict[str, Any]:
     return {"folder": None if folder is None else str(folder), "rows": rows, "found": len(cards)}
 
 
+def changes(before: Rulebook, after: Rulebook) -> list[str]:
+    """Which rules are new, gone, or other than they were."""
+    both = before.rules.keys() & after.rules.keys()
+    pairs = ((name, before.rules[name], after.rules[name]) for name in both)
+    changed = {n for n, was, now in pairs if meaning(was, before) != meaning(now, after)}
+    named = {
+        "New": after.rules.keys() - before.rules.keys(),
+        "Gone": before.rules.keys() - after.rules.keys(),
+        "Changed": changed,
+    }
+    said = [f"{what}: {', '.join(sorted(names))}." for what, names in named.items() if names]
+    return said or ["All rules say what they said."]
+
+
 def report(folder: Path | None, name: str) -> bytes:
     """A report as it was written. Raises EngineError."""
     file = None if folder is None or not _REPORT.fullmatch(name) else folder / name
     if file is None or file.is_symlink() or card_in(file) is None:
         raise EngineError("no-report", "there is no such report", "see the list of backtests")
     return file.read_bytes()
+
+
+TOLD = Told(told_rule, firing, why_not, backtests, report, changes)
