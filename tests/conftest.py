@@ -38,6 +38,10 @@ MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+# Readline, which pytest imports in a worker, says that a terminal is there: lines would be
+# wrapped at 80 characters there, and nowhere else.
+os.environ.pop("COLUMNS", None)
+
 # Most code of a test runs a few times: Java's second compiler takes half of the processor's time
 # and gives nothing back. What the first has compiled is kept: in a fifth of this room, the usual
 # one, an eighth of the time goes into compiling again. For every Java that a test starts, the

@@ -1,5 +1,5 @@
-"""The jars that most of Java's classes are in, Delta's among them. Java looks for a class in one jar
-after the other: in the order of their names, nearly three hundred, that is a tenth of its time."""
+"""The jars that most classes of Java are in, Delta's among them. Java looks for a class in one jar
+after the other: of nearly three hundred, in no useful order, that is a tenth of its time."""
 
 from __future__ import annotations
 
