@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from tests.reference.examples import SHORT
 from tests.support import postgres
+from tests.support.jars import first_jars
+from tests.support.stores import compiled_once, made_quickly
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -36,14 +38,21 @@ MEMORY, ROOM = Path("/dev/shm"), 4 << 30
 if os.access(MEMORY, os.W_OK) and shutil.disk_usage(MEMORY).free > ROOM:
     os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
 
+# Readline, which pytest imports in a worker, says that a terminal is there: lines would be
+# wrapped at 80 characters there, and nowhere else.
+os.environ.pop("COLUMNS", None)
+
 # Most code of a test runs a few times: Java's second compiler takes half of the processor's time
 # and gives nothing back. What the first has compiled is kept: in a fifth of this room, the usual
 # one, an eighth of the time goes into compiling again. For every Java that a test starts, the
 # commands' too.
+# The classes of Spark are verified by those who release it, and a heap that need not grow is
+# collected less often.
 os.environ.setdefault(
     "SPARK_SUBMIT_OPTS",
     "-XX:TieredStopAtLevel=1 -XX:ReservedCodeCacheSize=256m"
-    " -XX:+UseSerialGC -XX:MetaspaceSize=400m",
+    " -XX:+UseSerialGC -XX:MetaspaceSize=400m -Xms1g -Xmn500m"
+    " -XX:+UnlockDiagnosticVMOptions -XX:-BytecodeVerificationRemote",
 )
 
 # Likewise for the Java code that Spark writes for each query. VACUUM and RESTORE list files in ten
@@ -86,9 +95,17 @@ def spark() -> Iterator[SparkSession]:
     """The one session, started at its first use: two cores, Delta, quiet."""
     from tidegate.connectors.delta.session import start_session
 
-    session = start_session("tidegate-tests", {"spark.master": "local[2]", **SPARK_CONF})
+    own = {"spark.master": "local[2]", "spark.driver.extraClassPath": first_jars()}
+    session = start_session("tidegate-tests", {**own, **SPARK_CONF})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def quick_stores() -> Iterator[None]:
+    """Stores do not do again what the first one of the run has done."""
+    with made_quickly(), compiled_once():
+        yield
 
 
 @pytest.fixture(scope="session")

@@ -19,23 +19,22 @@ _ROW = re.compile(r"^\| `?(\w+)`? \| ([^|]*) \| *([^|]*?) *\|$", re.MULTILINE)
 
 
 def settings() -> str:
-    """Every limit with its default and its least value, and what the reference says of it."""
+    """Every limit with its default and its least value, and what the schema says of it."""
     schema = json.loads((ROOT / "rules" / "schema.json").read_text(encoding="utf-8"))
     forms = schema["properties"]["settings"]["properties"]
-    reference = (ROOT / "docs" / "language.md").read_text(encoding="utf-8").split("## 6.")[1]
-    says = {name: text for name, _, text in _ROW.findall(reference)}
     lines = []
     for name in Settings.__slots__:
         default = getattr(Settings(), name)
         shown = "0 or 200" if default is None else f"{default:,}"
-        lines.append(f"| `{name}` | {shown} | {forms[name]['minimum']} | {says[name]} |")
+        form = forms[name]
+        lines.append(f"| `{name}` | {shown} | {form['minimum']} | {form['description']} |")
     return "\n".join(
         (
             "# Settings\n",
             "Every limit has a name with its unit in it, a default and a consequence. A rulebook"
             " sets it under `settings:`, and `--set NAME=VALUE` overrides that for one run:\n",
             "    tidegate run bank.yaml --set bucket_rows_max=50000\n",
-            "| setting | default | least | what happens at the limit |",
+            "| setting | default | least | what it counts, and what happens at it |",
             "|---|---|---|---|",
             *lines,
             "",

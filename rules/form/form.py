@@ -15,6 +15,7 @@ from tidegate.rules.form import synonyms, texts
 from tidegate.rules.form.assembly import WITHOUT_DEFAULT
 from tidegate.rules.form.calendars import DAYS, HOLIDAYS
 from tidegate.rules.form.events import EVENT, TABLE
+from tidegate.rules.form.limits import LIMITS
 from tidegate.rules.form.scripts import SCRIPT
 from tidegate.rules.form.value_forms import (
     A_QUERY,
@@ -56,7 +57,7 @@ def _limit(name: str) -> Kind:
 
 SETTINGS = k.record(
     "settings",
-    *(Key(f.name, _limit(f.name), f"limit {f.name}") for f in fields(Settings)),
+    *(Key(f.name, _limit(f.name), LIMITS[f.name]) for f in fields(Settings)),
     like="{bucket_rows_max: 100000}",
 )
 
@@ -287,7 +288,7 @@ RULEBOOK = k.record(
         k.listing(k.with_node(k.listing(NAME, 1))),
         "rules that trigger each other on purpose: [[a, b]]; not warned of",
     ),
-    Key("settings", SETTINGS, "limits"),
+    Key("settings", SETTINGS, "limits, each with its unit in its name"),
     Key("vars", _VARS, "values, of which ${name} stands for one in texts"),
     Key("defaults", DEFAULTS, "keys of rules that do not have them"),
     Key("include", _INCLUDE, "files whose tables, events, rules, .. are this rulebook's, too"),

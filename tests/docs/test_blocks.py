@@ -161,6 +161,16 @@ def test_every_setting_is_in_the_reference_with_its_default() -> None:
     assert {name: shown.get(name) for name in expected} == expected
 
 
+def test_the_reference_says_of_a_setting_what_the_schema_says() -> None:
+    rows = re.findall(
+        r"^\| `(\w+)` \| [^|]+ \| (.+) \|$", LANGUAGE.split("## 6.")[1].split("## 7.")[0], re.M
+    )
+    said = {name: re.sub(r" \([GS]\w+\)$", "", text) for name, text in rows}
+    schema = json.loads((ROOT / "rules" / "schema.json").read_text())
+    forms = schema["properties"]["settings"]["properties"]
+    assert said == {name: form["description"] for name, form in forms.items()}
+
+
 def test_what_python_shows_exists() -> None:
     page = LANGUAGE.split("## 5.")[1].split("## 6.")[0]
     for name in ("run_once", "run", "stop", "signal", "enable", "disable", "reload", "rules"):

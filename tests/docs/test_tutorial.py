@@ -99,7 +99,6 @@ def as_shown(typed: list[Typed], printed: list[list[str]]) -> None:
         assert missing(block.shown, lines) == [], (block.commands, lines)
 
 
-@pytest.mark.long  # what it shows depends on the machine still
 def test_what_the_tutorial_shows_is_printed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

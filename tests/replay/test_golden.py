@@ -9,20 +9,22 @@ import pytest
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
 from tests.reference.evaluate import canonical
+from tests.reference.examples import in_turn
 from tests.replay.traces import simulated
 from tidegate.rules.model import Context
 
-EXAMPLES = [
-    pytest.param(case, context, id=f"{case} {context or ''}")
-    for case in cases()
-    for context in case.expected
+EXAMPLES = [(case, context) for case in cases() for context in case.expected]
+NUMBERED = [
+    pytest.param(number, case, context, id=f"{case} {context or ''}")
+    for number, (case, context) in enumerate(EXAMPLES)
 ]
 
 
-@pytest.mark.parametrize(("case", "context"), EXAMPLES)
-def test_worked_example(case: Case, context: Context | None, tmp_path: Path) -> None:
+@pytest.mark.parametrize(("number", "case", "context"), NUMBERED)
+def test_worked_example(number: int, case: Case, context: Context | None, tmp_path: Path) -> None:
     book = case.in_context(context)
-    found = [simulated(book, case.history, tmp_path, bucket, case.until) for bucket in (None, 1, 2)]
-    for bucket, lines in zip((None, 1, 2), found, strict=True):
-        agree(canonical(lines), case, context, f"in buckets of {bucket}")
-    assert found[0] == found[1] == found[2]
+    found = []
+    for bucket in in_turn((None, 1, 2), number):
+        found.append(simulated(book, case.history, tmp_path, bucket, case.until))
+        agree(canonical(found[-1]), case, context, f"in buckets of {bucket}")
+    assert all(lines == found[0] for lines in found)

@@ -12,6 +12,11 @@ import pytest
 from tidegate.engine.store import SqlStore, open_store
 
 
+@pytest.fixture(scope="session", autouse=True)
+def quick_stores() -> None:
+    """Not here: a store is as anybody has it."""
+
+
 @pytest.fixture
 def url(slow_store_url: str) -> str:
     return slow_store_url

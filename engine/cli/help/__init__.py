@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
+from functools import cache
 from importlib import resources
 from typing import Any
 
@@ -45,7 +46,8 @@ class Operator:
     contexts: str
 
 
-def codes() -> dict[str, Code]:
+@cache
+def codes() -> Mapping[str, Code]:
     """Every code, in the order of the topics."""
     return {
         code: Code(code, topic, cause, remedy)
@@ -54,7 +56,8 @@ def codes() -> dict[str, Code]:
     }
 
 
-def operators() -> list[Operator]:
+@cache
+def operators() -> Sequence[Operator]:
     """The pages of all operators, windows and contexts."""
     return [Operator(**page) for page in _data("operators").values()]
 

@@ -147,7 +147,7 @@ def test_never_more_is_stored_than_the_bound(
 )
 def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), second, 1) for second in range(150)]
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(75)]
     rulebook = book(on, context=Context(context))
     found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))

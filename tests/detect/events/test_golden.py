@@ -7,6 +7,7 @@ import pytest
 from tests.golden.compare import agree
 from tests.golden.load import Case, cases
 from tests.reference.cuts import everywhere
+from tests.reference.examples import in_turn
 from tests.support.history import run
 from tidegate.rules.expressions.nodes import BeginOf, EndOf, Name
 from tidegate.rules.model import TableEvent
@@ -26,11 +27,13 @@ def built(case: Case) -> bool:
     )
 
 
-@pytest.mark.parametrize("case", [c for c in cases() if built(c)], ids=str)
-def test_worked_example(case: Case) -> None:
+CASES = [pytest.param(*numbered, id=str(numbered[1])) for numbered in enumerate(cases())]
+
+
+@pytest.mark.parametrize(("number", "case"), [c for c in CASES if built(c.values[1])])
+def test_worked_example(number: int, case: Case) -> None:
     history = list(case.history)
-    for context in case.expected:
+    for place, context in enumerate(case.expected):
         book = case.in_context(context)
-        agree(run(book, history, until=case.until), case, context, "in one bucket")
-        for cut in everywhere(book, history):
-            agree(run(book, history, cut, case.until), case, context, "in many buckets")
+        for cut in in_turn([(), *everywhere(book, history)], number + place):
+            agree(run(book, history, cut, case.until), case, context, f"in buckets to {cut}")

@@ -10,10 +10,11 @@ from functools import cache
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from tests.reference.cuts import everywhere
+from tests.reference.examples import example_count
 from tests.reference.hits import detecting, drawn_for, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import Operands, durations, expected, written
@@ -110,7 +111,7 @@ def watched(operator: Any) -> Iterator[list[int]]:
 def test_an_operator_resumes_as_the_reference_goes_on(operator: type) -> None:
     @drawn_for(operator.__name__)
     @given(data=st.data())
-    @settings(max_examples=12, deadline=None)
+    @example_count(12, least=12)
     def some(data: st.DataObject) -> None:
         drawn, history = data.draw(cases(10, last=lambda names: expressions(operator, names)))
         rules = {name: in_context(r, Context.RESTRICTED) for name, r in drawn.rules.items()}

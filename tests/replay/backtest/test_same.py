@@ -46,8 +46,8 @@ rules:
 
 
 @pytest.fixture
-def store(store_url: str) -> Iterator[SqlStore]:
-    with open_store(store_url, create=True) as opened:
+def store(slow_store_url: str) -> Iterator[SqlStore]:
+    with open_store(slow_store_url, create=True) as opened:
         yield opened
 
 

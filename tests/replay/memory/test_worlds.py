@@ -392,7 +392,10 @@ def test_a_predicate_of_a_step_that_raises_is_refused_with_its_place() -> None:
     assert raised.value.problems[0].place == PLACE
 
 
-def test_actions_that_cause_themselves_without_end_are_stopped() -> None:
+def test_actions_that_cause_themselves_without_end_are_stopped(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("tidegate.engine.replay.memory.clock.ROUNDS_MAX", 100)
     text = "settings: {max_cascade_depth: 100000, firings_per_rule_per_minute_max: 0}\n" + HEAD
     told = Told(text + "  a: {on: told, per: id, do: [{signal: {told: {id: id}}}]}")
     with pytest.raises(EngineError, match="caused each other") as raised:

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.reference.examples import fewer
 from tests.replay.why.books import day, listed, story
 from tests.replay.why.stored import run_case, run_steps
 from tests.support import make
@@ -45,7 +46,7 @@ def result(file: Path) -> CaseResult:
 def test_the_firings_of_an_example_become_tests_that_pass(name: str, tmp_path: Path) -> None:
     cases = read_cases(EXAMPLES / f"{name}.test.yaml")
     passed = 0
-    for number, case in enumerate(cases.cases[:3]):
+    for number, case in enumerate(cases.cases[: fewer(3, least=1)]):
         with open_store(f"sqlite:///{tmp_path / f'{number}.db'}", create=True) as store:
             run_steps(cases, case, store)
             found = [one for some in listed(store, cases.book.name).values() for one in some]

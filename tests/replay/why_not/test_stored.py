@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from tests.reference.examples import fewer
 from tests.replay.why_not import misses, stored_misses
 from tests.replay.why_not.runs import NINE, Line
 from tests.replay.why_not.stored import Stored, told
@@ -82,7 +83,7 @@ def planted(store: SqlStore, rung: str, number: int, patch: pytest.MonkeyPatch) 
 def test_planted_misses_are_named_by_the_store(
     rung: str, store: SqlStore, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(PLANTED):
+    for number in range(fewer(PLANTED)):
         answer, says, _ = planted(store, rung, number, monkeypatch)
         last = answer.rungs[-1]
         assert (last.name, last.ok) == (rung, False), (number, last)
