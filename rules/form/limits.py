@@ -10,8 +10,8 @@ LIMITS = {
     "engine whose clock differs by more from the store's does not start.",
     "bucket_rows_max": "Rows that are taken at a time; a bucket with more ends earlier, and the "
     "next one goes on.",
-    "driver_rows_max": "Rows of a DataFrame that `detect` collects for rules that no key cuts; more "
-    "are refused.",
+    "driver_rows_max": "Rows of a DataFrame that `detect` collects for rules that no key cuts; "
+    "more are refused.",
     "timers_per_bucket_max": "Ticks of clocks, and as many other timers, of one bucket; with more "
     "it ends earlier.",
     "period_min_ms": "A `P` with a shorter period is refused, and so is a window that ends more "
@@ -32,8 +32,8 @@ LIMITS = {
     "delta.setTransactionRetentionDuration is shorter is refused.",
     "firings_retention_days": "So long after its actions are finished a firing can be listed and "
     "explained.",
-    "retention_margin_hours": "So long before a part of a table's past is gone that is still needed, "
-    "`status` and `/metrics` tell so.",
+    "retention_margin_hours": "So long before a part of a table's past is gone that is still "
+    "needed, `status` and `/metrics` tell so.",
     "history_retention_days": "So long buckets, signals that were taken, their ids and rejected "
     "rows are known.",
     "lease_seconds": "An engine that has not been heard of for so long is taken for gone, and "
