@@ -117,9 +117,9 @@ class KeyedHistory:
 
     @property
     def keys(self) -> list[str]:
-        """The columns that some component is keyed by."""
-        ways = (c for part in self._plan.keyed for c in part.events.values() if c is not None)
-        return sorted({column for columns in ways for column in columns})
+        """The columns that some component is keyed by, of event types that occur."""
+        ways = (part.events.get(e) for part in self._plan.keyed for e in self._facts.counts)
+        return sorted({column for columns in ways for column in columns or ()})
 
     def places(self) -> Callable[[pa.Array, Mapping[str, pa.Array]], pa.Array]:
         """A function of the event types and the key columns of some rows: for each row the list of

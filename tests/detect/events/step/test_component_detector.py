@@ -217,7 +217,7 @@ def apart(book: Rulebook) -> ComponentDetector:
 
 
 def test_g26_one_row_is_of_a_partition_for_each_of_two_keys() -> None:
-    book = loaded("abc", r="on: a ; b, per: k", s="on: a ; c, per: v", q="on: c")
+    book = loaded("abc", r="on: a ; b, per: k", s="on: a ; c, per: v", q="on: c", p="on: a, per: k")
     given_ = apart(book)
     assert [c.events for c in given_.components.keyed] == [
         {"a": ("k",), "b": ("k",)},
@@ -229,14 +229,24 @@ def test_g26_one_row_is_of_a_partition_for_each_of_two_keys() -> None:
         arrivals = rows(event, at, k=keys, v=keys[::-1])
         made, shares, _ = given_.step(shares, arrivals, at, partitions=16, tasks=3)
         found += made
-    assert [(d.rule, len(d)) for d in found] == [("r", 40), ("s", 40), ("q", 40)]
-    assert [d.keys.column(0).to_pylist() for d in found if d.rule != "q"] == [keys, keys]
+    assert [(d.rule, len(d)) for d in found] == [("p", 40), ("r", 40), ("s", 40), ("q", 40)]
+    assert [d.keys.column(0).to_pylist() for d in found if d.rule != "q"] == [keys] * 3
     whole = given_.united(shares, 16)
     (a,) = {n.rsplit("/")[0] for n in whole.tables if n.startswith("occ:a")}
     parts = [table for name, table in whole.tables.items() if name.startswith(a + "/")]
     assert sum(map(len, parts)) > 2 * len(keys) - 16  # of r by its k, of s by its v
     ranks = {(row["p:k"], row["rank"]) for part in parts for row in part.to_pylist()}
     assert ranks == {(key, key) for key in keys}  # where they meet, among all of that instant
+
+
+def test_g26_rules_of_one_domain_that_key_an_event_differently_are_two_components() -> None:
+    book = loaded(
+        "abc",
+        r="on: a ; b, per: k",
+        s="on: b ; c, per: k",
+        q="on: 'a ; c', per: {a: v, c: k}",
+    )
+    assert [c.rules for c in apart(book).components.keyed] == [("r", "s"), ("q",)]
 
 
 def test_g26_what_is_sent_is_no_larger_than_what_it_says() -> None:
