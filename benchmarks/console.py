@@ -173,29 +173,24 @@ def _bucket(number: int, at: int) -> dict[str, Any]:
 
 
 def _firings(times: Sequence[int]) -> Iterator[dict[str, Any]]:
-    """`RULES_FIRED` rules in each bucket, in turn."""
+    """`RULES_FIRED` rules in each bucket, in turn. They share the ids of their firings."""
     for number, at in enumerate(times, 1):
         ends = pa.array(np.full(FIRED, at - 1_000_000)).cast(_UTC)
+        ids = np.stack([np.arange(FIRED), np.full(FIRED, number)], 1).astype(np.uint64)
+        shared = {
+            "bucket": number,
+            "firing_count": FIRED,
+            "first_detected_at": at - 1_000_000,
+            "last_detected_at": at - 1_000_000,
+            "first_id": ids[0].tobytes().hex(),
+            "last_id": ids[-1].tobytes().hex(),
+            **firings_to_columns(_fired(ids, ends)),
+        }
         for n in range(RULES_FIRED):
-            ids = np.stack(
-                [np.arange(FIRED) + n * FIRED, np.full(FIRED, number)], 1
-            ).astype(np.uint64)  # fmt: skip
-            fired = _fired(f"r{(number * RULES_FIRED + n) % RULES}", ids, ends)
-            first, last = ids[0], ids[-1]
-            yield {
-                "bucket": number,
-                "rule": fired.rule,
-                "ordinal": n,
-                "firing_count": FIRED,
-                "first_detected_at": at - 1_000_000,
-                "last_detected_at": at - 1_000_000,
-                "first_id": first.tobytes().hex(),
-                "last_id": last.tobytes().hex(),
-                **firings_to_columns(fired),
-            }
+            yield {**shared, "rule": f"r{(number * RULES_FIRED + n) % RULES}", "ordinal": n}
 
 
-def _fired(name: str, ids: np.ndarray[Any, Any], ends: pa.Array) -> Firings:
+def _fired(ids: np.ndarray[Any, Any], ends: pa.Array) -> Firings:
     twice = pa.array(np.repeat(np.arange(FIRED), 2))
     columns = {
         "firing_id": as_binary(ids),
@@ -215,7 +210,7 @@ def _fired(name: str, ids: np.ndarray[Any, Any], ends: pa.Array) -> Firings:
         "detected_at": ends.take(twice),
         "k": twice,
     }
-    return Firings(name, pa.table(columns), pa.table(relation))
+    return Firings("r", pa.table(columns), pa.table(relation))
 
 
 def _signal(number: int, times: Sequence[int]) -> dict[str, Any]:
