@@ -18,6 +18,7 @@ from tests.connectors.http.console.conftest import (
     log_in,
 )
 from tidegate.connectors.http.console.sessions import COOKIE, SECURE_COOKIE
+from tidegate.engine.replay.backtest.report.card import Card, element
 from tidegate.engine.store import SqlStore
 
 SKIP = "/console/entries/shop/1/skip"
@@ -279,7 +280,9 @@ def test_g28_no_path_leads_to_another_file(consoles: Consoles, tmp_path: Path) -
     folder = tmp_path / "reports"
     (folder / "folder.html").mkdir(parents=True)
     secret = tmp_path / "secret.html"
-    secret.write_text("secret")
+    month = ("2026-03-01T00:00:00Z", "2026-04-01T00:00:00Z")
+    card = Card("secret", "x", *month, "UTC", 0, 0, 0, 0, 0, None, None, month[1])
+    secret.write_text(element(card))  # a report, of another folder
     (folder / "linked.html").symlink_to(secret)
     (folder / ".hidden.html").write_text("secret")
     (folder / "other.html").write_text("secret of no report")
