@@ -126,10 +126,12 @@ def _conditions(book: Rulebook, waiting: int, logs: Mapping[str, TableLog]) -> I
     taken. The last version of a table is never gone."""
     for rule in book.rules.values():
         for table in sorted(_seen(book, rule) & logs.keys()):
-            version = logs[table].at(waiting)
-            at = None if version is None else logs[table].instant(version)
-            if at is not None and version != logs[table].versions[-1]:
-                yield Claim(Need.CONDITION, table, rule.name, version, at)
+            log, version = logs[table], logs[table].at(waiting)
+            if version is None or version == log.versions[-1]:
+                continue
+            at, replaced = log.instant(version), log.instant(version + 1)
+            if at is not None:
+                yield Claim(Need.CONDITION, table, rule.name, version, at, replaced=replaced)
 
 
 def _seen(book: Rulebook, rule: Rule) -> set[str]:

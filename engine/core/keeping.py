@@ -1,9 +1,9 @@
 """For how long Delta keeps a table's past, and who still needs some of it.
 
 Two limits of a table's properties take a version away. Log cleaning deletes its commit, after
-`delta.logRetentionDuration`: by whole days, UTC, when a later checkpoint is written. And once its
-commit is older than `delta.deletedFileRetentionDuration`, Delta refuses to read a version that is
-not the last one, whether VACUUM has run or not; VACUUM deletes its change files.
+`delta.logRetentionDuration`: by whole days, UTC, when a later checkpoint is written. And VACUUM
+deletes files after `delta.deletedFileRetentionDuration`: the change files of a commit so long after
+it, the data files of a version so long after the commit that has replaced them.
 
 So `gone_at` says when a version may be gone at the earliest.
 """
@@ -58,7 +58,8 @@ class Claim:
     """A version of a table that is still needed.
 
     `of`: the table itself, or the rule. `version`: None if it is not known which. `instant`: when
-    it was committed, microseconds; if not `exact`, at that instant or later.
+    it was committed, microseconds; if not `exact`, at that instant or later. `replaced`: when the
+    next version was committed, if the version is read and not its changes.
     """
 
     need: Need
@@ -67,6 +68,7 @@ class Claim:
     version: int | None
     instant: int
     exact: bool = True
+    replaced: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -91,7 +93,8 @@ def deadlines(claims: Iterable[Claim], keepings: Mapping[str, Keeping], now: int
         keeping = keepings.get(claim.table)
         if keeping is None:
             continue
-        ends = gone_at(keeping, claim.instant, log_only=claim.need is Need.QUEUE)
+        only = claim.need is Need.QUEUE
+        ends = gone_at(keeping, claim.instant, log_only=only, replaced=claim.replaced)
         if claim.version is not None and claim.version < keeping.oldest:
             ends = min(ends[0], now) if ends else now, LOG
         if ends is not None:
@@ -100,10 +103,14 @@ def deadlines(claims: Iterable[Claim], keepings: Mapping[str, Keeping], now: int
     return sorted(found, key=lambda one: (one.at, one.claim.need, one.claim.table, one.claim.of))
 
 
-def gone_at(keeping: Keeping, instant: int, *, log_only: bool = False) -> tuple[int, str] | None:
+def gone_at(
+    keeping: Keeping, instant: int, *, log_only: bool = False, replaced: int | None = None
+) -> tuple[int, str] | None:
     """When a version may be gone at the earliest, microseconds, and by which property; None: never.
-    `instant`: of its commit. `log_only`: only its commit is needed, not what it is made of."""
-    ends = [] if log_only else [(instant + keeping.files_micros, FILES)]
+    `instant`: of its commit. `log_only`: only its commit is needed, not what it is made of.
+    `replaced`: see `Claim`."""
+    since = instant if replaced is None else replaced
+    ends = [] if log_only else [(since + keeping.files_micros, FILES)]
     if keeping.log_micros is not None:
         whole_days = -(-instant // DAY_MICROS) * DAY_MICROS
         ends.append((whole_days + keeping.log_micros, LOG))

@@ -107,10 +107,10 @@ def test_an_immediate_condition_needs_a_table_as_of_what_waits(
     read(planted, "transactions", 9 * DAY, 5 * DAY, read=1)
     found = {one["need"]: one for one in deadlines(planted)}
     assert sorted(found) == sorted(expected)
-    if "condition" in expected:  # version 1 of accounts, 6 days old
+    if "condition" in expected:  # version 1 of accounts, replaced 2 days ago
         one = found["condition"]
         assert (one["table"], one["of"], one["version"]) == ("accounts", "asks", 1)
-        assert one["left_seconds"] == pytest.approx(86_400, abs=60)
+        assert one["left_seconds"] == pytest.approx(5 * 86_400, abs=60)
 
 
 def test_the_head_of_a_queue_needs_the_commits_since_it_was_stored(planted: Planted) -> None:

@@ -31,8 +31,8 @@ def cleaned(keeping: Keeping, instant: int, now: int) -> bool:
     return instant <= ago - ago % DAY_MICROS
 
 
-def refused(keeping: Keeping, instant: int, now: int) -> bool:
-    """Whether Delta refuses to read a version."""
+def vacuumed(keeping: Keeping, instant: int, now: int) -> bool:
+    """Whether VACUUM takes what was replaced, or the changes that were made, at an instant."""
     return now - instant >= keeping.files_micros
 
 
@@ -41,17 +41,19 @@ def refused(keeping: Keeping, instant: int, now: int) -> bool:
     st.none() | st.integers(0, 40 * 24).map(lambda n: n * HOUR),
     st.integers(0, 40 * 24).map(lambda n: n * HOUR),
     st.booleans(),
+    st.sampled_from((0, HOUR, 20 * DAY_MICROS)),
 )
 @example_count(300)
 def test_it_is_the_first_instant_at_which_a_version_may_be_gone(
-    instant: int, log: int | None, files: int, log_only: bool
+    instant: int, log: int | None, files: int, log_only: bool, stood: int
 ) -> None:
     keeping = Keeping("t", log, files)
 
     def gone(now: int) -> bool:
-        return cleaned(keeping, instant, now) or (not log_only and refused(keeping, instant, now))
+        files = not log_only and vacuumed(keeping, instant + stood, now)
+        return cleaned(keeping, instant, now) or files
 
-    found = gone_at(keeping, instant, log_only=log_only)
+    found = gone_at(keeping, instant, log_only=log_only, replaced=instant + stood)
     if found is None:
         assert (log, log_only) == (None, True)
         return
@@ -59,7 +61,7 @@ def test_it_is_the_first_instant_at_which_a_version_may_be_gone(
     assert gone(at)
     assert not gone(at - 1)
     only = Keeping("t", log if by == LOG else None, files)
-    assert cleaned(only, instant, at) if by == LOG else refused(only, instant, at)
+    assert cleaned(only, instant, at) if by == LOG else vacuumed(only, instant + stood, at)
 
 
 def test_the_first_deadline_comes_first_and_each_need_has_its_limit() -> None:

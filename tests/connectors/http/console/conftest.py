@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
@@ -20,6 +21,7 @@ from tidegate.connectors.http.credentials import Guard, load_keys
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.writer import Writer
 from tidegate.engine.app.serve import console_of
+from tidegate.engine.control.console import firings
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.core.values import Rejected
 from tidegate.engine.store import SqlStore
@@ -51,6 +53,12 @@ def console(
     with TestClient(app.asgi, base_url=HOST, follow_redirects=False) as client:
         yield client
     writer.close()
+
+
+@pytest.fixture(autouse=True)
+def patient(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Pages look for as long as it takes: what is found must not depend on the machine."""
+    monkeypatch.setattr(firings, "LOOK_SECONDS", math.inf)
 
 
 @pytest.fixture
