@@ -155,7 +155,7 @@ def test_a_firing_is_on_the_page_within_two_seconds_of_its_bucket(
         taken.append(time.monotonic() - begun)
         rows += 3
     print("on the page after its bucket:", ", ".join(f"{one:.2f} s" for one in taken))
-    assert min(taken) < FRESH_SECONDS_MAX  # the machine may do something else meanwhile
+    assert sorted(taken)[1] < FRESH_SECONDS_MAX  # the machine may do something else meanwhile
     assert browser.run("return window.stayed") is True
     assert browser.complaints() == []
 
