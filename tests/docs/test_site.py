@@ -6,6 +6,8 @@ from __future__ import annotations
 import json
 import posixpath
 import re
+import shutil
+import subprocess
 
 import click
 import pytest
@@ -149,3 +151,13 @@ def test_its_search_index_is_asked_in_the_words_of_the_questions() -> None:
     assert len(asked) == 12
     for question in asked:
         assert re.sub(r"[`?]", "", question).lower() in heads
+
+
+@pytest.mark.skipif(shutil.which("node") is None, reason="node")
+def test_of_what_a_page_of_a_file_asks_the_search_has_a_copy() -> None:
+    """The search takes the words out of a question: the box was empty after each key."""
+    script, worker = ROOT / "tests/docs/frame.js", ROOT / "docs/site/assets/iframe-worker.js"
+    run = subprocess.run(["node", script, worker], capture_output=True, text=True, check=True)
+    asked, kept, told = json.loads(run.stdout)
+    assert asked == {"input": "null key"}
+    assert (kept, told) == ({"items": [1]}, {"items": [1, 2]})

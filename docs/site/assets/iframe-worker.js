@@ -20,12 +20,14 @@ if (location.protocol === "file:") {
     }
 
     told(data) {
-      const event = new MessageEvent("message", { data })
+      const event = new MessageEvent("message", { data: structuredClone(data) })
       this.onmessage?.(event)
       this.dispatchEvent(event)
     }
 
-    postMessage(data) {
+    // A worker has a copy of what it is told, and changes it: of a question it takes the words away
+    postMessage(message) {
+      const data = structuredClone(message)
       this.ready.then((inside) => {
         inside.dispatchEvent(new inside.MessageEvent("message", { data }))
       })
