@@ -22,7 +22,7 @@ from tidegate.connectors.delta.catalog import quoted
 from tidegate.connectors.delta.plans import Plans, compiled
 from tidegate.engine.core.entries import Entry
 
-COUNT_SECONDS_MAX = 2.0  # for Spark to say how many rows a query had, after the commit
+COUNT_SECONDS_MAX = 10.0  # for Spark to say how many rows each query had, after the commit
 _LOOK_SECONDS = 0.005
 _APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
 
@@ -66,7 +66,8 @@ def run_shared(session: SparkSession, inserts: Sequence[Insert]) -> Mapping[int,
         inserts[0].plan.withNewQuery(union),
         *("\n".join(lines) for lines in (first, map(str, first.values()), map(str, last.values()))),
     )
-    counts = {number: _count(seen) for number, seen in observed.items()}
+    end = time.monotonic() + COUNT_SECONDS_MAX
+    counts = {number: _count(seen, end) for number, seen in observed.items()}
     return {number: found for number, found in counts.items() if found is not None}
 
 
@@ -80,10 +81,9 @@ def _numbers(inserts: Sequence[Insert]) -> tuple[dict[str, int], dict[str, int]]
     return first, {app_id: last[app_id] for app_id in first}
 
 
-def _count(seen: Observation) -> int | None:
-    """How many rows a query had; None if Spark does not say it in time."""
+def _count(seen: Observation, end: float) -> int | None:
+    """How many rows a query had; None if Spark does not say it before the `end`."""
     java: Any = seen._jo
-    end = time.monotonic() + COUNT_SECONDS_MAX
     while not java.future().isCompleted():
         if time.monotonic() > end:
             return None

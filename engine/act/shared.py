@@ -36,7 +36,7 @@ class SharedCommits:
 
     def group(self, first: Waiting, beside: Beside) -> Sequence[Waiting]:
         """An entry that is ready, and those that share its commit."""
-        if self.most == 1 or not _is_new(first):
+        if not _is_new(first):
             return [first]
         group = beside(partial(_joins, first.entry), self.most)
         alone = len(group) > 1 and not self.unread(first.entry.target or "")

@@ -145,6 +145,7 @@ def test_g16b_an_entry_of_a_shared_commit_that_landed_is_done_whatever_an_operat
     shop.restart()
     shop.ask(kind, shop.entries("a")[at])
     shop.rest()
+    assert shop.store.asked[-1].answer == "done"
     assert shop.sink.effects == EFFECTS
     assert set(shop.states()) == {"done"}
 
