@@ -183,7 +183,7 @@ def assert_listed(report: dict[str, Any]) -> None:
     assert Counter((c["rule"], c["entry"], c["firings"]) for c in report["commits"]) == Counter(
         [("first", 2, 1), ("hearing", 3, 1), ("first", 4, 1)]
     )
-    assert {c["version"] for c in report["commits"]} == {2, 3, 4}
+    assert {c["entry"]: c["version"] for c in report["commits"]} == {2: 2, 3: 2, 4: 3}
     assert (report["last_entry"], report["logs_cleaned"]) == (1, [])
 
 

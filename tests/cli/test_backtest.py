@@ -139,6 +139,7 @@ def test_against_another_rulebook_and_the_registered_one(tidegate: Tidegate, sho
     assert "1 firing differs" in result.stdout
 
 
+@pytest.mark.long
 def test_another_rulebook_is_judged_over_the_past_of_the_first_one(
     tidegate: Tidegate, shop: Shop
 ) -> None:

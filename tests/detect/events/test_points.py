@@ -129,7 +129,7 @@ def looked(context: Context, data: st.DataObject, choices: Counter[str]) -> None
 
 
 @pytest.mark.parametrize("context", Context)
-@noting(**{SEVERAL.replace(" ", "_"): 3, TIED.replace(" ", "_"): 5})
+@noting(**{SEVERAL.replace(" ", "_"): 3, TIED.replace(" ", "_"): 8})
 @resuming
 @detecting
 def test_detections_are_those_of_the_reference(context: Context, choices: Counter[str]) -> None:

@@ -32,6 +32,10 @@ class RuleLimitError(EngineError):
         super().__init__(code, message, hint)
         self.rule, self.reason = rule, reason
 
+    def __reduce__(self) -> tuple[type[RuleLimitError], tuple[str, ...]]:
+        """It comes back from a task as bytes."""
+        return RuleLimitError, (self.code, self.message, self.hint, self.rule, self.reason)
+
 
 def check_carried(carried: Sequence[Instances], carried_max: int) -> None:
     """Raises `LimitError('carried-per-key')` if more than `carried_max` instances are of one key,

@@ -61,7 +61,7 @@ class Done(NamedTuple):
     found: tuple[Detections, ...] = ()
     tables: Mapping[str, bytes] = {}
     watermark: int = 0
-    limit: tuple[str, str, str, str, str] | None = None
+    limit: RuleLimitError | None = None
 
 
 Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
@@ -147,7 +147,7 @@ class ComponentDetector:
             done = [*self._mapper(self._run, tasks_of)]
             for one in done:
                 if one.limit:
-                    raise RuleLimitError(*one.limit)
+                    raise one.limit
             rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
                                    limit)  # fmt: skip
             reached = min([rest.watermark, *(one.watermark for one in done)])
@@ -178,7 +178,7 @@ def run(plan: Plan, given: Task) -> Done:
     try:
         made = detector.step(carried, given.arrivals, given.watermark, given.last, *options)
     except RuleLimitError as error:
-        return Done(limit=(error.code, error.message, error.hint, error.rule, error.reason))
+        return Done(limit=error)
     found = tuple(map(detections.compact, made.detections))
     return Done(found, _packed(made.carried.tables), made.watermark)
 
