@@ -81,11 +81,11 @@ class DeltaSink:
         """See `engine.core.ports.Sink`. Left out are those that another history has passed, those
         that write other columns than the first, and what follows them under their app id: a greater
         marker would pass over them."""
-        given = {entry.number: (entry, firings) for entry, firings in entries}
         left_out: set[str] = set()
         with self._failing(), ExitStack() as opened:
             snapshot = self._within(lambda: self._target(entries[0][0]))
             inserts: list[Insert] = []
+            sharing: list[tuple[Entry, Firings]] = []
             size = 0
             for entry, firings in sorted(entries, key=lambda one: one[0].number):
                 if entry.app_id in left_out:
@@ -96,13 +96,13 @@ class DeltaSink:
                 insert = self._within(partial(self._insert, session, entry, firings, snapshot))
                 if insert is not None and insert.columns == (inserts or [insert])[0].columns:
                     inserts.append(insert)
+                    sharing.append((entry, firings))
                     size += self._bytes_read(entry, reading)
                 else:
                     left_out.add(entry.app_id)
             if len(inserts) > 1:
                 session = opened.enter_context(self._catalog.session())
-                some = [given[insert.entry.number] for insert in inserts]
-                for key, value in self._shared_settings(some, size).items():
+                for key, value in self._shared_settings(sharing, size).items():
                     session.conf.set(key, value)
                 self._effects.counted(self._within(lambda: run_shared(session, inserts)))
 

@@ -19,6 +19,7 @@ from tidegate.engine.explain.svg import drawing
 from tidegate.engine.replay.backtest.report.card import card_in
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
+from tidegate.engine.replay.why.page import ROWS_MAX
 from tidegate.engine.replay.why.picture import consumed, picture
 from tidegate.engine.replay.why.text import (
     condition_sentence,
@@ -40,8 +41,6 @@ from tidegate.rules.model import Rulebook
 
 REPORTS_MAX = 500
 """Reports that are listed: the newest."""
-ROWS_MAX = 1_000
-"""Constituents and links of a firing that are shown: `tidegate why` has all."""
 _REPORT = re.compile(r"[\w-]+\.html", re.ASCII)
 
 

@@ -35,7 +35,11 @@ class Unread:
 
     store: SqlStore
     book: Rulebook
+    _own: Watched = field(init=False)
     _known: dict[str, tuple[int, Watched | None]] = field(default_factory=dict, init=False)
+
+    def __post_init__(self) -> None:
+        self._own = _watched_by(self.book)
 
     def __call__(self, target: str) -> bool:
         table = self.book.tables.get(target)
@@ -45,7 +49,7 @@ class Unread:
 
     def _watched(self) -> Iterator[Watched | None]:
         """What each rulebook of the store watches. Another one may come at any time."""
-        yield _watched_by(self.book)
+        yield self._own
         for name, kept in self.store.rulebooks().items():
             if name == self.book.name:
                 continue

@@ -40,7 +40,7 @@ class Hours(Bound):
     def fired(self, rules: Collection[str], now: int) -> dict[str, list[int]]:
         """How many of each rule's detections fired in each of `HOURS_SHOWN` hours, the oldest
         first; the last one is the hour of `now`."""
-        c, hours = t.rule_hours.c, _shown_hours(now)
+        c, hours = t.rule_hours.c, shown_hours(now)
         query = sa.select(c.rule, c.hour, c.fired).where(c.rulebook == self.rulebook)
         query = query.where(c.hour.in_(hours), c.rule.in_(rules))
         found = {rule: dict.fromkeys(hours, 0) for rule in rules}
@@ -50,7 +50,7 @@ class Hours(Bound):
         return {rule: [*of_rule.values()] for rule, of_rule in found.items()}
 
 
-def _shown_hours(now: int) -> range:
+def shown_hours(now: int) -> range:
     """The begins of the hour of `now` and of those before it."""
     return range(first_shown(now), now + 1, HOUR_MICROS)
 

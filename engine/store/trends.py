@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.hours import HOUR_MICROS, NOTHING, first_shown, hour_of
+from tidegate.engine.store.hours import HOUR_MICROS, NOTHING, first_shown, shown_hours
 
 SIGNALS_SEEN = 1_000
 """So many of the newest signals say when each event was heard."""
@@ -57,7 +57,7 @@ class Trends(Bound):
                 "to": json_text.instant(min(hour + HOUR_MICROS, now)),
                 **known.get(hour, NOTHING),
             }
-            for hour in range(hour_of(now), first - 1, -HOUR_MICROS)
+            for hour in reversed(shown_hours(now))
         ]
 
     def rejected_since(self, instant: int) -> int:

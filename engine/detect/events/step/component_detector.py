@@ -18,7 +18,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.values import Batch, Carried, Detections
-from tidegate.engine.detect.events.graph.components import Component, Components, components
+from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.occurrences import batches as of_batches
 from tidegate.engine.detect.events.state.partitions import count_of, partitions
@@ -44,7 +44,7 @@ class Plan(NamedTuple):
 class Task(NamedTuple):
     """A step of a component over some partitions; of `Detector.step`, what it is given."""
 
-    component: int
+    rules: tuple[str, ...]
     tables: Mapping[str, bytes]
     arrivals: Mapping[str, Batch]
     watermark: int
@@ -88,7 +88,8 @@ class ComponentDetector:
     ) -> None:
         """The driver's rules keep their state in `count_max` partitions at most."""
         self._plan = Plan(book, activations, lateness or {})
-        self.components = _components(self._plan)
+        graph = Detector(book, activations, lateness=self._plan.lateness).graph
+        self.components = components(book, graph)
         self._own = [self._plan.detector(c.rules) for c in self.components.keyed]
         self._rest = Partitioned(self._plan.detector({*self.components.rest}), count_max)
         self._mapper = mapper
@@ -132,16 +133,16 @@ class ComponentDetector:
         while True:
             tasks_of = [
                 Task(
-                    number,
+                    component.rules,
                     _packed(of_partitions(share, own).tables),
-                    part_of(self.components.keyed[number], arrivals, own, partitions),
+                    part_of(component, arrivals, own, partitions),
                     watermark,
                     min(last, watermark),
                     tuple(sorted(parked)),
                     limit,
                     partitions,
                 )
-                for number, share in enumerate(keyed)
+                for component, share in zip(self.components.keyed, keyed, strict=True)
                 for own in spread
             ]
             done = [*self._mapper(self._run, tasks_of)]
@@ -172,7 +173,7 @@ class ComponentDetector:
 
 def run(plan: Plan, given: Task) -> Done:
     """A task, wherever it runs. `plan` is what the detectors of all components are made of."""
-    detector = plan.detector(_components(plan).keyed[given.component].rules)
+    detector = plan.detector(given.rules)
     carried = Carried(_unpacked(given.tables))
     options = given.parked, given.limit, given.partitions
     try:
@@ -181,10 +182,6 @@ def run(plan: Plan, given: Task) -> Done:
         return Done(limit=error)
     found = tuple(map(detections.compact, made.detections))
     return Done(found, _packed(made.carried.tables), made.watermark)
-
-
-def _components(plan: Plan) -> Components:
-    return components(plan.book, Detector(*plan[:2], lateness=plan.lateness).graph)
 
 
 def _cut(detector: Detector, share: Carried, count: int) -> Carried:
