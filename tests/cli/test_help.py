@@ -91,7 +91,7 @@ def test_a_code(tidegate: Tidegate) -> None:
     found = tidegate("help", "unknown-event")
     assert found.exit_code == 0
     assert found.stdout.startswith("unknown-event\n    An expression, an action")
-    assert "what to do: Take the name that is suggested" in found.stdout
+    assert "what to do: Use the name that the message suggests" in found.stdout
     (line,) = tidegate("help", "store-older", "--json").stdout.splitlines()
     assert json.loads(line) == {
         "code": "store-older",
