@@ -8,6 +8,7 @@ import re
 import shlex
 import subprocess
 from datetime import datetime
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -31,13 +32,14 @@ from tidegate.engine.explain.explanation import explain
 from tidegate.engine.replay.backtest.against import compared
 from tidegate.engine.replay.backtest.report import json_lines
 from tidegate.engine.replay.why.model import Condition, Constituent, Entry, Story
+from tidegate.engine.replay.why.rule_words import sentence
 from tidegate.engine.replay.why.text import lines
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import ActiveSpan
 from tidegate.engine.replay.why_not.ladder import climbed
 from tidegate.engine.replay.why_not.words import Words
 from tidegate.rules import load
-from tidegate.rules.eventscript import read
+from tidegate.rules.eventscript.reader import read
 
 COMMAND = re.compile(
     r"(?:\.venv/bin/)?(?:tidegate|make|export|curl|docker|python3?|pip|systemctl|\*/5) "
@@ -98,14 +100,15 @@ def test_what_run_logs() -> None:
 
 def test_the_same_question_as_an_expression_and_as_a_script() -> None:
     expression, script = shown("eventscript.md", "on: not(")
-    on, _, said = expression.partition("#")
+    on, _, said = expression.removeprefix("on:").strip().partition("  #")
     per, context = re.findall(r"per: (\w+), context: (\w+)", said)[0]
     book = (
         "rulebook: tools\nevents: {used: {signal: {tool: int}}, inspected: {signal: {tool: int}}}"
     )
-    assert load(f"{book}\nrules: {{r: {{{on.strip()}, per: {per}, context: {context}}}}}").rules
-    heads = "in {} used; in {} inspected; int times; out int again; "
-    assert read(heads + script).regex
+    assert load(f"{book}\nrules: {{r: {{on: {on!r}, per: {per}, context: {context}}}}}").rules
+    heads = "in {} used, {} inspected\nout long again\n"
+    program, _ = read(heads + script)
+    assert {*program.outputs} == {"again"}
 
 
 def test_keys_of_the_console(tmp_path: Path) -> None:
@@ -126,13 +129,13 @@ def test_what_test_prints_and_how_a_failure_is_shown(tmp_path: Path) -> None:
     (tmp_path / "bank.yaml").write_text(README)
     file = tmp_path / "bank.test.yaml"
     file.write_text(tests)
-    assert tested(file) == shown("testing.md", "bank.test.yaml")
+    assert printed(file) == shown("testing.md", "bank.test.yaml")
     file.write_text(tests.replace("at: 2026-03-02T09:00:30", "at: 2026-03-02T09:00:31"))
     failed = shown("testing.md", "FAILED")
-    assert [line for line in tested(file) if line in failed] == failed
+    assert [line for line in printed(file) if line in failed] == failed
 
 
-def tested(file: Path) -> list[str]:
+def printed(file: Path) -> list[str]:
     found = CliRunner().invoke(main, ["test", str(file), "--fast"]).output
     found = found.replace(str(file), file.name)
     return re.sub(r"in \d+\.\d+ s", "in 0.3 s", found).splitlines()
@@ -146,12 +149,13 @@ def test_the_first_line_of_what_init_writes() -> None:
 def test_the_story_of_a_firing(tmp_path: Path) -> None:
     file = tmp_path / "bank.yaml"
     file.write_text(README)
+    book = load(README, file=str(file))
     (rule,) = json.loads(explain(file, "in_and_out", "json"))["rules"]
-    start = at(-59 * 60)  # 08:01
-    end = at(-49 * 60)
+    end = at(-49 * 60)  # 08:11
+    start = end - 42 * SECOND
     row = {"account_id": 10, "amount": "1000.00"}
     made_of = (
-        Constituent("large_deposit", start, "transactions", 1, bucket=1, waited_seconds=600.0,
+        Constituent("large_deposit", start, "transactions", 1, bucket=1, waited_seconds=42.0,
                     row=row),
         Constituent("withdrawal", end, "transactions", 3, bucket=3,
                     row={**row, "amount": "900.00"}),
@@ -161,11 +165,11 @@ def test_the_story_of_a_firing(tmp_path: Path) -> None:
         1, "sql", "done", 1, "accounts", 4, 1, None, "runs `MERGE INTO accounts ..`",
         begun_at=begun, settled_at=begun + 800_000,
     )  # fmt: skip
+    held = Condition("min(amount) >= 900", "held", {"min(amount)": Decimal("900.00")})
     told = Story(
         "f20594a80ad0b00798e8a1c6e6e5ab96", "bank", "UTC", "in_and_out", {"account_id": 10}, start,
-        end, end + SECOND, 3, rule["sentence"], made_of,
-        Condition("min(amount) >= 900", "held", {"min(amount)": "900.00"}), None, (entry,), (), (),
-        sentences=tuple(rule["sentences"]),
+        end, end + SECOND, 3, sentence(book.rules["in_and_out"]), made_of, held, None, (entry,),
+        (), (), sentences=tuple(rule["sentences"]),
     )  # fmt: skip
     assert [line.rstrip() for line in lines(told, 92)] == shown("why.md", "Firing ")
 
@@ -175,7 +179,7 @@ def test_the_answer_of_why_not() -> None:
     text = f"rulebook: cards\nevents: {{large: {signal}}}\nrules:\n  quick:\n"
     text += '    per: card\n    on: "large ; large within 5 min"\n'
     came = [("large", seconds, {"card": 7, "amount": 500}) for seconds in (0, 312)]
-    small = ("large", 100, {"card": 7, "amount": 5})
+    small = ("large", -400, {"card": 7, "amount": 5})
     active = {"quick": [ActiveSpan(at(-241_069))]}
     evidence = run(text, [*came, small], 604, active=active)
     key, until, since = {"card": 7}, at(600), at(600 - 86_400)
@@ -190,8 +194,7 @@ def test_what_why_not_says_of_windows() -> None:
     """They are told of other events and keys, to be read more easily."""
     holds = said_of_windows("{holds: over, until: ok, for: 5 min}", "over@0 ok@180", 900)
     fire = "{over: {window: 1 min, of: over, fire: avg(v) > 10}}"
-    values = " ".join(f"over@{n * 60}({v})" for n, v in enumerate((1, 2, 3, 8.2)))
-    crossed = said_of_windows(fire, values, 235)
+    crossed = said_of_windows(fire, "over@130(8.0) over@150(8.2) over@180(8.4)", 185)
     opened = said_of_windows("{window: 5 min, of: over}", "over@60 over@70", 200)
     for number, said in enumerate((holds, crossed, opened)):
         line = shown("why.md", "`hot` held")[number]

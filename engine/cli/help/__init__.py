@@ -72,9 +72,9 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Every error, warning and refusal has a code. `validate --format json` and `sarif` show it,",
-        "and so do the answers of the inbox. `tidegate help CODE` prints its entry of this page, which",
-        "`make pages` writes from `engine/cli/help/codes.toml`.",
+        "Each error, warning and refusal has a code: `validate --format json` and `sarif` show it,",
+        "and so do answers of the inbox. `tidegate help CODE` prints its entry of this page.",
+        "The command `make pages` writes the page from `engine/cli/help/codes.toml`.",
     ]
     topic = ""
     for each in codes().values():
