@@ -2,9 +2,10 @@
 
     python -m tests.docs.empty_home [FOLDER]
 
-types every block of docs/tutorial.md into one shell, and says how long each took. It fails where a
-line that the page shows is not printed, or all of it takes more than ten minutes. FOLDER is where
-the home is made; without it a temporary one, which is removed.
+types every block of docs/tutorial.md into one shell. It says how long each took, and for how long the
+processor was at work, which other programs of the machine do not lengthen. It fails where a line that
+the page shows is not printed, or all of it takes more than ten minutes. FOLDER is where the home is
+made; without it, where temporary files are.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import NamedTuple
 
 from tests.docs.pages import ROOT
 from tests.docs.test_tutorial import BLOCK, PAGE, SECONDS, Typed, missing
@@ -32,21 +34,34 @@ def typed() -> Iterator[Typed]:
     """All that is typed, in its order: how to install is set in, without a fence."""
     places = [(found.start(), found) for form in (SET_IN, BLOCK) for found in form.finditer(PAGE)]
     for _, found in sorted(places, key=lambda each: each[0]):
-        shown = found[2] if found.re is BLOCK and found[2] else ""
-        yield Typed(re.sub(r"^ {4}", "", found[1], flags=re.MULTILINE), lines(shown))
+        if found.re is BLOCK:
+            yield Typed(found[1], lines(found[2] or ""))
+        else:
+            yield Typed(re.sub(r"^ {4}", "", found[1], flags=re.MULTILINE), [])
 
 
 def lines(text: str) -> list[str]:
     return SECONDS.sub("N s", text).splitlines()
 
 
-def run(home: Path) -> list[tuple[Typed, float, str, int]]:
-    """Each block with the seconds it took, what it printed, and its last exit code."""
+class Done(NamedTuple):
+    """A block, what it printed, and its last exit code. `seconds`: how long it took. `at_work`: of
+    the processor, of all processes."""
+
+    block: Typed
+    seconds: float
+    at_work: float
+    printed: str
+    code: int
+
+
+def run(home: Path) -> list[Done]:
+    """Each block of the page, typed."""
     source = home / "tidegate"
     subprocess.run(["git", "clone", "-q", str(ROOT), str(source)], check=True)
     environment = {n: v for n, v in os.environ.items() if KEPT.fullmatch(n)} | {"HOME": str(home)}
     environment["PATH"] = f"{Path(sys.base_prefix) / 'bin'}{os.pathsep}{environment['PATH']}"
-    done = []
+    done, before = [], 0.0
     with subprocess.Popen(
         ["bash"],
         cwd=source,
@@ -60,32 +75,45 @@ def run(home: Path) -> list[tuple[Typed, float, str, int]]:
         assert shell.stdout is not None
         for block in typed():
             begun, printed, code = time.monotonic(), "", 0
-            shell.stdin.write(f"{block.commands}echo '{END}'$?\n")
+            shell.stdin.write(f"{block.commands}echo '{END}'$?; times\n")
             shell.stdin.flush()
             for line in shell.stdout:
                 if line.startswith(END):
                     code = int(line.removeprefix(END))
                     break
                 printed += line
-            done.append((block, time.monotonic() - begun, printed, code))
+            shell.stdout.readline()  # of the shell itself
+            worked = sum(map(minutes, shell.stdout.readline().split()))
+            seconds = time.monotonic() - begun
+            done.append(Done(block, seconds, worked - before, printed, code))
+            before = worked
         shell.stdin.close()
     return done
+
+
+def minutes(text: str) -> float:
+    """`1m2.5s` as seconds."""
+    whole, _, rest = text.rstrip("s").partition("m")
+    return int(whole) * 60 + float(rest)
 
 
 def main(words: list[str]) -> int:
     with tempfile.TemporaryDirectory(dir=words[0] if words else None) as home:
         done = run(Path(home))
     failed = 0
-    for block, seconds, printed, code in done:
-        lost = missing(block.shown, lines(printed))
-        failed += bool(lost) or (code != 0 and not block.shown)
-        print(f"{seconds:7.1f} s  {block.commands.splitlines()[0][:70]}")
+    print("  took  at work")
+    for each in done:
+        lost = missing(each.block.shown, lines(each.printed))
+        wrong = bool(lost) or (each.code != 0 and not each.block.shown)
+        failed += wrong
+        first = each.block.commands.splitlines()[0]
+        print(f"{each.seconds:6.1f}  {each.at_work:6.1f} s  {first[:70]}")
         for line in lost:
-            print(f"           not printed: {line}")
-        if lost or (code != 0 and not block.shown):
-            print(printed)
-    whole = sum(seconds for _, seconds, _, _ in done)
-    print(f"{whole:7.1f} s  in all, of {SECONDS_MAX} s")
+            print(f"not printed: {line}")
+        if wrong:
+            print(each.printed)
+    whole = sum(each.seconds for each in done)
+    print(f"{whole:6.1f}  {sum(each.at_work for each in done):6.1f} s  in all, of {SECONDS_MAX} s")
     return int(failed > 0 or whole > SECONDS_MAX)
 
 

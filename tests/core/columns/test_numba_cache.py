@@ -71,3 +71,25 @@ def test_other_threads_go_on_while_a_kernel_runs() -> None:
         kernels += [v for v in vars(module).values() if isinstance(v, Dispatcher)]
     assert len(kernels) > 50
     assert all(kernel.targetoptions["nogil"] for kernel in kernels)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "terminal", "told"),
+    [(instance_order.skip_ticks, True, 1), (instance_order.skip_ticks, False, 0), (None, True, 0)],
+)
+def test_that_kernels_are_compiled_is_said_once_on_a_terminal(
+    kernel: Dispatcher | None,
+    terminal: bool,
+    told: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """And not of the functions of others."""
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
+    logging.getLogger("tidegate").setLevel(logging.CRITICAL)  # as `tidegate test` does
+    heard, of = Compiling(), kernel or SimpleNamespace(py_func=test_that_kernels_are_compiled_is_said_once_on_a_terminal)
+    for _ in range(2):
+        heard.on_start(SimpleNamespace(data={"dispatcher": of}))
+    assert [record.getMessage().split(",")[0] for record in caplog.records] == [
+        "compiling the detector for this machine"
+    ] * told
