@@ -2,10 +2,10 @@
 
     python -m tests.docs.empty_home [FOLDER]
 
-types every block of docs/tutorial.md into one shell. It says how long each took, and for how long the
-processor was at work, which other programs of the machine do not lengthen. It fails where a line that
-the page shows is not printed, or all of it takes more than ten minutes. FOLDER is where the home is
-made; without it, where temporary files are.
+types every block of docs/tutorial.md into one shell. It says how long each took, and for how long
+the processor was at work, which other programs of the machine do not lengthen. It fails where a
+line that the page shows is not printed, or all of it takes more than ten minutes. FOLDER is where
+the home is made; without it, where temporary files are.
 """
 
 from __future__ import annotations
