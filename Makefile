@@ -12,7 +12,7 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: help install demo test record test-long test-kill test-browser mutants lint format pictures pages docs bench lock clean
+.PHONY: help install demo test record test-long test-kill test-browser tutorial mutants lint format pictures pages docs bench lock clean
 .DEFAULT_GOAL := install
 
 help:  ## this list
@@ -38,6 +38,9 @@ test-kill: $(STAMP)  ## the engine is killed at any time, on both stores
 test-browser: $(STAMP)  ## the console in Chromium: installs it by apt, or says what is missing
 	$(RUN) -m tests.browser.programs
 	$(RUN) -m pytest tests/browser -m browser
+
+tutorial: $(STAMP)  ## the tutorial in an empty home, install included, timed: at most ten minutes
+	$(RUN) -m tests.docs.empty_home
 
 mutants: $(STAMP)  ## does the suite notice wrong lines?
 	$(RUN) -m tests.mutants

@@ -12,7 +12,7 @@ from urllib.parse import quote
 
 import orjson
 
-from tidegate.engine.cli import output
+from tidegate.engine.cli import help, output
 from tidegate.engine.core.keeping import Keeping
 from tidegate.engine.core.text.layout import age_text
 from tidegate.rules.errors import Place, Problem
@@ -107,7 +107,7 @@ def _sarif(verdicts: Sequence[Verdict]) -> None:
     driver = {
         "name": "tidegate",
         "version": version("tidegate"),
-        "rules": [{"id": code} for code in codes],
+        "rules": [_rule(code) for code in codes],
     }
     results = [
         {
@@ -123,6 +123,13 @@ def _sarif(verdicts: Sequence[Verdict]) -> None:
     run = {"tool": {"driver": driver}, "columnKind": "unicodeCodePoints", "results": results}
     log = {"$schema": SARIF, "version": "2.1.0", "runs": [run]}
     output.document(orjson.dumps(log, option=orjson.OPT_INDENT_2).decode() + "\n", as_json=True)
+
+
+def _rule(code: str) -> dict[str, Any]:
+    """What a code means and what to do, for the place that shows the findings."""
+    known = help.codes()[code]
+    cause, remedy = help.plainly(known.cause), help.plainly(known.remedy)
+    return {"id": code, "shortDescription": {"text": cause}, "help": {"text": remedy}}
 
 
 def _locations(places: Iterable[Place]) -> list[dict[str, Any]]:

@@ -41,7 +41,7 @@ def explain(
     book = rules.load(file, features=all_features())
     if rule is not None and rule not in {**book.rules, **book.scripts}:
         hint = did_you_mean(rule, [*book.rules, *book.scripts])
-        raise InputError([Problem("rule", f"no rule {rule!r}", word_place("RULE"), hint)])
+        raise InputError([Problem("unknown-rule", f"no rule {rule!r}", word_place("RULE"), hint)])
     explained = build(book, rule)
     match format_:
         case "json":

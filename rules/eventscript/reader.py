@@ -49,10 +49,11 @@ def read(
     count = size(program.regex)
     if count > markers_max:
         message = f"{count} markers and blocks, counts expanded; at most {markers_max}"
-        mistakes.add("limit", message, regex, "raise script_markers_max, or repeat less often")
+        hint = "raise script_markers_max, or repeat less often"
+        mistakes.add("script-markers", message, regex, hint)
     elif (ways := followers(program.regex)) > FOLLOWERS_MAX:
         message = f"markers and blocks follow each other in {ways} ways; at most {FOLLOWERS_MAX}"
-        mistakes.add("limit", message, regex, "repeat less often what may be left out")
+        mistakes.add("script-markers", message, regex, "repeat less often what may be left out")
     else:
         mistakes.problems += endless(program.regex)
     if mistakes.problems:

@@ -49,11 +49,14 @@ def test_what_flows_through_parameters_formats_and_tables_is_found() -> None:
     assert set(shown) <= SOURCE.found.keys()
 
 
-def test_an_entry_is_sentences() -> None:
+def test_an_entry_is_sentences_that_name_what_they_are_about() -> None:
+    """No pronoun stands for what the reader cannot see, as in "This can never happen"."""
     for each in codes().values():
         for text in (each.cause, each.remedy):
-            assert text[-1] in ".?", each.code
-            assert len(text) > 8, each.code
+            assert text[-1] == ".", each.code
+            assert len(text.split()) >= 4, each.code
+            assert text.count("`") % 2 == 0, each.code
+        assert each.cause.split()[0] not in {"It", "Its", "That", "They", "This", "What"}, each.code
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.names[0])
@@ -91,7 +94,7 @@ def test_a_code(tidegate: Tidegate) -> None:
     found = tidegate("help", "unknown-event")
     assert found.exit_code == 0
     assert found.stdout.startswith("unknown-event\n    An expression, an action")
-    assert "what to do: Take the name that is suggested" in found.stdout
+    assert "what to do: Use the name that the message suggests" in found.stdout
     (line,) = tidegate("help", "store-older", "--json").stdout.splitlines()
     assert json.loads(line) == {
         "code": "store-older",

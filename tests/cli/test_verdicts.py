@@ -9,6 +9,7 @@ import pytest
 
 from tests.cli.conftest import Tidegate
 from tidegate import rules
+from tidegate.engine.cli.help import codes
 from tidegate.engine.cli.verdicts import Verdict, tell
 from tidegate.engine.core.keeping import DAY_MICROS, FILES, LOG, Keeping
 
@@ -47,7 +48,11 @@ def test_each_form_has_the_same_findings(tidegate: Tidegate, wrong: Path) -> Non
         for one, at in zip(run["results"], regions, strict=True)
     ]
     assert {at["artifactLocation"]["uri"] for at in regions} == {"a%20b.yaml"}
-    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == sorted({p[1] for p in places})
+    rules_ = run["tool"]["driver"]["rules"]
+    assert [rule["id"] for rule in rules_] == sorted({p[1] for p in places})
+    for rule in rules_:
+        assert rule["shortDescription"]["text"] == codes()[rule["id"]].cause
+        assert rule["help"]["text"]
     told = tidegate("validate", wrong, "--format", "github").stdout.splitlines()
     assert [line.partition("::")[2].partition("::")[0] for line in told] == [
         f"{level} file=a b.yaml,line={at},col={column},title={code}"

@@ -25,6 +25,7 @@ FOREIGN = re.compile(r"^\s*(?:[a-z][a-z0-9+.-]*:)?//", re.IGNORECASE)
 IN_STYLES = re.compile(r"(?:url\(|@import)\s*[\"']?\s*(?:[a-z]+:)?//[^\"')]*", re.IGNORECASE)
 # Classes by which a page makes the theme's script fetch something from elsewhere
 ASKING = ("mermaid", "glightbox", "md-source", "exec")
+NOT_FIRING = ("not firing", "rule not firing", "why is my rule not firing", "rule does not fire")
 LEFT_OVER = re.compile(r"\n\s*(?:[-*] |\d+\. |\|)|\]\(|\*\*|```")
 
 
@@ -108,12 +109,23 @@ def test_no_style_or_picture_fetches_anything_from_elsewhere(site: Path) -> None
 
 def test_what_a_page_fetches_is_there(site: Path) -> None:
     for name, text in html(site).items():
-        if name == "404.html":  # served for any path, so it names its own from the root
-            continue
         for address in addresses(text):
             path = address.partition("#")[0].partition("?")[0]
             if path and not address.startswith("data:"):
+                if name == "404.html":  # served for any path, so it names its own from the root
+                    assert path.startswith("/"), address
+                    path = path[1:]
                 assert ((site / name).parent / path).exists(), (name, address)
+
+
+@pytest.mark.skipif(shutil.which("chromium") is None, reason="a page's script is run in Chromium")
+def test_the_page_for_lost_paths_finds_its_style_from_a_file(site: Path) -> None:
+    lost = (site / "404.html").as_uri()
+    words = ["chromium", "--headless", "--no-sandbox", "--disable-gpu", "--dump-dom", lost]
+    shown = subprocess.run(words, capture_output=True, text=True, check=True, timeout=60).stdout
+    rooted = [address for address in addresses(shown) if address.startswith("/")]
+    assert [address for address in rooted if address.endswith(".css")] == []
+    assert 'href="tutorial.html"' in shown
 
 
 def test_markdown_is_not_left_over(site: Path) -> None:
@@ -127,9 +139,8 @@ def test_markdown_is_not_left_over(site: Path) -> None:
             )
 
 
-@pytest.mark.skipif(shutil.which("node") is None, reason="the site's search is asked in node")
-def test_the_search_answers_the_questions_of_a_first_week(site: Path) -> None:
-    asked = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+def hits(site: Path, asked: list[str]) -> list[list[str]]:
+    """The first places that the site's search leads to, for each question."""
     script = ROOT / "tests" / "docs" / "search.js"
     found = subprocess.run(
         ["node", script, site],
@@ -139,8 +150,25 @@ def test_the_search_answers_the_questions_of_a_first_week(site: Path) -> None:
         check=True,
         timeout=60,
     )
-    hits = json.loads(found.stdout)
-    assert len(hits) == len(asked)
-    for question, places in zip(asked, hits, strict=True):
+    places: list[list[str]] = json.loads(found.stdout)
+    assert len(places) == len(asked)
+    return places
+
+
+IN_NODE = pytest.mark.skipif(shutil.which("node") is None, reason="the search is asked in node")
+
+
+@IN_NODE
+@pytest.mark.parametrize("words", NOT_FIRING)
+def test_a_rule_that_is_not_firing_leads_to_why_not(site: Path, words: str) -> None:
+    """And not to the errors whose codes have the word in them."""
+    ((first, *_),) = hits(site, [words])
+    assert first == "why.html#why-a-rule-is-not-firing-why-not"
+
+
+@IN_NODE
+def test_the_search_answers_the_questions_of_a_first_week(site: Path) -> None:
+    asked = json.loads(QUESTIONS.read_text(encoding="utf-8"))
+    for question, places in zip(asked, hits(site, asked), strict=True):
         kept = re.sub(r"[^\w\- ]", "", question.lower()).replace(" ", "-")
         assert places[0] == f"questions.html#{kept}", question

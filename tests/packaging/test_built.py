@@ -72,9 +72,19 @@ def alone(built: tuple[Path, Path], tmp_path_factory: pytest.TempPathFactory) ->
 
 
 def test_the_folders_of_the_source_are_links_in_one_package() -> None:
-    """They are what makes `tidegate.rules` of `rules/`; `git archive` keeps them."""
+    """They are what makes `tidegate.rules` of `rules/`."""
     links = {name: os.readlink(ROOT / "tidegate" / name) for name in PACKAGES}
     assert links == {name: f"../{name}" for name in PACKAGES}
+
+
+@pytest.mark.skipif(not (ROOT / ".git").exists(), reason="a checkout of git")
+def test_an_archive_of_git_keeps_the_links() -> None:
+    """So that what a code host offers as a download can be built and installed."""
+    words = ["git", "-C", str(ROOT), "archive", "--format=tar", "HEAD", "tidegate"]
+    made = subprocess.run(words, capture_output=True, check=True).stdout
+    with tarfile.open(fileobj=io.BytesIO(made)) as archive:
+        links = {each.name: each.linkname for each in archive.getmembers() if each.issym()}
+    assert links == {f"tidegate/{name}": f"../{name}" for name in PACKAGES}
 
 
 def test_the_wheel_holds_each_file_as_it_is_and_tidegate_alone(built: tuple[Path, Path]) -> None:

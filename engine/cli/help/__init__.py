@@ -72,9 +72,9 @@ def errors_page() -> str:
     lines = [
         "# Errors",
         "",
-        "Every error, warning and refusal has a code: `validate --format json` or `sarif`, and the",
-        "answers of the inbox show it. `tidegate help CODE` prints its entry of this page, which",
-        "`make pages` writes from `engine/cli/help/codes.toml`.",
+        "Each error, warning and refusal has a code: `validate --format json` and `sarif` show it,",
+        "and so do answers of the inbox. `tidegate help CODE` prints its entry of this page.",
+        "The command `make pages` writes the page from `engine/cli/help/codes.toml`.",
     ]
     topic = ""
     for each in codes().values():
@@ -155,8 +155,8 @@ def _lines(page: Code | Operator) -> Iterator[str]:
     width = screen_width()
     if isinstance(page, Code):
         yield page.code
-        yield from wrapped(_plainly(page.cause), width, indent="    ")
-        yield from wrapped(f"what to do: {_plainly(page.remedy)}", width, indent="    ")
+        yield from wrapped(plainly(page.cause), width, indent="    ")
+        yield from wrapped(f"what to do: {plainly(page.remedy)}", width, indent="    ")
         return
     yield page.form
     yield from wrapped(page.meaning, width, indent="    ")
@@ -166,7 +166,7 @@ def _lines(page: Code | Operator) -> Iterator[str]:
     yield from wrapped("a@1 is an a at second 1, [1,2] an interval: docs/semantics.md", width)
 
 
-def _plainly(text: str) -> str:
+def plainly(text: str) -> str:
     """A text without links: what they lead to stands behind their words."""
     return _LINK.sub(r"\1 (docs/\2)", text)
 

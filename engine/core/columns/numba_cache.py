@@ -15,18 +15,23 @@ sources in another checkout, wheel or process have the same digest and compile n
 from __future__ import annotations
 
 import hashlib
+import logging
 import os
 import re
+import sys
 from collections.abc import Callable
 from functools import cache
 from pathlib import Path
 from typing import Any
 
 import numba
+from numba.core import event
 from numba.core.caching import CacheImpl, _CacheLocator
 
 from tidegate.engine.core.columns.user_cache import cache_folder
 
+log = logging.getLogger(__name__)
+log.setLevel(logging.INFO)  # heard also where a command silences the engine, as `test` does
 _ENGINE = Path(__file__).parents[2]
 _IMPORTED = re.compile(rb"^from tidegate\.engine\.([\w.]+) import ", re.MULTILINE)
 
@@ -119,5 +124,23 @@ def _imported(module: Path) -> set[Path]:
     return {_ENGINE.joinpath(*name.decode().split(".")).with_suffix(".py") for name in names}
 
 
+class Compiling(event.Listener):
+    """Says once, on a terminal, that kernels are compiled: on an empty cache that takes half a
+    minute. A log that programs read does not depend on what is cached."""
+
+    def __init__(self) -> None:
+        self.told = False
+
+    def on_start(self, event: event.Event) -> None:
+        """`event`: numba begins to compile a function, which may be of others."""
+        source = Path(event.data["dispatcher"].py_func.__code__.co_filename)
+        if not self.told and source.is_relative_to(_ENGINE) and sys.stderr.isatty():
+            self.told = True
+            log.info("compiling the detector for this machine, once: up to a minute")
+
+    def on_end(self, event: event.Event) -> None: ...
+
+
+event.register("numba:compile", Compiling())
 _USUAL = [locator.__name__ for locator in CacheImpl._locator_classes]
 numba.config.CACHE_LOCATOR_CLASSES = ",".join([f"{__name__}.{KernelFolder.__name__}", *_USUAL])

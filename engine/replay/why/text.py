@@ -46,7 +46,8 @@ def lines(story: Story, width: int) -> Iterator[str]:
         yield from wrapped(sentence, width)
     for entry in story.entries:
         for sentence in entry_sentences(entry, times):
-            yield from wrapped(sentence, width, "  ")
+            more = sentence.startswith(" ")
+            yield from wrapped(sentence.strip(), width, "    " if more else "  ")
     yield from _links("It came of", story.causes, width)
     yield from _links("Of it came", story.effects, width)
     for note in (*story.notes, *gone_sentences(story)):

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import importlib
+import logging
 import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from numba.core.dispatcher import Dispatcher
+from numba.core.event import Event, EventStatus
 
 from tests.support.house import kernel_modules
+from tidegate.engine.core.columns.numba_cache import Compiling, kernel_folder
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -71,3 +76,28 @@ def test_other_threads_go_on_while_a_kernel_runs() -> None:
         kernels += [v for v in vars(module).values() if isinstance(v, Dispatcher)]
     assert len(kernels) > 50
     assert all(kernel.targetoptions["nogil"] for kernel in kernels)
+
+
+def of_another() -> None: ...
+
+
+@pytest.mark.parametrize(
+    ("compiled", "terminal", "told"),
+    [(kernel_folder, True, 1), (kernel_folder, False, 0), (of_another, True, 0)],
+)
+def test_that_the_detector_is_compiled_is_said_once_on_a_terminal(
+    compiled: Callable[..., object],
+    terminal: bool,
+    told: int,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda: terminal))
+    caplog.set_level(logging.INFO)
+    monkeypatch.setattr(logging.getLogger("tidegate"), "level", logging.CRITICAL)  # as by `test`
+    heard = Compiling()
+    for _ in range(2):
+        data = {"dispatcher": SimpleNamespace(py_func=compiled)}
+        heard.on_start(Event("numba:compile", EventStatus.START, data))
+    said = [record.getMessage().partition(",")[0] for record in caplog.records]
+    assert said == ["compiling the detector for this machine"] * told
