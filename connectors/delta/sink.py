@@ -79,16 +79,16 @@ class DeltaSink:
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
         """See `engine.core.ports.Sink`. Left out are those that another history has passed, those
-        that write other columns than the first, and what follows them under their app id: a greater
-        marker would pass over them."""
+        that write other columns than the first, and what follows them in their queue: its rows
+        would come before theirs, and a greater marker would pass over them."""
         left_out: set[str] = set()
         with self._failing(), ExitStack() as opened:
             snapshot = self._within(lambda: self._target(entries[0][0]))
             inserts: list[Insert] = []
             sharing: list[tuple[Entry, Firings]] = []
             size = 0
-            for entry, firings in sorted(entries, key=lambda one: one[0].number):
-                if entry.app_id in left_out:
+            for entry, firings in sorted(entries, key=lambda one: one[0].position):
+                if entry.queue in left_out:
                     continue
                 reading = self._reading(entry, firings)
                 session = opened.enter_context(self._catalog.session())
@@ -99,7 +99,7 @@ class DeltaSink:
                     sharing.append((entry, firings))
                     size += self._bytes_read(entry, reading)
                 else:
-                    left_out.add(entry.app_id)
+                    left_out.add(entry.queue)
             if len(inserts) > 1:
                 session = opened.enter_context(self._catalog.session())
                 for key, value in self._shared_settings(sharing, size).items():
