@@ -16,21 +16,15 @@ import org.apache.spark.sql.delta.TransactionExecutionObserver$;
  */
 public final class SharedCommit implements TransactionExecutionObserver {
     private scala.Option next = scala.Option.empty();
-    private String[] appIds;
-    private long[] first;
-    private long[] last;
+    private String[] marks;
     private boolean began;
 
-    /** Runs a plan. Its commit marks each of `appIds` with its `last` number, all as lists of
-     * lines. Raises IllegalStateException, and commits nothing, if a marker stands at the `first`
-     * of its numbers or above: some of the entries are not to be run. */
-    public void run(
-        SparkSession session, LogicalPlan plan, String appIds, String first, String last
-    ) {
+    /** Runs a plan. Its commit has `marks`, a line each: the number, the one that was seen before
+     * (0: none), and the app id. Raises IllegalStateException, and commits nothing, if one of them
+     * has another number by now: what was found out about its entries may not hold any more. */
+    public void run(SparkSession session, LogicalPlan plan, String marks) {
         SharedCommit observer = new SharedCommit();
-        observer.appIds = appIds.split("\n");
-        observer.first = numbers(first);
-        observer.last = numbers(last);
+        observer.marks = marks.split("\n");
         TransactionExecutionObserver before =
             (TransactionExecutionObserver) TransactionExecutionObserver$.MODULE$.getObserver();
         TransactionExecutionObserver$.MODULE$.setObserver(observer);
@@ -48,22 +42,15 @@ public final class SharedCommit implements TransactionExecutionObserver {
         }
         this.began = true;
         scala.Option now = scala.Option.apply(Long.valueOf(transaction.clock().getTimeMillis()));
-        for (int at = 0; at < this.appIds.length; at++) {
-            if (transaction.txnVersion(this.appIds[at]) >= this.first[at]) {
-                throw new IllegalStateException("a marker was passed: " + this.appIds[at]);
+        for (int at = 0; at < this.marks.length; at++) {
+            String[] mark = this.marks[at].split(" ", 3);
+            long found = transaction.txnVersion(mark[2]); // -1: none
+            if (Math.max(found, 0L) != Long.parseLong(mark[1])) {
+                throw new IllegalStateException("a marker was moved: " + mark[2]);
             }
-            transaction.updateSetTransaction(this.appIds[at], this.last[at], now);
+            transaction.updateSetTransaction(mark[2], Long.parseLong(mark[0]), now);
         }
         return transaction;
-    }
-
-    private static long[] numbers(String lines) {
-        String[] texts = lines.split("\n");
-        long[] found = new long[texts.length];
-        for (int at = 0; at < texts.length; at++) {
-            found[at] = Long.parseLong(texts[at]);
-        }
-        return found;
     }
 
     // What else an observer has to have.

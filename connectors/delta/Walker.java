@@ -91,7 +91,7 @@ public final class Walker {
     }
 
     /** Number, name and type of each column of an analysed plan, as a flat JSON list:
-     * ["3", "amount", "integer", "4", "at", "timestamp"]. */
+     * ["3", "amount", "int", "4", "of", "struct<a:int,b:date>"]. */
     public String output(QueryPlan plan) throws Exception {
         List found = new ArrayList();
         scala.collection.Iterator columns = plan.output().iterator();
@@ -99,7 +99,7 @@ public final class Walker {
             Attribute column = (Attribute) columns.next();
             found.add(String.valueOf(column.exprId().id()));
             found.add(column.name());
-            found.add(column.dataType().typeName());
+            found.add(column.dataType().catalogString());
         }
         return JSON.writeValueAsString(found);
     }

@@ -45,11 +45,13 @@ class Resolved:
     `columns`: the columns of `event` that it reads; `old.x` is the field x of the pre-image.
     `fixed_source`: for a MERGE, its source gives the same rows each time it is evaluated, for it
     reads nothing but `event`. `output`: name and type of each column that a query returns.
+    `own_rows`: an INSERT of what the text and the rule's own relations give; it reads no other.
     """
 
     columns: frozenset[str]
     fixed_source: bool
     output: tuple[tuple[str, str], ...]
+    own_rows: bool = False
 
 
 class Analysis:
@@ -82,17 +84,21 @@ class Analysis:
         parts = self.parts(plan, locate)
         merge = next((p for p in parts if p.kind == "MergeIntoCommand"), None)
         append = next((p for p in parts if p.kind == "AppendData"), None)
+        own_rows = False
         if append is not None:
             (query,), (table,) = parts.held(append, "query"), parts.held(append, "table")
             output = self._plans.output(query.java)
             self._check_width(len(output), len(self._plans.output(table.java)), locate)
+            named = [p for p in parts.below(append, "query") if p.kind in _NAMED]
+            own_rows = all(map(self._is_own, named))
         else:
             output = self._plans.output(plan)
         columns = self.columns(parts, parts, {number for number, _, _ in output})
         if verdict.all_but_some:
             columns = frozenset(self._names(parts).values())  # it fails where one of them is gone
         fixed = merge is not None and self._fixed(parts, merge)
-        return Resolved(columns, fixed, tuple((name, kind) for _, name, kind in output))
+        given = tuple((name, kind) for _, name, kind in output)
+        return Resolved(columns, fixed, given, own_rows)
 
     def _check_width(self, given: int, taken: int, locate: Locate) -> None:
         """Refuse more columns than the target has: Delta would refuse them only at the write."""

@@ -6,6 +6,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable, Collection, Hashable, Mapping, Sequence
 from copy import copy
+from dataclasses import replace
 from typing import Any, TypeVar
 
 import pyarrow as pa
@@ -156,7 +157,8 @@ class DeltaAnalyst:
             types = {name: frame.schema[name].dataType for name in parameters}
             plan = self._plans.bind(verdict.plan, types, {}) if types else verdict.plan
             found = self._analysis((*own, *verdict.transitions)).statement(verdict, plan, locate)
-            return _reading(verdict, found.columns | made_of, fixed_source=found.fixed_source)
+            reading = _reading(verdict, found.columns | made_of)
+            return replace(reading, fixed_source=found.fixed_source, own_rows=found.own_rows)
 
         key = ("action", text, own, tuple(parameters), event, at_least_once)
         return self._once(key, place, read)
@@ -345,16 +347,15 @@ def group(frame: DataFrame, columns: Sequence[str], *values: Column) -> DataFram
     return frame.groupBy(*(F.col(quoted(name)) for name in columns)).agg(*named)
 
 
-def _reading(verdict: Verdict, columns: Collection[str], *, fixed_source: bool = False) -> Reading:
-    """What the gate and the analysis have found, as the engine takes it."""
+def _reading(verdict: Verdict, columns: Collection[str]) -> Reading:
+    """What the gate has found, as the engine takes it."""
     return Reading(
         frozenset(columns),
         verdict.target,
         verdict.reads,
-        fixed_source,
-        verdict.kind == "InsertIntoStatement" and not verdict.unmarked,
-        verdict.transitions,
-        verdict.unmarked,
+        appends=verdict.kind == "InsertIntoStatement" and not verdict.unmarked,
+        transitions=verdict.transitions,
+        unmarked=verdict.unmarked,
     )
 
 

@@ -8,7 +8,7 @@ its transaction adds the markers (SharedCommit.java).
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any
@@ -29,21 +29,23 @@ _APPEND = "org.apache.spark.sql.catalyst.plans.logical.AppendData"
 
 @dataclass(frozen=True, slots=True)
 class Insert:
-    """An entry's INSERT: the analysed plan, and the type of each column that it writes, by name."""
+    """An entry's INSERT: the analysed plan, and the type of each column that it writes, by name.
+    `marker`: the number in the marker of its app id, as it was looked at; 0: there was none."""
 
     entry: Entry
     plan: Any
     columns: Mapping[str, str]
+    marker: int
 
 
-def insert_of(session: SparkSession, entry: Entry, parsed: Any) -> Insert | None:
+def insert_of(session: SparkSession, entry: Entry, parsed: Any, marker: int) -> Insert | None:
     """A parsed statement as an INSERT that may share a commit; None if it does more than append
     rows. Nothing is run. Raises what Spark's analysis raises."""
     plans = Plans(session)
     plan = plans.resolve(parsed)
     if str(plan.getClass().getName()) != _APPEND or not plan.writeOptions().isEmpty():
         return None
-    return Insert(entry, plan, {name: kind for _, name, kind in plans.output(plan.query())})
+    return Insert(entry, plan, {name: kind for _, name, kind in plans.output(plan.query())}, marker)
 
 
 def run_shared(session: SparkSession, inserts: Sequence[Insert]) -> Mapping[int, int]:
@@ -60,25 +62,22 @@ def run_shared(session: SparkSession, inserts: Sequence[Insert]) -> Mapping[int,
         frame = frame.observe(seen, count(lit(1)).alias("rows"))
         queries.append(frame._jdf.logicalPlan())
     union = sql.catalyst.plans.logical.Union(_to_seq(session.sparkContext, queries), False, False)
-    first, last = _numbers(inserts)
     compiled(session, "SharedCommit").run(
         session._jsparkSession,
         inserts[0].plan.withNewQuery(union),
-        *("\n".join(lines) for lines in (first, map(str, first.values()), map(str, last.values()))),
+        "\n".join(f"{number} {seen} {app_id}" for number, seen, app_id in _marks(inserts)),
     )
     end = time.monotonic() + COUNT_SECONDS_MAX
     counts = {number: _count(seen, end) for number, seen in observed.items()}
     return {number: found for number, found in counts.items() if found is not None}
 
 
-def _numbers(inserts: Sequence[Insert]) -> tuple[dict[str, int], dict[str, int]]:
-    """The first and the last number of each app id."""
-    first: dict[str, int] = {}
-    last: dict[str, int] = {}
+def _marks(inserts: Sequence[Insert]) -> Iterator[tuple[int, int, str]]:
+    """Of each app id: its greatest number, the marker that it had, and itself."""
+    marks = {}
     for one in sorted(inserts, key=lambda one: one.entry.number):
-        first.setdefault(one.entry.app_id, one.entry.number)
-        last[one.entry.app_id] = one.entry.number
-    return first, {app_id: last[app_id] for app_id in first}
+        marks[one.entry.app_id] = one.entry.number, one.marker, one.entry.app_id
+    yield from marks.values()
 
 
 def _count(seen: Observation, end: float) -> int | None:

@@ -78,31 +78,36 @@ class DeltaSink:
             self._run(entry, firings)
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        """See `engine.core.ports.Sink`. Left out are those that another history has passed, those
-        that write other columns than the first, and what follows them under their app id: a greater
-        marker would pass over them."""
+        """See `engine.core.ports.Sink`. Left out are those whose marker was passed, those that read
+        a relation (which may be a view of the target), those that write other columns than the
+        first, those with which it would be no small job, whose rows are in memory all at once; and
+        what follows them in their queue: its rows would come before theirs, and a greater marker
+        would pass over them."""
         left_out: set[str] = set()
         with self._failing(), ExitStack() as opened:
             snapshot = self._within(lambda: self._target(entries[0][0]))
             inserts: list[Insert] = []
             sharing: list[tuple[Entry, Firings]] = []
-            size = 0
-            for entry, firings in sorted(entries, key=lambda one: one[0].number):
-                if entry.app_id in left_out:
+            rows = 0
+            for entry, firings in sorted(entries, key=lambda one: one[0].position):
+                if entry.queue in left_out:
                     continue
                 reading = self._reading(entry, firings)
-                session = opened.enter_context(self._catalog.session())
-                self._show(session, entry, firings, reading)
-                insert = self._within(partial(self._insert, session, entry, firings, snapshot))
+                more = rows + firings.relation.num_rows
+                insert = None
+                if reading.own_rows and more <= SMALL_SOURCE_ROWS:
+                    session = opened.enter_context(self._catalog.session())
+                    self._show(session, entry, firings, reading)
+                    insert = self._within(partial(self._insert, session, entry, firings, snapshot))
                 if insert is not None and insert.columns == (inserts or [insert])[0].columns:
                     inserts.append(insert)
                     sharing.append((entry, firings))
-                    size += self._bytes_read(entry, reading)
+                    rows = more
                 else:
-                    left_out.add(entry.app_id)
+                    left_out.add(entry.queue)
             if len(inserts) > 1:
                 session = opened.enter_context(self._catalog.session())
-                for key, value in self._shared_settings(sharing, size).items():
+                for key, value in self._shared_settings(sharing).items():
                     session.conf.set(key, value)
                 self._effects.counted(self._within(lambda: run_shared(session, inserts)))
 
@@ -246,19 +251,16 @@ class DeltaSink:
     def _insert(
         self, session: SparkSession, entry: Entry, firings: Firings, snapshot: Any
     ) -> Insert | None:
-        if self._is_moved(entry, snapshot):
+        marker = _marker(entry, snapshot)
+        if marker >= entry.number or self._is_moved(entry, snapshot):
             return None
-        return insert_of(session, entry, _parsed(session, entry, firings))
+        return insert_of(session, entry, _parsed(session, entry, firings), marker)
 
-    def _shared_settings(
-        self, entries: Sequence[tuple[Entry, Firings]], size: int
-    ) -> dict[str, str]:
-        """The settings of a commit of several entries, which read so many bytes of tables."""
+    def _shared_settings(self, entries: Sequence[tuple[Entry, Firings]]) -> dict[str, str]:
+        """The settings of a commit of several entries, which read no tables and few rows."""
         notes = [self._noted_effect(entry, firings) for entry, firings in entries]
         why = _why(notes[0]["ids"], sum(note["firings"] for note in notes))
-        rows = sum(firings.relation.num_rows for _, firings in entries)
-        noted = {_USER_METADATA: json.dumps({"why": why, "tidegate": notes})}
-        return {**noted, **_job_settings(rows, size)}
+        return {_USER_METADATA: json.dumps({"why": why, "tidegate": notes}), **_INTERPRETED}
 
     def _bytes_read(self, entry: Entry, reading: Reading) -> int:
         """The size of the tables that a statement reads. A MERGE or UPDATE reads its target, an

@@ -19,7 +19,7 @@ class Waiting:
 
     @property
     def position(self) -> tuple[int, int, int]:
-        return self.entry.turn.place, self.entry.turn.order, self.entry.number
+        return self.entry.position
 
 
 class Queues:

@@ -353,8 +353,9 @@ class Runner:
         begun_at = self._began.pop(entry.number, outcome.begun_at)
         if outcome.progress == entry.progress:
             return outcome  # a stop came before the attempt
-        effect = self.effect(entry) if outcome.state == "done" else None
-        return replace(outcome, begun_at=begun_at, settled_at=now, effect=effect)
+        if outcome.state == "done" and outcome.effect is None:  # asked once, settled perhaps twice
+            outcome = replace(outcome, effect=self.effect(entry))
+        return replace(outcome, begun_at=begun_at, settled_at=now)
 
     def _refused(self, entry: Entry, why: str) -> Outcome:
         """The outcome of a signal whose id is taken by another."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -24,8 +25,8 @@ class Watched:
         """Whether one of them may be this table. One table may be written in several ways, and may
         have a path and a name in the catalog."""
         if table.path is None:
-            return bool(self.paths) or _last(table.catalog) in self.catalog
-        return bool(self.catalog) or _last(table.path) in self.paths
+            return bool(self.paths) or _last(table.catalog or "") in self.catalog
+        return bool(self.catalog) or not self.paths.isdisjoint(_last_of_path(table.path))
 
 
 @dataclass(slots=True)
@@ -64,11 +65,20 @@ def _watched_by(book: Rulebook) -> Watched:
     named = {event.table for event in table_events(book)}
     tables = [table for name, table in book.tables.items() if name in named]
     return Watched(
-        frozenset(_last(table.path) for table in tables if table.path is not None),
-        frozenset(_last(table.catalog) for table in tables if table.path is None),
+        frozenset(name for t in tables if t.path is not None for name in _last_of_path(t.path)),
+        frozenset(_last(table.catalog or "") for table in tables if table.path is None),
     )
 
 
-def _last(location: str | None) -> str:
-    """Example: `./lake/orders/` and `bank.orders` are both called orders."""
-    return re.split(r"[/\\.`]", (location or "").rstrip("/\\`"))[-1].lower()
+def _last_of_path(path: str) -> frozenset[str]:
+    """The last name of a path as it is written, and that of the folder to which its links lead."""
+    scheme, _, rest = path.rpartition("://")
+    local = not scheme or scheme.lower() == "file"
+    folder = rest if scheme else re.sub("(?i)^file:", "", path)
+    real = os.path.realpath(folder) if local else os.path.normpath(folder)
+    return frozenset([_last(path), _last(real)])
+
+
+def _last(location: str) -> str:
+    """Example: `/lake/orders/` and `bank.orders` are both called orders."""
+    return re.split(r"[/\\.`]", location.rstrip("/\\`"))[-1].lower()

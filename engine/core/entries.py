@@ -148,6 +148,11 @@ class Entry:
         return f"{self.rule}{alternative}{'/webhook' if self.kind == 'webhook' else ''}"
 
     @property
+    def position(self) -> tuple[int, int, int]:
+        """Its position in its queue."""
+        return self.turn.place, self.turn.order, self.number
+
+    @property
     def ways_past(self) -> tuple[str, str]:
         """See the function."""
         return ways_past(self.number, self.progress.fate)

@@ -383,7 +383,7 @@ class Reading:
     declared tables that it names. `fixed_source`: a MERGE whose source reads `event` only, and so
     is the same whenever it is evaluated. `appends`: an INSERT, which does not read its target.
     `transitions`: the transition tables that it names, in small letters. `unmarked`: a statement
-    that leaves no marker.
+    that leaves no marker. `own_rows`: an INSERT that reads no table at all, declared or not.
     """
 
     columns: frozenset[str]
@@ -393,6 +393,7 @@ class Reading:
     appends: bool = False
     transitions: frozenset[str] = frozenset()
     unmarked: bool = False
+    own_rows: bool = False
 
 
 class QuestionKey(NamedTuple):

@@ -34,15 +34,15 @@ class WatchedSink:
         self._watched(_action(entry), lambda: self.sink.run(entry, firings))
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        """One that is suspected is left out, to run alone, and so is what follows it under its app
-        id: a greater marker would pass over it. If Java dies, all get a strike; the next attempt at
-        each is alone, and a clean one deletes it."""
+        """One that is suspected is left out, to run alone, and so is what follows it in its queue.
+        If Java dies, all get a strike; the next attempt at each is alone, and a clean one deletes
+        it."""
         some: list[tuple[Entry, Firings]] = []
         left_out: set[str] = set()
-        for entry, its in sorted(entries, key=lambda one: one[0].number):
+        for entry, its in sorted(entries, key=lambda one: one[0].position):
             if self.quarantine.of(_action(entry)).suspected:
-                left_out.add(entry.app_id)
-            if entry.app_id not in left_out:
+                left_out.add(entry.queue)
+            if entry.queue not in left_out:
                 some.append((entry, its))
         if len(some) < 2:
             return

@@ -16,7 +16,7 @@ from tests.support.rulebooks import rule, rulebook
 from tidegate.engine.act.attempt import firings_of_entry
 from tidegate.engine.act.run import Hands, Runner
 from tidegate.engine.act.threads import Crew
-from tidegate.engine.core.entries import Entry, Outcome
+from tidegate.engine.core.entries import Effect, Entry, Outcome
 from tidegate.engine.core.text.logs import stage_of
 from tidegate.engine.core.values import Firings
 from tidegate.engine.replay.memory.executors import Alone
@@ -185,10 +185,14 @@ class Taken(FakeLedger):
 
 def test_g22_of_several_outcomes_only_the_one_whose_signal_is_refused_has_failed() -> None:
     run = Run(FakeSink(), hands=Several(), outbox=Taken(HELD))
+    commits = {n: Effect(n, n) for n in (1, 2, 3)}
+    run.runner.effect = lambda entry: commits.pop(entry.number, None)  # each can be asked for once
     targets = {1: "x", 2: "y", 3: "z"}
     entries = [numbered(n, rule, target=targets[n]) for n, rule in enumerate("abc", start=1)]
     assert run(entries) == 2
-    assert run.states == [(1, "done"), (2, "pending"), (3, "done")]
+    assert [(*s, o.effect) for s, o in zip(run.states, run.outbox.outcomes, strict=True)] == [
+        (1, "done", (1, 1)), (2, "pending", None), (3, "done", (3, 3)),
+    ]  # fmt: skip
     assert [o.progress.error for o in run.outbox.outcomes if o.progress.error] == [
         "entry 2: the id is taken"
     ]

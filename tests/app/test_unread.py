@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -36,8 +37,8 @@ class Store:
         return self.kept
 
 
-def unread(*others: str) -> Unread:
-    found: Rulebook = rules.load(book("mine", MINE, "t"))
+def unread(*others: str, mine: str = MINE) -> Unread:
+    found: Rulebook = rules.load(book("mine", mine, "t"))
     store: Any = Store(*others)
     return Unread(store, found)
 
@@ -47,6 +48,9 @@ def unread(*others: str) -> Unread:
     [
         ("u: {path: /lake/other}", True),
         ("u: {path: /lake/out}", False),
+        ("u: {path: /lake/out/.}", False),
+        ("u: {path: 's3://lake/x/../out/.'}", False),
+        ("u: {path: 's3://lake/other'}", True),
         ("u: {path: ../lake/OUT/}", False),  # one table may be written in several ways
         ("u: {table: bank.other}", False),  # it may be at any path
     ],
@@ -55,6 +59,15 @@ def test_g16_a_target_is_unread_if_no_rulebook_watches_a_table_like_it(
     tables: str, free: bool
 ) -> None:
     assert unread(book("other", tables, "u"))("out") is free
+
+
+@pytest.mark.parametrize("written", ["{lake}/out", "{lake}/./in/../out/.", "file:{lake}/out/"])
+def test_g16_a_target_is_known_by_whatever_path_leads_to_it(tmp_path: Path, written: str) -> None:
+    (tmp_path / "out").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "out")
+    mine = f"t: {{path: /t}}, out: {{path: {tmp_path}/link}}"
+    other = book("other", f"u: {{path: '{written.format(lake=tmp_path)}'}}", "u")
+    assert not unread(other, mine=mine)("out")
 
 
 def test_g16_own_event_types_count_and_names_in_the_catalog_may_be_any_path() -> None:

@@ -160,7 +160,7 @@ REFUSED = [
     ("where", "explode(array(true))", "aggregates, windows"),
     ("where", "max(account) > 1", "aggregates, windows"),
     ("query", "SELECT NULL AS firing_id", "returns void as firing_id"),
-    ("query", "SELECT array(firing_id) AS firing_id FROM event", "returns array as firing_id"),
+    ("query", "SELECT array(firing_id) AS firing_id FROM event", "returns array<string>"),
     ("query", "SELECT firing_id, kind AS FIRING_ID FROM event", "returns 2 column firing_ids"),
     # no text is empty
     ("action", "INSERT INTO alerts SELECT 'x", "["),

@@ -57,11 +57,12 @@ def test_g13_who_is_suspected_runs_alone_and_the_others_together() -> None:
 
 
 def test_g13_what_follows_a_suspect_in_its_rule_does_not_share_either() -> None:
-    """Its greater marker would pass over the suspect."""
+    """Its greater marker would pass over the suspect; of a redriven one, its rows come later."""
     engine = Engine()
     sink, given = watched(engine)
     first, second = (
-        make.numbered(n, "a", target="out", appends=True, action=n, app_id="a") for n in (4, 5)
+        make.numbered(n, "a", target="out", appends=True, action=n, app_id=app_id, place=n % 9)
+        for n, app_id in ((9, "a/redrive/0/0"), (5, "a"))
     )
     engine.quarantine.overran([_action(first)], "late")
     mine = [(entry, make.firings("a", 1)) for entry in (first, second)]

@@ -35,7 +35,12 @@ HOW = ("refused", "late", "before", "lost", "after")
 FAULTS = [
     *(f"store.{name} {when}" for name in STORE for when in ("before", "after")),
     *(f"sink.run {what}" for what in HOW),
-    *(SHARED := (*(f"sink.run_together {what}" for what in HOW), "taken over in a shared commit")),
+    *(
+        SHARED := (
+            *(f"sink.run_together {what}" for what in (*HOW, "in part")),
+            "taken over in a shared commit",
+        )
+    ),
     *("sink.seal refused", "sink.seal after", "sink.fate", "sink.fate unknown"),
     *("taken over in a statement", "taken over before a commit"),
     *("feed.version", "feed.read", "feed.head slow", "a condition fails for good"),
@@ -141,7 +146,8 @@ class FaultyLedger:
 
 
 class FaultySink(MemorySink):
-    """Statements fail before and after they land, land late, or while another engine takes over."""
+    """Statements fail before and after they land, land late, or while another engine takes over.
+    Of those that may share a commit, some do not."""
 
     def __init__(self, chance: Chance, take_over: Callable[[], None]) -> None:
         super().__init__()
@@ -153,7 +159,15 @@ class FaultySink(MemorySink):
         self._run([(entry, firings)], "sink.run", "taken over in a statement")
 
     def run_together(self, entries: Sequence[tuple[Entry, Firings]]) -> None:
-        self._run(entries, "sink.run_together", "taken over in a shared commit")
+        if self.chance.now("sink.run_together in part", 0.1):
+            left = self.chance.random.choice(entries)[0]
+            entries = [
+                (one, its)
+                for one, its in entries
+                if one.queue != left.queue or one.position < left.position
+            ]
+        if len(entries) > 1:
+            self._run(entries, "sink.run_together", "taken over in a shared commit")
 
     def _run(self, entries: Sequence[tuple[Entry, Firings]], name: str, taken_over: str) -> None:
         if self.chance.now(f"{name} refused", 0.15):

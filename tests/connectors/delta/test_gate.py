@@ -144,6 +144,21 @@ def test_a_merge_source_of_nothing_but_event_is_fixed(analyst: DeltaAnalyst) -> 
         assert not action(analyst, merge.format(other)).fixed_source
 
 
+def test_g16_an_insert_has_rows_of_its_own_unless_it_reads_a_relation(
+    analyst: DeltaAnalyst, spark: SparkSession
+) -> None:
+    """A relation under `reads:` may be a view of the target."""
+    spark.range(3).createOrReplaceGlobalTempView("gate_view")
+    text = (
+        "WITH w AS (SELECT account, kind FROM event) INSERT INTO alerts SELECT account, {} FROM w"
+    )
+    for own in ("kind", "uuid()", "(SELECT max(kind) FROM event)"):
+        assert action(analyst, text.format(own)).own_rows
+    for read in ("(SELECT max(text) FROM alerts)", "(SELECT max(id) FROM global_temp.gate_view)"):
+        assert not action(analyst, text.format(read)).own_rows
+    spark.catalog.dropGlobalTempView("gate_view")
+
+
 KEYED = with_transitions(
     EVENT,
     [

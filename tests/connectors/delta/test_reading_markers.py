@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
@@ -211,30 +212,90 @@ def test_g16_another_delta_is_left_alone(
     assert "in another way" in record.getMessage()
 
 
-MAPPED = "TBLPROPERTIES ('delta.columnMapping.mode' = 'name')"
+UUID = re.compile("[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}")
+PASSING = {"path", "size", "modificationTime", "timestamp", "inCommitTimestamp", "createdTime"}
+PASSING |= {"numOutputBytes"}
+
+
+def actions(log: Path) -> Counter[str]:
+    """The actions of a commit but for its markers; without names of files, sizes and times."""
+
+    def lasting(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: lasting(v) for k, v in value.items() if k not in PASSING}
+        return value
+
+    lines = [json.loads(line) for line in UUID.sub("", log.read_text()).splitlines()]
+    for line in lines:
+        if "add" in line:
+            line["add"]["tags"] = sorted(line["add"].get("tags") or {})
+    return Counter(json.dumps(lasting(line)) for line in lines if "txn" not in line)
+
+
+def on(*properties: str) -> str:
+    """Table properties, as `name=value`, or `name` where they are on."""
+    pairs = (one.partition("=") for one in properties)
+    given = ", ".join(f"'delta.{name}' = '{value or 'true'}'" for name, _, value in pairs)
+    return f"TBLPROPERTIES ({given})"
+
+
+DEFAULTS = "feature.allowColumnDefaults=supported"
+MAPPED = on("columnMapping.mode=name")
 # feature -> columns, what follows them, and statements; rows are inserted before and after these
 TABLES = {
+    "appended": ("id BIGINT, n BIGINT", on("appendOnly"), []),
     "check": ("id BIGINT, n BIGINT", "", ["ALTER TABLE {t} ADD CONSTRAINT c CHECK (id < 9)"]),
+    "checkpoints": (
+        "id BIGINT, n BIGINT",
+        on("checkpointPolicy=v2", "checkpointInterval=2"),
+        ["INSERT INTO {t} VALUES (7, 7)"],
+    ),
     "clustered": ("id BIGINT, n BIGINT", "CLUSTER BY (id)", ["OPTIMIZE {t}"]),
     "default": (
         "id BIGINT, n BIGINT DEFAULT 7",
-        "TBLPROPERTIES ('delta.feature.allowColumnDefaults' = 'supported')",
+        on(DEFAULTS),
         [],
     ),
     "deleted": ("id BIGINT, n BIGINT", "", ["DELETE FROM {t} WHERE id = 0"]),
-    "feed": ("id BIGINT, n BIGINT", "TBLPROPERTIES ('delta.enableChangeDataFeed' = 'true')", []),
+    "dropped": (
+        "id BIGINT, n BIGINT",
+        on("enableDeletionVectors"),
+        ["DELETE FROM {t} WHERE id = 0", "ALTER TABLE {t} DROP FEATURE deletionVectors"],
+    ),
+    "feed": ("id BIGINT, n BIGINT", on("enableChangeDataFeed"), []),
     "extended": ("id INT, n BIGINT", "", ["ALTER TABLE {t} ADD COLUMN z INT"]),
     "generated": ("id BIGINT, n BIGINT GENERATED ALWAYS AS (id * 2)", "", []),
     "identity": ("id BIGINT, n BIGINT GENERATED ALWAYS AS IDENTITY", "", []),
+    "lengths": ("id CHAR(4), n VARCHAR(3)", "", []),
     "mapped": ("id BIGINT, n BIGINT", MAPPED, ["ALTER TABLE {t} RENAME COLUMN n TO m"]),
+    "mapped by id": ("id BIGINT, n BIGINT", on("columnMapping.mode=id"), []),
+    "not null": ("id BIGINT NOT NULL, n BIGINT", "", []),
+    "optimized": ("id BIGINT, n BIGINT", on("autoOptimize.optimizeWrite"), []),
     "overwritten": ("id BIGINT, n BIGINT", "", ["INSERT OVERWRITE {t} (id, n) VALUES (5, 5)"]),
     "partitioned": ("id BIGINT, n BIGINT", "PARTITIONED BY (id)", []),
     "restored": ("id BIGINT, n BIGINT", "", ["RESTORE {t} TO VERSION AS OF 1"]),
-    "tracked": ("id BIGINT, n BIGINT", "TBLPROPERTIES ('delta.enableRowTracking' = 'true')", []),
+    "several": (
+        "id BIGINT, n BIGINT DEFAULT 7, s STRUCT<a: INT>",
+        "CLUSTER BY (id) " + on("enableRowTracking", "enableDeletionVectors", DEFAULTS),
+        ["UPDATE {t} SET n = 3 WHERE id = 0"],
+    ),
+    "timed": ("id BIGINT, n TIMESTAMP_NTZ", on("enableInCommitTimestamps"), []),
+    "tracked": ("id BIGINT, n BIGINT", on("enableRowTracking"), []),
+    "tracked later": (
+        "id BIGINT, n BIGINT",
+        "",
+        ["ALTER TABLE {t} SET " + on("enableRowTracking")],
+    ),
+    "variant": ("id BIGINT, n VARIANT", "", []),
     "vectors": (
         "id BIGINT, n BIGINT",
-        "TBLPROPERTIES ('delta.enableDeletionVectors' = 'true')",
+        on("enableDeletionVectors"),
         ["UPDATE {t} SET n = 3 WHERE id = 0"],
+    ),
+    "widened": (
+        "id INT, n BIGINT",
+        on("enableTypeWidening"),
+        ["ALTER TABLE {t} ALTER COLUMN id TYPE BIGINT"],
     ),
 }
 
@@ -265,6 +326,8 @@ def test_g16_prepared_tables_of_every_feature_take_rows_as_others_do(
             lake.sql(statement.replace("{t}", f"{{{table}}}"))
     # the last is skipped; RESTORE leaves no checksum
     assert [insert(number) for number in (3, 4, 4)] == [name != "restored", True, True]
+    version = latest_snapshot(spark, lake.path(tables[0])).version()
+    assert actions(lake.log(tables[0], version)) == actions(lake.log(tables[1], version))
     prepared, other = (spark.sql(f"SELECT * FROM delta.`{lake.path(t)}`") for t in tables)
     assert prepared.schema == other.schema
     assert Counter(prepared.collect()) == Counter(other.collect())

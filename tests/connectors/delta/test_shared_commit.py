@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.connectors.delta.test_reading_markers import TABLES
+from tests.connectors.delta.test_reading_markers import TABLES, actions
 from tests.connectors.delta.test_sink import FIRED, FIRST, ZERO, Bank
 from tests.support.lake import Lake
 from tests.support.make import entry as made_entry
 from tests.support.table import rows_of
+from tidegate.connectors.delta import sink as sink_module
 from tidegate.connectors.delta.catalog import latest_snapshot
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
@@ -41,13 +42,12 @@ def bank(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Itera
     bank.catalog.close()
 
 
-def together(bank: Bank, *texts: str, **more: Any) -> list[Entry]:
-    """Entries of rules of their own, unless `app_id` says another."""
-    entries = []
-    for number, text in enumerate(texts):
-        given = {"app_id": f"tidegate/{bank.store}/bank/shared{number}", **more}
-        entries.append(bank.entry(text, **given))
-    return entries
+def together(bank: Bank, *texts: str, rule: str = "", **more: Any) -> list[Entry]:
+    """Entries of one rule, or of rules of their own."""
+    return [
+        bank.entry(text, rule=rule or f"shared{number}", **more)
+        for number, text in enumerate(texts)
+    ]
 
 
 def inserts(spark: SparkSession, table: str, *queries: str) -> list[Insert]:
@@ -57,7 +57,7 @@ def inserts(spark: SparkSession, table: str, *queries: str) -> list[Insert]:
         session = new_session(spark)
         entry = made_entry("r", number=number, app_id=f"app {number}")
         parsed = Plans(session).statement(f"INSERT INTO delta.`{table}` {query}")
-        found.append(insert_of(session, entry, parsed))
+        found.append(insert_of(session, entry, parsed, marker=0))
     return [one for one in found if one is not None]
 
 
@@ -87,24 +87,22 @@ def test_g16_inserts_share_a_commit_and_each_has_its_marker_and_its_note(bank: B
     assert {m["appId"]: m["version"] for m in marked} == {e.app_id: e.number for e in entries[:3]}
     for entry in entries[:3]:
         bank.sink.run(entry, FIRED)  # skipped
-    bank.sink.run_together([(entry, FIRED) for entry in entries[:1]])  # alone: nothing to share
+    bank.sink.run_together([(entries[3], FIRED)])  # alone: nothing to share
     assert bank.versions("alerts") == before + 1
     bank.sink.run(entries[3], FIRED)
     assert bank.sink.fate(entries[3], FIRED) is Fate.EFFECT
 
 
 def test_g16_entries_of_one_rule_share_a_commit_under_its_greatest_number(bank: Bank) -> None:
-    app_id = f"tidegate/{bank.store}/bank/each"
     text = "INSERT INTO alerts SELECT :account, 'each'"
-    entries = together(bank, *[text] * 3, app_id=app_id, firing_ids=(ZERO,))
+    entries = together(bank, *[text] * 3, rule="each", firing_ids=(ZERO,))
     before = bank.versions("alerts")
     bank.sink.run_together([(entry, FIRST) for entry in reversed(entries)])
     assert {bank.sink.fate(entry, FIRST) for entry in entries} == {Fate.EFFECT}
     log = bank.lake.log("alerts", before).read_text().splitlines()
     [marked] = [json.loads(line)["txn"] for line in log if '"txn"' in line]
-    assert (marked["appId"], marked["version"]) == (app_id, entries[-1].number)
-    with pytest.raises(SinkError, match="IllegalStateException"):
-        bank.sink.run_together([(entry, FIRST) for entry in entries])
+    assert (marked["appId"], marked["version"]) == (entries[0].app_id, entries[-1].number)
+    bank.sink.run_together([(entry, FIRST) for entry in entries])  # all are left out
     assert bank.versions("alerts") == before + 1
 
 
@@ -112,10 +110,9 @@ def test_g16_what_is_left_out_is_not_passed_over_by_a_greater_marker_of_its_rule
     bank: Bank,
 ) -> None:
     """One rule inserts other columns in between: its second entry lands, and so does its third."""
-    app_id = f"tidegate/{bank.store}/bank/between"
     one = "INSERT INTO alerts SELECT 1, 'between'"
     other = "INSERT INTO alerts (account) SELECT 42"
-    entries = together(bank, one, one, other, one, app_id=app_id)
+    entries = together(bank, one, one, other, one, rule="between")
     bank.sink.run_together([(entry, FIRED) for entry in entries])
     assert [bank.sink.fate(entry, FIRED) for entry in entries] == [
         Fate.EFFECT, Fate.EFFECT, Fate.ABSENT, Fate.ABSENT,
@@ -125,6 +122,94 @@ def test_g16_what_is_left_out_is_not_passed_over_by_a_greater_marker_of_its_rule
         assert bank.sink.fate(entry, FIRED) is Fate.EFFECT
     rows = Counter(map(tuple, bank.rows("alerts")))
     assert (rows[1, "between"], rows[42, None]) == (3, 1)
+
+
+@pytest.mark.parametrize("seen", [0, 3])
+def test_g16b_a_marker_that_was_moved_after_it_was_looked_at_ends_a_shared_commit(
+    lake: Lake, spark: SparkSession, seen: int
+) -> None:
+    """By an engine on a copy of the store, to a number that is still below the entry's."""
+    lake.create("t", "id BIGINT")
+    first, other = inserts(spark, lake.path("t"), "SELECT 8L", "SELECT 9L")
+    first = replace(first, marker=seen, entry=replace(first.entry, number=7))
+    session = new_session(spark)
+    session.conf.set("spark.databricks.delta.write.txnAppId", first.entry.app_id)
+    session.conf.set("spark.databricks.delta.write.txnVersion", "4")
+    session.sql(f"INSERT INTO delta.`{lake.path('t')}` VALUES (4)")
+    with pytest.raises(Exception, match="IllegalStateException"):
+        run_shared(new_session(spark), [first, other])
+    assert run_shared(new_session(spark), [replace(first, marker=4), other]) == {7: 1, 2: 1}
+    assert sorted(rows_of(lake.folder / "t")) == [(4,), (8,), (9,)]
+
+
+def test_g18_what_follows_a_redriven_entry_does_not_land_before_it(bank: Bank) -> None:
+    """It has the greatest number, an app id of its own, and its rule's first place. Its present
+    text writes other columns than those of the entries after it."""
+    one = "INSERT INTO alerts SELECT 1, 'after'"
+    place, *later = together(bank, one, one, one, rule="again")
+    [redriven] = together(
+        bank,
+        "INSERT INTO alerts (account) SELECT 43",
+        rule="again",
+        app_id=f"{place.app_id}/redrive/{place.number}/0",
+        place=place.number,
+    )
+    later = [replace(e, turn=replace(e.turn, place=e.number)) for e in later]
+    [other] = together(bank, "INSERT INTO alerts (account) SELECT 44")
+    before = bank.versions("alerts")
+    bank.sink.run_together([(entry, FIRED) for entry in (redriven, *later, other)])
+    assert bank.versions("alerts") == before + 1
+    assert [bank.sink.fate(entry, FIRED) for entry in (redriven, *later, other)] == [
+        Fate.EFFECT, Fate.ABSENT, Fate.ABSENT, Fate.EFFECT,
+    ]  # fmt: skip
+
+
+def test_g16_what_would_be_no_small_job_runs_alone(
+    bank: Bank, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The rows of all that share a commit are in memory at the same time."""
+    monkeypatch.setattr(sink_module, "SMALL_SOURCE_ROWS", 2 * FIRED.relation.num_rows)
+    entries = together(bank, *["INSERT INTO alerts VALUES (61, 'many')"] * 3)
+    before = bank.versions("alerts")
+    bank.sink.run_together([(entry, FIRED) for entry in entries])
+    assert bank.versions("alerts") == before + 1
+    fates = [bank.sink.fate(entry, FIRED) for entry in entries]
+    assert fates == [Fate.EFFECT, Fate.EFFECT, Fate.ABSENT]
+
+
+def test_g16_what_reads_a_relation_sees_what_its_rule_wrote_before(bank: Bank) -> None:
+    first, second, third = together(
+        bank,
+        "INSERT INTO alerts VALUES (51, 'seen')",
+        "INSERT INTO alerts SELECT count(*), 'saw' FROM alerts WHERE account = 51",
+        "INSERT INTO alerts VALUES (52, 'seen')",
+        rule="sees",
+    )
+    [other] = together(bank, "INSERT INTO alerts VALUES (53, 'seen')")
+    entries = (first, second, third, other)
+    bank.sink.run_together([(entry, FIRED) for entry in entries])
+    assert [bank.sink.fate(entry, FIRED) for entry in entries] == [
+        Fate.EFFECT, Fate.ABSENT, Fate.ABSENT, Fate.EFFECT,
+    ]  # fmt: skip
+    bank.sink.run(second, FIRED)
+    assert (1, "saw") in bank.rows("alerts")
+
+
+def test_g16_who_writes_the_fields_of_a_struct_in_another_order_does_not_share(
+    lake: Lake, spark: SparkSession
+) -> None:
+    """An INSERT takes them by name, and a union by place: it would exchange their values."""
+    lake.create("t", "s STRUCT<a: BIGINT, b: BIGINT>, n ARRAY<STRUCT<a: BIGINT, b: BIGINT>>")
+    ab, ba = "named_struct('a', 1L, 'b', 2L)", "named_struct('b', 2L, 'a', 1L)"
+    one, nested, inner = inserts(
+        spark,
+        lake.path("t"),
+        f"SELECT {ab} AS s, array({ab}) AS n",
+        f"SELECT {ba} AS s, array({ab}) AS n",
+        f"SELECT {ab} AS s, array({ba}) AS n",
+    )
+    assert one.columns != nested.columns
+    assert one.columns != inner.columns
 
 
 def test_g16_of_shared_inserts_one_that_fails_leaves_nothing_of_the_others(bank: Bank) -> None:
@@ -163,7 +248,7 @@ def test_g16b_one_that_another_history_has_passed_does_not_share(
 def test_g16_tables_of_every_feature_take_shared_rows_as_they_take_others(
     spark: SparkSession, tmp_path: Path, name: str
 ) -> None:
-    """Side by side: two INSERTs in one commit, and one after the other."""
+    """Side by side: two INSERTs in one commit, and one INSERT of the rows of both."""
     lake = Lake(spark, tmp_path)
     columns, more, between = TABLES[name]
     for table in ("shared", "alone"):
@@ -172,14 +257,15 @@ def test_g16_tables_of_every_feature_take_shared_rows_as_they_take_others(
         for statement in between:
             lake.sql(statement.replace("{t}", f"{{{table}}}"))
     values = ("VALUES (1), (2)", "SELECT id + 3 FROM range(3)")
-    for query in values:
-        lake.sql(f"INSERT INTO {{alone}} (id) {query}")
+    alone = f"INSERT INTO delta.`{lake.path('alone')}` (id)"
+    new_session(spark).sql(f"{alone} {' UNION ALL '.join(values)}")
     before = latest_snapshot(spark, lake.path("shared")).version()
     given = inserts(spark, lake.path("shared"), *(f"(id) {query}" for query in values))
     counts = run_shared(new_session(spark), given)
     assert counts == {1: 2, 2: 3}
     snapshot = latest_snapshot(spark, lake.path("shared"))
     assert snapshot.version() == before + 1
+    assert actions(lake.log("shared", before + 1)) == actions(lake.log("alone", before + 1))
     assert [snapshot.transactions().get(f"app {n}").get() for n in (1, 2)] == [1, 2]
     shared, alone = (
         spark.sql(f"SELECT * FROM delta.`{lake.path(t)}`") for t in ("shared", "alone")

@@ -60,12 +60,14 @@ class Bank:
     def versions(self, table: str) -> int:
         return len(list(Path(self.lake.path(table), "_delta_log").glob("*.json")))
 
-    def entry(self, text: str, target: str | None = "alerts", **more: Any) -> Entry:
+    def entry(
+        self, text: str, target: str | None = "alerts", rule: str = "r", **more: Any
+    ) -> Entry:
         number = next(self.numbers)
         before = self.versions(target) - 1 if target else None
-        known = {"app_id": f"tidegate/{self.store}/bank/r", "target_version": before, **more}
+        known = {"app_id": f"tidegate/{self.store}/bank/{rule}", "target_version": before, **more}
         of = {"text": text, "target": target, "order": number, "number": number, "bucket": 1}
-        return made_entry("r", **{**of, **known})
+        return made_entry(rule, **{**of, **known})
 
 
 @pytest.fixture(scope="module")
