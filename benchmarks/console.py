@@ -53,7 +53,7 @@ def views(made: Made) -> Iterator[View]:
     yield View("rule", [f"rules/{NAME}/{rule}" for rule in rules], "The event graph")
     asked = urlencode({"key.k": FIRED // 2, "at": instant(made.end(last))})
     why_not = [f"rules/{NAME}/{rule}/why-not?{asked}" for rule in rules]
-    yield View("why not, it did", why_not, "It fired:")
+    yield View("why not, detected", why_not, "It was detected for k")
     before = urlencode({"key.k": FIRED // 2, "at": instant(made.end(1) - 10**12)})
     why_not = [f"rules/{NAME}/{rule}/why-not?{before}" for rule in rules]
     yield View("why not, not active", why_not, "<strong>active</strong>: no")
@@ -62,7 +62,7 @@ def views(made: Made) -> Iterator[View]:
     of_book = [f"firings/{one}?rulebook={NAME}" for one in ids]
     yield View("firing", of_book, "2 occurrences")
     yield View("firing, by its first digits", [f"firings/{one[:12]}" for one in ids], "2 occ")
-    yield View("firings", ["firings"], "s0")
+    yield View("firings", ["firings"], "e9, s9")
     yield View("firings of a rule", [f"firings?rule={rule}" for rule in rules], f"/rules/{NAME}/r")
     yield View("firings of a key", ["firings?key=k%3D3"], "k=3")
     yield View("firings of no key", ["firings?key=k%3D99"], "None.")
@@ -89,7 +89,7 @@ def measured(url: str, reports: Path, wanted: Sequence[View]) -> dict[str, list[
                 text = answer.read().decode()
                 found.setdefault(view.name, []).append(time.perf_counter() - begun)
                 if answer.status != 200 or view.shows not in text:
-                    raise RuntimeError(f"{path}: {answer.status}, without {view.shows!r}: {text}")
+                    raise RuntimeError(f"{path}: {answer.status}, without {view.shows!r}")
         connection.close()
     return found
 

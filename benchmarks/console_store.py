@@ -28,7 +28,7 @@ from tidegate.engine.core.keeping import DAY_MICROS, Keeping
 from tidegate.engine.core.values import Firings, UInt64
 from tidegate.engine.store import SqlStore, id_runs, open_store
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import firings_to_columns
+from tidegate.engine.store.blobs import ID_BYTES, firings_to_columns
 from tidegate.engine.store.hours import HOUR_MICROS, hour_of
 
 RULES = 1_000
@@ -38,7 +38,7 @@ SECOND, MONTH = 1_000_000, 30 * DAY_MICROS
 LEFT = 1_000  # entries that are not done
 NAME = "bench"
 _UTC = pa.timestamp("us", "UTC")
-_FIELDS = [
+_FIELDS: Sequence[Mapping[str, Any]] = [
     {"name": name, "type": "long", "nullable": True, "metadata": {}} for name in ("id", "k")
 ]
 _COUNTS = ("row_count", "detection_count", "firing_count", "entry_count", "rejected_count")
@@ -105,7 +105,7 @@ def build(file: Path, count: int) -> Made:
                 places["bucket"] = np.repeat(np.arange(first, last + 1), RULES_FIRED * FIRED)
                 each = np.repeat(np.arange(RULES_FIRED), FIRED)
                 places["ordinal"] = np.tile(each, last + 1 - first)
-                data = np.frombuffer(ids.astype(">u8").tobytes(), f"S{id_runs.ID_BYTES}")
+                data = np.frombuffer(ids.astype(">u8").tobytes(), f"S{ID_BYTES}")
                 id_runs.write(connection, NAME, (first, last), level, data, places)
     return made
 

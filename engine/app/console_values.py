@@ -109,9 +109,8 @@ def why_not(
 ) -> dict[str, Any]:
     """Why a rule did not fire, as far as the store alone knows. Raises InputError, and EngineError
     `needs-tables` where they must be read: the console has no Spark."""
-    running = store.rulebooks()[book.name]
     question = Question(rule, key, at)
-    found = answered(store.of(book.name), running, question, _no_tables, store.wall())
+    found = answered(store.of(book.name), question, _no_tables, store.wall())
     pictures = {"ladder": ladder_picture(found), "timeline": timeline_picture(found)}
     return {**found.as_json(), **pictures}
 
