@@ -32,7 +32,8 @@ from tidegate.engine.store.blobs import ID_BYTES, firings_to_columns
 from tidegate.engine.store.hours import HOUR_MICROS, hour_of
 
 RULES = 1_000
-RULES_FIRED, FIRED = 100, 10  # in a bucket, of each of them
+RULES_FIRED, FIRED = 20, 50  # in a bucket, of each of them
+SIGNALS = 100  # in a bucket, of which several firings may be
 TABLES, EVENTS = 10, 10
 SECOND, MONTH = 1_000_000, 30 * DAY_MICROS
 LEFT = 1_000  # entries that are not done
@@ -190,7 +191,7 @@ def _tables(times: Sequence[int], now: int) -> Iterator[tuple[sa.Table, Iterator
           "logged": at - 2 * SECOND if n == 0 and v > buckets - 3 else None}
          for v, at in enumerate(times, 1) for n in range(TABLES)),
     )  # fmt: skip
-    yield t.signals, (_signal(n, times) for n in range(100 * buckets))
+    yield t.signals, (_signal(n, times) for n in range(SIGNALS * buckets))
     yield t.outbox, (_entry(n, times) for n in range(1, RULES_FIRED * buckets + 1))
     yield (
         t.rejected,
@@ -284,15 +285,15 @@ def _fired(bucket: int, ids: UInt64, end: int) -> Firings:
         "detected_at": ends.take(twice),
         "k": pa.array(np.repeat(keys, 2)),
     }
-    numbers = ((bucket - 1) * 100 + keys * EVENTS + kinds).tolist()
-    signals = [name for number in numbers for name in (None, f"client/k{number}")]
+    numbers = (keys * EVENTS + kinds) % SIGNALS + (bucket - 1) * SIGNALS
+    signals = [name for number in numbers.tolist() for name in (None, f"client/k{number}")]
     versions = pa.array([bucket, None] * count, pa.int64())
     sources = {"version": versions, "signal": pa.array(signals, pa.string())}
     return Firings("r", pa.table(columns), pa.table(relation), pa.table(sources))
 
 
 def _signal(number: int, times: Sequence[int]) -> Row:
-    bucket, of_bucket = divmod(number, 100)
+    bucket, of_bucket = divmod(number, SIGNALS)
     return {
         "namespace": "client",
         "id": f"k{number}",
