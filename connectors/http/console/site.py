@@ -46,7 +46,6 @@ log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
 _STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
-_STATUS |= {"needs-tables": 409}
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 Endpoint = Callable[[Request], Awaitable[Response]]

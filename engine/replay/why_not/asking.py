@@ -10,6 +10,7 @@ is what came since 8:20 of that day.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -60,6 +61,7 @@ LATER_MICROS = 3_600_000_000
 WARM_UP = 10
 """So many times what a rule remembers is read before the time that is asked for: what a context has
 consumed depends on what came before."""
+_LINES = re.compile(r"\s*\n\s*")
 Opened = Callable[[Rulebook], AbstractContextManager[Feed]]
 """From a rulebook to the feed of its tables."""
 
@@ -301,7 +303,7 @@ class _Asking:
         except (EngineError, InputError) as error:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
                 raise
-            unread = in_line(str(error))
+            unread = in_line(_LINES.sub("; ", str(error)))
         unread, errors = unread or what.lost, what.errors
         self._gone += what.notes
         begin = max(begin, what.begin or begin)
