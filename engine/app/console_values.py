@@ -5,6 +5,7 @@ backtests, what another text of a rulebook changes."""
 from __future__ import annotations
 
 import re
+import shlex
 from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
@@ -34,6 +35,7 @@ from tidegate.engine.replay.why.times import Times
 from tidegate.engine.replay.why_not.asking import Question
 from tidegate.engine.replay.why_not.asking import asked as answered
 from tidegate.engine.replay.why_not.picture import ladder_picture, timeline_picture
+from tidegate.engine.replay.why_not.words import key_options
 from tidegate.engine.store import SqlStore
 from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.errors import EngineError
@@ -107,18 +109,19 @@ def _said(story: Story, times: Times) -> dict[str, Any]:
 def why_not(
     store: SqlStore, book: Rulebook, rule: str, key: Mapping[str, str], at: str | None
 ) -> dict[str, Any]:
-    """Why a rule did not fire, as far as the store alone knows. Raises InputError, and EngineError
-    `needs-tables` where they must be read: the console has no Spark."""
-    running = store.rulebooks()[book.name]
+    """Why a rule did not fire, as far as the store alone knows: the console has no Spark. Where the
+    tables must be read, its last rung says so, with the command that does. Raises InputError."""
+    of_time = "" if at is None else f" --at {shlex.quote(at)}"
+    command = f"tidegate why-not {rule}{key_options(key)}{of_time} --rulebook {book.name}"
+
+    def no_tables(_: Rulebook) -> AbstractContextManager[Feed]:
+        message = "the store alone does not know, and the console reads no tables"
+        raise EngineError("needs-tables", message, f"`{command}` reads them")
+
     question = Question(rule, key, at)
-    found = answered(store.of(book.name), running, question, _no_tables, store.wall())
+    found = answered(store.of(book.name), question, no_tables, store.wall())
     pictures = {"ladder": ladder_picture(found), "timeline": timeline_picture(found)}
     return {**found.as_json(), **pictures}
-
-
-def _no_tables(_: Rulebook) -> AbstractContextManager[Feed]:
-    message = "the store alone does not know: the tables must be read for it"
-    raise EngineError("needs-tables", message, "type `tidegate why-not`, which can read them")
 
 
 def backtests(folder: Path | None) -> dict[str, Any]:

@@ -51,10 +51,11 @@ class Unread:
     def _watched(self) -> Iterator[Watched | None]:
         """What each rulebook of the store watches. Another one may come at any time."""
         yield self._own
-        for name, kept in self.store.rulebooks().items():
+        for name, version in self.store.version_numbers().items():
             if name == self.book.name:
                 continue
-            if name not in self._known or self._known[name][0] != kept.version:
+            if name not in self._known or self._known[name][0] != version:
+                kept = self.store.of(name).versions.running()
                 found = read(kept)
                 watched = None if found is None else _watched_by(found)
                 self._known[name] = kept.version, watched

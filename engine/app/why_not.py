@@ -54,8 +54,7 @@ def ask(
         with ExitStack() as stack:
             yield LateFeed(lambda: _feed(store, book, session(), policy, stack))
 
-    running = store.rulebooks()[rulebook]
-    return asked(store.of(rulebook), running, question, opened, store.wall())
+    return asked(store.of(rulebook), question, opened, store.wall())
 
 
 def _feed(

@@ -4,7 +4,7 @@ rules. They are kept in the store; an engine carries them out at its next look. 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +15,7 @@ from tidegate.engine.core.entries import Entry
 from tidegate.engine.store import FINISHED, SqlStore
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
+from tidegate.engine.store.dead_letters import Stuck
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.errors import InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook, Table
@@ -45,23 +46,43 @@ def open_entry(store: SqlStore, book: Rulebook, number: int) -> Entry:
 
 
 def redrive_all(url: str, name: str | None, rule: str | None, option: str | None) -> dict[str, Any]:
-    """Ask for `redrive` of every entry that is dead or held, of all rules or of one. Left out are
-    entries whose rule is gone, and those with such a request already."""
+    """Ask for `redrive` of every entry that is dead or held, of all rules or of one
+    (`open_to_redrive`)."""
     with opened(url, name) as (store, book):
-        found = store.of(book.name).dead_letters.stuck(rule)
-        if not found:
-            check_rule(book, rule)
-        asked = {
-            c.subject
-            for c in store.of(book.name).controls.pending()
-            if (c.kind, c.option) == ("redrive", option)
-        }
-        some = [str(n) for n, of_rule in found if of_rule in book.rules and str(n) not in asked]
-        store.of(book.name).controls.ask_each("redrive", some, option)
+        some, gone = open_to_redrive(store, book, rule, option)
+        ask_to_redrive(store, book, some, option)
         told: dict[str, Any] = {"asked_for": "redrive", "entries": len(some)}
-        if gone := [n for n, of_rule in found if of_rule not in book.rules]:
+        if gone:
             told["only_to_be_skipped"] = gone  # their rules do not exist any more
         return _answer(store, book, told) if some else {"rulebook": book.name, **told}
+
+
+def open_to_redrive(
+    store: SqlStore, book: Rulebook, rule: str | None, option: str | None
+) -> tuple[list[Stuck], list[int]]:
+    """The entries that are dead or held, of all rules or of one, without those that such a request
+    waits for; and the numbers of those whose rule is gone, which are not among them. Raises
+    InputError for an unknown rule."""
+    found = store.of(book.name).dead_letters.stuck(rule)
+    if not found:
+        check_rule(book, rule)
+    pending = store.of(book.name).controls.pending()
+    asked = {c.subject for c in pending if (c.kind, c.option) == ("redrive", option)}
+    known = [one for one in found if one.rule in book.rules]
+    gone = [one.number for one in found if one.rule not in book.rules]
+    return [one for one in known if str(one.number) not in asked], gone
+
+
+def ask_to_redrive(
+    store: SqlStore,
+    book: Rulebook,
+    some: Iterable[Stuck],
+    option: str | None,
+    asked_by: str | None = None,
+) -> None:
+    """Ask for `redrive` of each of some entries."""
+    numbers = [str(one.number) for one in some]
+    store.of(book.name).controls.ask_each("redrive", numbers, option, asked_by)
 
 
 def switch_rule(

@@ -31,9 +31,14 @@ class Rules:
     takes it over between two buckets."""
 
     def __init__(
-        self, store: SqlStore, rulebook: str, wake: Callable[[], None] = lambda: None
+        self,
+        store: SqlStore,
+        rulebook: str,
+        wake: Callable[[], None] = lambda: None,
+        asked_by: str | None = None,
     ) -> None:
         self._store, self._rulebook, self._wake = store, rulebook, wake
+        self._asked_by = asked_by  # None: the user of this process
 
     def put(self, name: str, text: str) -> int:
         """Put a rule beside the rulebook's text, or replace one that was put. `text`: its YAML, as
@@ -54,6 +59,10 @@ class Rules:
     def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Let a rule fire for a key again; returns the version. Raises InputError."""
         return self._ask(lambda kept: _switched(kept, rule, key, off=False))
+
+    def check_switch(self, rule: str, key: Mapping[str, str], *, off: bool) -> None:
+        """Raises InputError where `disable_for` (`off`) or `enable_for` would change nothing."""
+        _switched(self._store.of(self._rulebook).versions.newest(), rule, key, off=off)
 
     def list(self) -> list[dict[str, Any]]:
         """A row for each rule: `rule`, `on`, `enabled`; `disabled_for`: the keys for which it does
@@ -79,7 +88,8 @@ class Rules:
             before = self._store.of(self._rulebook).versions.newest()
             kept = replace(before, added=added(before))
             self._store.of(self._rulebook).versions.judged(kept)
-            version = self._store.of(self._rulebook).versions.propose(kept, before.version)
+            versions = self._store.of(self._rulebook).versions
+            version = versions.propose(kept, before.version, self._asked_by)
         self._wake()
         return version
 

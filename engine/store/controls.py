@@ -34,11 +34,17 @@ class Controls(Bound):
         with self.database.write() as connection:
             add(connection, self.rulebook, kind, subject, version, option, asked_by=asked_by)
 
-    def ask_each(self, kind: str, subjects: Iterable[str], option: str | None) -> None:
+    def ask_each(
+        self,
+        kind: str,
+        subjects: Iterable[str],
+        option: str | None,
+        asked_by: str | None = None,
+    ) -> None:
         """Ask for the same of several subjects at once."""
         with self.database.write() as connection:
             for subject in subjects:
-                add(connection, self.rulebook, kind, subject, option=option)
+                add(connection, self.rulebook, kind, subject, option=option, asked_by=asked_by)
 
     def note(self, kind: str, subject: str, text: str) -> None:
         """Store a request that did not come through the store, with its answer."""
@@ -49,24 +55,28 @@ class Controls(Bound):
         with self.database.read() as connection:
             return pending(connection, self.rulebook)
 
-    def asked(
-        self, wanted: Mapping[str, str | None], most: int
-    ) -> tuple[list[dict[str, Any]], int]:
-        """The newest requests, at most so many, newest first; and how many there are in all.
-        `wanted`: by column, what it must be; None: anything."""
-        c = controls.c
-        where = [c.rulebook == self.rulebook]
-        where += [c[name] == text for name, text in wanted.items() if text is not None]
-        columns = (c.id, c.asked_at, c.asked_by, c.kind, c.subject, c.version, c.option, c.bucket)
-        query = sa.select(*columns, c.answer).where(*where)
-        newest = query.order_by(c.asked_at.desc(), c.id.desc()).limit(most)
-        count = sa.select(sa.func.count()).select_from(controls).where(*where)
+    def count(self, wanted: Mapping[str, str | None]) -> int:
+        """How many requests there are. `wanted`: by column, what it must be; None: anything."""
+        query = sa.select(sa.func.count()).select_from(controls).where(*self._where(wanted))
         with self.database.read() as connection:
-            rows = mappings(connection, newest, "asked_at")
-            found = int(connection.execute(count).scalar_one())
+            return int(connection.execute(query).scalar_one())
+
+    def newest(self, wanted: Mapping[str, str | None], most: int) -> list[dict[str, Any]]:
+        """The newest of them, at most so many, newest first."""
+        c = controls.c
+        columns = (c.id, c.asked_at, c.asked_by, c.kind, c.subject, c.version, c.option, c.bucket)
+        query = sa.select(*columns, c.answer).where(*self._where(wanted))
+        query = query.order_by(c.asked_at.desc(), c.id.desc()).limit(most)
+        with self.database.read() as connection:
+            rows = mappings(connection, query, "asked_at")
         for row in rows:  # a bucket that carried it out says nothing
             row["answer"] = row["answer"] or (None if row["bucket"] is None else "done")
-        return rows, found
+        return rows
+
+    def _where(self, wanted: Mapping[str, str | None]) -> list[sa.ColumnElement[bool]]:
+        c = controls.c
+        given = [c[name] == text for name, text in wanted.items() if text is not None]
+        return [c.rulebook == self.rulebook, *given]
 
     def answer(self, control: int, text: str) -> None:
         with self.leased() as connection:

@@ -3,8 +3,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection
-from typing import Any
+from typing import Any, NamedTuple
 
 import sqlalchemy as sa
 
@@ -14,6 +15,14 @@ from tidegate.engine.store.blobs import through_count
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import DEAD, HELD, to_entry
 from tidegate.engine.store.status import entry_commands
+
+
+class Stuck(NamedTuple):
+    """An entry that is dead or held."""
+
+    number: int
+    rule: str
+    state: str
 
 
 class DeadLetters(Bound):
@@ -30,12 +39,24 @@ class DeadLetters(Bound):
             rows = connection.execute(query.order_by(o.number.desc()).limit(limit)).all()
         return [_shown(row, rules) for row in reversed(rows)]
 
-    def stuck(self, rule: str | None) -> list[tuple[int, str]]:
-        """The numbers and rules of all entries that are dead or held, of all rules or of one."""
+    def stuck(self, rule: str | None) -> list[Stuck]:
+        """All entries that are dead or held, of all rules or of one."""
         c = t.outbox.c
-        query = sa.select(c.number, c.rule).where(*self._of(rule), c.state.in_((DEAD, HELD)))
+        query = sa.select(c.number, c.rule, c.state)
+        query = query.where(*self._of(rule), c.state.in_((DEAD, HELD))).order_by(c.number)
         with self.database.read() as connection:
-            return [(r.number, r.rule) for r in connection.execute(query.order_by(c.number))]
+            return [Stuck(*row) for row in connection.execute(query)]
+
+    def counts(self) -> list[dict[str, Any]]:
+        """How many are dead and held, by rule, most first: rule, dead, held."""
+        c, found = t.outbox.c, dict[str, Counter[str]]()
+        query = sa.select(c.rule, c.state, sa.func.count()).group_by(c.rule, c.state)
+        query = query.where(*self._of(None), c.state.in_((DEAD, HELD)))
+        with self.database.read() as connection:
+            for rule, state, count in connection.execute(query):
+                found.setdefault(rule, Counter())[state] = count
+        some = sorted(found.items(), key=lambda item: (-item[1].total(), item[0]))
+        return [{"rule": rule, DEAD: each[DEAD], HELD: each[HELD]} for rule, each in some]
 
     def _of(self, rule: str | None) -> list[sa.ColumnExpressionArgument[bool]]:
         c = t.outbox.c

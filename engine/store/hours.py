@@ -37,6 +37,20 @@ class Hours(Bound):
             rows = connection.execute(query.order_by(c.hour)).all()
         return [{"hour": json_text.instant(row.hour), **_counts(row)} for row in rows]
 
+    def of_all(self, now: int) -> list[dict[str, Any]]:
+        """The hour of `now` and those before it, `HOURS_SHOWN` in all, of all rules together,
+        newest first. `to`: the end of the hour, or `now`."""
+        with self.database.read() as connection:
+            known = _sums(connection, self.rulebook, now, t.rule_hours.c.hour)
+        return [
+            {
+                "from": json_text.instant(hour),
+                "to": json_text.instant(min(hour + HOUR_MICROS, now)),
+                **known.get(hour, NOTHING),
+            }
+            for hour in reversed(shown_hours(now))
+        ]
+
     def fired(self, rules: Collection[str], now: int) -> dict[str, list[int]]:
         """How many of each rule's detections fired in each of `HOURS_SHOWN` hours, the oldest
         first; the last one is the hour of `now`."""
@@ -99,10 +113,18 @@ def deaths(
 
 def lately(connection: sa.Connection, rulebook: str, now: int) -> dict[str, dict[str, int]]:
     """The sums of the hour of `now` and of those before it, `HOURS_SHOWN` in all, by rule."""
-    c, first = t.rule_hours.c, first_shown(now)
-    sums = (sa.func.sum(c[name]).label(name) for name in asdict(_NONE))
-    query = sa.select(c.rule, *sums).where(c.rulebook == rulebook, c.hour >= first)
-    return {row.rule: _counts(row) for row in connection.execute(query.group_by(c.rule))}
+    return _sums(connection, rulebook, now, t.rule_hours.c.rule)
+
+
+def _sums(
+    connection: sa.Connection, rulebook: str, now: int, by: sa.Column[Any]
+) -> dict[Any, dict[str, int]]:
+    """The sums of the hours that are shown, by a column."""
+    c = t.rule_hours.c
+    sums = (sa.func.sum(c[name]).label(name) for name in NOTHING)
+    query = sa.select(by.label("of"), *sums).group_by(by)
+    query = query.where(c.rulebook == rulebook, c.hour >= first_shown(now))
+    return {row.of: _counts(row) for row in connection.execute(query)}
 
 
 def _counts(row: sa.Row[*tuple[Any, ...]]) -> dict[str, int]:

@@ -82,6 +82,11 @@ class SqlStore:
         with self.database.read() as connection:
             return versions.current(connection)
 
+    def version_numbers(self) -> Mapping[str, int]:
+        """The numbers of the versions of the registered rulebooks, without their texts."""
+        with self.database.read() as connection:
+            return versions.numbers(connection)
+
     def last_entry(self) -> int:
         """The last number of the store's sequence of entries."""
         with self.database.read() as connection:

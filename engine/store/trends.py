@@ -1,4 +1,4 @@
-"""What the last hours and buckets of a rulebook brought, for the overview of the console.
+"""What the last buckets of a rulebook brought, and when its sources were heard, for the console.
 
 Every query reads a bounded number of rows by an index, however large the store is.
 """
@@ -13,7 +13,6 @@ import sqlalchemy as sa
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.hours import HOUR_MICROS, NOTHING, first_shown, shown_hours
 
 SIGNALS_SEEN = 1_000
 """So many of the newest signals say when each event was heard."""
@@ -40,24 +39,6 @@ class Trends(Bound):
                 "seconds": {n: s for n, s in zip(t.STAGES, took, strict=True) if s is not None},
             }
             for bucket, now, watermark, count, *took in reversed(rows)
-        ]
-
-    def hours(self, now: int) -> list[dict[str, Any]]:
-        """What became of the detections of all rules in the hour of `now` and in those before it,
-        `HOURS_SHOWN` in all, newest first. `to`: the end of the hour, or `now`."""
-        c, first = t.rule_hours.c, first_shown(now)
-        sums = (sa.func.sum(c[name]).label(name) for name in NOTHING)
-        query = sa.select(c.hour, *sums).where(c.rulebook == self.rulebook, c.hour >= first)
-        with self.database.read() as connection:
-            rows = connection.execute(query.group_by(c.hour)).all()
-        known = {row.hour: {name: int(row._mapping[name]) for name in NOTHING} for row in rows}
-        return [
-            {
-                "from": json_text.instant(hour),
-                "to": json_text.instant(min(hour + HOUR_MICROS, now)),
-                **known.get(hour, NOTHING),
-            }
-            for hour in reversed(shown_hours(now))
         ]
 
     def rejected_since(self, instant: int) -> int:

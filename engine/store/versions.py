@@ -99,7 +99,7 @@ class Versions(Bound):
         with self.database.write() as connection:
             self._lock(connection)
             if added is None:
-                before = current(connection).get(self.rulebook)
+                before = current(connection, self.rulebook).get(self.rulebook)
                 added = before.added if before is not None else {}
             kept = KeptRulebook(text, file, added, files=files or {})
             number = self._numbered(connection, kept)
@@ -143,6 +143,11 @@ class Versions(Bound):
             controls.add(connection, self.rulebook, RELOAD, str(number), asked_by=asked_by)
         return number
 
+    def running(self) -> KeptRulebook:
+        """The version that runs, or ran last. Raises KeyError if there is none."""
+        with self.database.read() as connection:
+            return current(connection, self.rulebook)[self.rulebook]
+
     def newest(self) -> KeptRulebook:
         """The version that was asked for last, else the running one. Raises KeyError if there is
         none."""
@@ -164,7 +169,7 @@ class Versions(Bound):
     def _newest(self, connection: sa.Connection) -> KeptRulebook:
         asked = [c for c in controls.pending(connection, self.rulebook) if c.kind == RELOAD]
         found = self._version(connection, int(asked[-1].subject)) if asked else None
-        return found or current(connection)[self.rulebook]
+        return found or current(connection, self.rulebook)[self.rulebook]
 
     def _version(self, connection: sa.Connection, number: int) -> KeptRulebook | None:
         query = sa.select(t.versions).filter_by(rulebook=self.rulebook, version=number)
@@ -191,9 +196,18 @@ class Versions(Bound):
         return number
 
 
-def current(connection: sa.Connection) -> dict[str, KeptRulebook]:
-    """By name, the rulebooks as they run, or ran last."""
-    return {row.name: _kept(row) for row in connection.execute(sa.select(t.rulebooks))}
+def current(connection: sa.Connection, rulebook: str | None = None) -> dict[str, KeptRulebook]:
+    """By name, the rulebooks as they run, or ran last; or that of one name alone."""
+    query = sa.select(t.rulebooks)
+    if rulebook is not None:
+        query = query.where(t.rulebooks.c.name == rulebook)
+    return {row.name: _kept(row) for row in connection.execute(query)}
+
+
+def numbers(connection: sa.Connection) -> dict[str, int]:
+    """By name, the number of the version that runs, or ran last; 0 if none has run yet."""
+    query = sa.select(t.rulebooks.c.name, t.rulebooks.c.version)
+    return {row.name: row.version for row in connection.execute(query)}
 
 
 def running(connection: sa.Connection, rulebook: str) -> int:

@@ -136,6 +136,25 @@ def test_each_button_asks_and_is_then_seen_in_the_audit(
     assert browser.complaints() == []
 
 
+def test_all_that_is_stuck_of_a_rule_is_redriven_by_one_button(
+    browser: Browser, serve: Serve, store: SqlStore
+) -> None:
+    fill(store, ("one", "two", "three"))
+    serve()
+    browser.log_in()
+    browser.open("stuck")
+    assert browser.one("#Redrive-all-noticed").text == "Redrive all 3"
+    browser.press("#Redrive-all-noticed")
+    browser.until(lambda: browser.one("h1").text == "Redrive 3 entries of rule noticed?")
+    assert browser.axe() == []
+    assert asked(store) == []
+    browser.press("button.act")
+    browser.until(lambda: browser.path.startswith("audit"))
+    assert asked(store) == [("redrive", number) for number in "123"]
+    assert browser.texts("tbody th") == ["console key ada"] * 3
+    assert browser.complaints() == []
+
+
 def test_a_firing_is_on_the_page_within_two_seconds_of_its_bucket(
     browser: Browser, serve: Serve, store: SqlStore
 ) -> None:

@@ -207,7 +207,7 @@ def test_g17_dead_entries_hold_nothing_until_so_many_in_a_row_suspend_their_rule
         "[NO] x; its rule is suspended, for the last 2 were dead (dead_in_a_row_max)"
     )
     bench.sink.fails = lambda entry: None
-    numbers = [str(number) for number, _ in store.of("loop").dead_letters.stuck("a")]
+    numbers = [str(one.number) for one in store.of("loop").dead_letters.stuck("a")]
     assert numbers == ["1", "3", "5"]
     store.of("loop").controls.ask_each("redrive", numbers, None)
     bench.drain()

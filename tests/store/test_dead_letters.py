@@ -42,7 +42,12 @@ def test_g18_dead_letters_are_the_newest_with_the_firings_that_they_are_for(
     assert found[-1]["commands"] == ["tidegate skip 5"]  # its rule is gone
     newest = store.of("bank").dead_letters.newest("blocked", 2, {"blocked"})
     assert [row["number"] for row in newest] == [2, 3]
-    assert store.of("bank").dead_letters.stuck("blocked") == [(n, "blocked") for n in (1, 2, 3)]
+    assert store.of("bank").dead_letters.stuck("blocked") == [
+        (n, "blocked", "dead") for n in (1, 2, 3)
+    ]
+    assert store.of("bank").dead_letters.counts() == [
+        {"rule": "blocked", "dead": 3, "held": 0}, {"rule": "other", "dead": 1, "held": 0},
+    ]  # fmt: skip
 
 
 def test_g17_entries_that_were_dead_before_anyone_tried_them_do_not_suspend_a_rule(

@@ -331,7 +331,7 @@ def test_a_text_that_was_taken_is_read_however_long_it_is(store: SqlStore) -> No
     store.of("bank").versions.register(long, None)
     assert {*the_rulebooks(store, None)["bank"].rules} == {"r"}
     assert [one["rule"] for one in Rules(store, "bank").list()] == ["r"]
-    told = Texts(store, "bank").book(1, "r")
+    told = Texts(store.of("bank").versions).book(1, "r")
     assert told is not None
     assert {*told.rules} == {"r"}
     assert {*rulebooks.Source(store, may_be_empty=True).known["bank"].rules} == {"r"}

@@ -7,14 +7,24 @@ out at its next look, and answers there: the audit page shows it.
 from __future__ import annotations
 
 import hashlib
+import shlex
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from difflib import unified_diff
+from functools import partial
 
-from tidegate.connectors.http.console.pages import Asked
+from tidegate.connectors.http.console.pages import KEY, Asked
 from tidegate.connectors.http.refusal import Refusal
-from tidegate.engine.control.requests import ask_for_rule, check_switch, open_entry
-from tidegate.engine.control.rulebooks import ask_to_reload, changed_text
+from tidegate.engine.control.requests import (
+    ask_for_rule,
+    ask_to_redrive,
+    check_switch,
+    open_entry,
+    open_to_redrive,
+)
+from tidegate.engine.control.rulebooks import Rules, ask_to_reload, changed_text
+from tidegate.engine.core.text.layout import counted, pairs_text
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import InputError, Problem, word_place
 
@@ -41,8 +51,8 @@ class Question:
 class Operation:
     """A button. `path`: under the console's own. `question`: raises InputError or Refusal where it
     would change nothing, or may not be. `carry_out`: asks the engine for it, given the form and who
-    has sent it; returns the subject of the request. `kind`: of the request. `back`: the page that
-    it belongs to."""
+    has sent it; returns the subject of the request, empty for several. `kind`: of the request.
+    `back`: the page that it belongs to."""
 
     path: str
     kind: str
@@ -84,6 +94,40 @@ def _redrive(asked: Asked) -> Question:
     return _entry_question(asked, "redrive", said, options)
 
 
+def _redrive_all(asked: Asked) -> Question:
+    rule, book = asked.rule, asked.book
+    some, _ = open_to_redrive(asked.store, book, rule, None)
+    if not some:
+        message = f"no entry of rule {rule} is dead or held that is not asked for already"
+        problem = Problem("entry-finished", message, word_place("RULE"), "see the audit page")
+        raise InputError([problem])
+    states = Counter(one.state for one in some)
+    are = " and ".join(f"{count:,} {state}" for state, count in sorted(states.items()))
+    said = (
+        "Each is sealed, and a new one runs in its place, with the rule's present text. What dies"
+    )
+    return Question(
+        f"Redrive {counted(len(some), 'entry', 'entries')} of rule {rule}",
+        "Redrive",
+        (f"Of them are {are}.", said, "What dies or is held from now on is left as it is."),
+        f"tidegate redrive --all {rule} --rulebook {book.name}",
+        fixed={"last": str(some[-1].number)},
+        options={"may-double": "even those that may have landed already"},
+    )
+
+
+def _take_all(asked: Asked, form: Mapping[str, str], by: str) -> str:
+    """Ask for those that were shown."""
+    option, last = "may-double" if "may-double" in form else None, form.get("last", "")
+    some, _ = open_to_redrive(asked.store, asked.book, asked.rule, option)
+    shown = [one for one in some if _is_number(last) and one.number <= int(last)]
+    if not shown:
+        message = "none of the entries that were shown is dead or held any more"
+        raise Refusal(409, "stale-form", message, "look at what is stuck again")
+    ask_to_redrive(asked.store, asked.book, shown, option, by)
+    return ""
+
+
 def _pass_over(kind: str, option: str) -> Callable[[Asked, Mapping[str, str], str], str]:
     def carry_out(asked: Asked, form: Mapping[str, str], by: str) -> str:
         number = _number(asked)
@@ -98,10 +142,14 @@ def _pass_over(kind: str, option: str) -> Callable[[Asked, Mapping[str, str], st
 
 def _number(asked: Asked) -> int:
     text = asked.place["number"]
-    if not (text.isascii() and text.isdecimal() and len(text) <= 18):
+    if not _is_number(text):
         message = f"{text!r} is no entry's number"
         raise InputError([Problem("no-entry", message, word_place("ENTRY"), "see what is stuck")])
     return int(text)
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal() and len(text) <= 18
 
 
 def _enable(asked: Asked) -> Question:
@@ -126,6 +174,29 @@ def _switch(kind: str) -> Callable[[Asked, Mapping[str, str], str], str]:
         purge = kind == "disable" and "purge" in form
         ask_for_rule(asked.store, asked.book, kind, asked.rule, purge=purge, asked_by=by)
         return asked.rule
+
+    return carry_out
+
+
+def _question_for_key(asked: Asked, *, off: bool) -> Question:
+    rule, book, key = asked.rule, asked.book, asked.key
+    Rules(asked.store, book.name).check_switch(rule, key, off=off)
+    kind = "disable" if off else "enable"
+    what = "It detects as before, but does not fire" if off else "It fires again"
+    options = " ".join(f"--key {shlex.quote(f'{name}={text}')}" for name, text in key.items())
+    return Question(
+        f"{kind.capitalize()} rule {rule} for {pairs_text(key)}",
+        kind.capitalize(),
+        (f"{what} for this key, once the engine has taken over a version that says so.",),
+        f"tidegate {kind} {rule} {options} --rulebook {book.name}",
+        fixed={f"{KEY}{name}": text for name, text in key.items()},
+    )
+
+
+def _switch_for_key(*, off: bool) -> Callable[[Asked, Mapping[str, str], str], str]:
+    def carry_out(asked: Asked, _: Mapping[str, str], by: str) -> str:
+        rules = Rules(asked.store, asked.book.name, asked_by=by)
+        return str((rules.disable_for if off else rules.enable_for)(asked.rule, asked.key))
 
     return carry_out
 
@@ -181,7 +252,22 @@ OPERATIONS = (
     Operation(
         f"{_ENTRY}/redrive", "redrive", _redrive, _pass_over("redrive", "may-double"), "stuck"
     ),
+    Operation(f"{_RULE}/redrive", "redrive", _redrive_all, _take_all, "stuck"),
     Operation(f"{_RULE}/enable", "enable", _enable, _switch("enable"), "stuck"),
     Operation(f"{_RULE}/disable", "disable", _disable, _switch("disable"), "rules"),
+    Operation(
+        f"{_RULE}/disable-for",
+        "reload",
+        partial(_question_for_key, off=True),
+        _switch_for_key(off=True),
+        "rules",
+    ),
+    Operation(
+        f"{_RULE}/enable-for",
+        "reload",
+        partial(_question_for_key, off=False),
+        _switch_for_key(off=False),
+        "rules",
+    ),
     Operation("rulebooks/{rulebook}/reload", "reload", _reload, _take_file, "rules"),
 )

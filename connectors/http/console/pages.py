@@ -25,7 +25,7 @@ from tidegate.rules.model import Rulebook
 
 CHOICE_MAX = 300
 """Characters of what a filter is given."""
-_KEY = "key."
+KEY = "key."
 """What the names of fields of a key begin with."""
 
 
@@ -56,6 +56,12 @@ class Asked:
     place: Mapping[str, str]
     chosen: Mapping[str, str]
     reports: Path | None = None
+
+    @property
+    def key(self) -> dict[str, str]:
+        """The values of key columns among the filters."""
+        given = self.chosen.items()
+        return {n.removeprefix(KEY): text for n, text in given if n.startswith(KEY)}
 
     @property
     def book(self) -> Rulebook:
@@ -95,7 +101,12 @@ class Page:
         return {name: text for name, text in given.items() if text}
 
     def _of_key(self, name: str) -> bool:
-        return _KEY in self.filters and name.startswith(_KEY)
+        return KEY in self.filters and name.startswith(KEY)
+
+
+def key_in(fields: Mapping[str, str]) -> dict[str, str]:
+    """The fields of a key, of a form or a query."""
+    return {name: fields[name][:CHOICE_MAX] for name in fields if name.startswith(KEY)}
 
 
 def _listed(of: Callable[..., Mapping[str, Any]]) -> Callable[[Asked], Mapping[str, Any]]:
@@ -111,13 +122,12 @@ def _rule(asked: Asked) -> dict[str, Any]:
 
 def _why_not(asked: Asked) -> dict[str, Any]:
     of_rule, book = asked.rule, asked.book
-    given = {name.removeprefix(_KEY): text for name, text in asked.chosen.items() if _KEY in name}
     keys = book.rules[of_rule].pattern.key_names
     own = {"rulebook": book.name, "rule": of_rule, "keys": keys, "answer": None}
-    if not given.keys() >= {*keys}:
+    if not asked.key.keys() >= {*keys}:
         return own  # the form is not filled in yet
     at = asked.chosen.get("at")
-    return {**own, "answer": asked.told.why_not(asked.store, book, of_rule, given, at)}
+    return {**own, "answer": asked.told.why_not(asked.store, book, of_rule, asked.key, at)}
 
 
 def _firing(asked: Asked) -> dict[str, Any]:
@@ -128,12 +138,12 @@ _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")
 PAGES = (
     Page("overview", "overview.html", _listed(overview.page), ("rulebook",)),
     Page("rules", "rules.html", _listed(rules.page), ("rulebook", "state", "find", "sort", "page")),
-    Page("rules/{rulebook}/{rule}/why-not", "why-not.html", _why_not, (_KEY, "at")),
+    Page("rules/{rulebook}/{rule}/why-not", "why-not.html", _why_not, (KEY, "at")),
     Page("rules/{rulebook}/{rule}", "rule.html", _rule),
     Page("firings", "firings.html", _listed(firings.page), _FIRINGS),
     Page("firings/{firing}", "firing.html", _firing, ("rulebook",)),
     Page("stuck", "stuck.html", _listed(stuck.page), ("rulebook",)),
-    Page("sources", "sources.html", _listed(sources.page), ("rulebook",)),
+    Page("sources", "sources.html", _listed(sources.page), ("rulebook", "sort")),
     Page("backtests", "backtests.html", lambda asked: asked.told.backtests(asked.reports)),
     Page("audit", "audit.html", _listed(audit.page), ("rulebook", "kind", "subject", "by", "page")),
 )

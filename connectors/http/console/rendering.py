@@ -51,6 +51,7 @@ def environment() -> Environment:
         "when": when,
         "path": lambda text: quote(text, safe=""),
         "coded": coded,
+        "as_fields": lambda key: {f"key.{name}": text for name, text in key.items()},
         "drawn": Markup,  # of our own code, which has made its texts inert
         "bars": bars,
     }

@@ -29,7 +29,7 @@ from tidegate.connectors.http.console.entrance import (
 )
 from tidegate.connectors.http.console.headers import HEADERS, REPORT_POLICY
 from tidegate.connectors.http.console.operations import OPERATIONS, Operation, asker
-from tidegate.connectors.http.console.pages import Asked, Page, Told
+from tidegate.connectors.http.console.pages import Asked, Page, Told, key_in
 from tidegate.connectors.http.console.rendering import environment
 from tidegate.connectors.http.console.sessions import Session, Sessions, drop_cookies, set_cookie
 from tidegate.connectors.http.credentials import Guard
@@ -46,7 +46,6 @@ log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
 _STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
-_STATUS |= {"needs-tables": 409}
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
 Endpoint = Callable[[Request], Awaitable[Response]]
@@ -142,9 +141,8 @@ class Console:
     async def _ask(self, operation: Operation, request: Request) -> Response:
         """What a button would do, with a form that asks."""
         session = self._entrance.visitor(request)
-        question = await self._in_thread(
-            partial(operation.question, await self._asked(request, {}))
-        )
+        asked = await self._asked(request, key_in(request.query_params))
+        question = await self._in_thread(partial(operation.question, asked))
         given = {"it": question, "back": f"{ROOT}/{operation.back}"}
         return await self._rendered(request, "ask.html", session, **given)
 
@@ -152,10 +150,11 @@ class Console:
         """Ask the engine for it; the audit page shows what comes of it."""
         form = await self._form(request)
         session = self._entrance.operator(request, form)
-        asked, by = await self._asked(request, {}), asker(session.key.name)
+        asked, by = await self._asked(request, key_in(form)), asker(session.key.name)
         subject = await self._in_thread(partial(operation.carry_out, asked, form, by))
         self._on_asked()
-        named = {"rulebook": asked.book.name, "kind": operation.kind, "subject": subject}
+        named = {"rulebook": asked.book.name, "kind": operation.kind}
+        named |= {"subject": subject} if subject else {"by": by}
         return RedirectResponse(f"{ROOT}/audit?{urlencode(named)}", 303)
 
     async def _report(self, request: Request) -> Response:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from typing import Any
+from typing import Any, TypedDict
 
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
@@ -51,9 +51,22 @@ def number(page: str | None) -> int:
     return int(page[:9])
 
 
-def paged(rows: Sequence[Row], page: str | None) -> tuple[list[Row], dict[str, int]]:
-    """The rows of a page; its number, how many pages and rows there are."""
-    at, pages = number(page), max(1, -(-len(rows) // PAGE_ROWS))
-    first = (min(at, pages) - 1) * PAGE_ROWS
-    counts = {"page": min(at, pages), "pages": pages, "found": len(rows)}
-    return [*rows[first : first + PAGE_ROWS]], counts
+class Place(TypedDict):
+    """Which page it is, from 1, the last one instead of any behind it; how many pages and rows
+    there are."""
+
+    page: int
+    pages: int
+    found: int
+
+
+def place(found: int, page: str | None) -> Place:
+    """The place of a page among so many rows. Raises InputError."""
+    at, pages = number(page), max(1, -(-found // PAGE_ROWS))
+    return {"page": min(at, pages), "pages": pages, "found": found}
+
+
+def paged(rows: Sequence[Row], at: Place) -> list[Row]:
+    """The rows of a page, of all rows, or of those up to its end."""
+    end = at["page"] * PAGE_ROWS
+    return [*rows[end - PAGE_ROWS : end]]

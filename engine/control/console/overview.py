@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Any, TypedDict
 
+from tidegate.engine.control.console.listing import Books, chosen
 from tidegate.engine.control.console.troubles import (
     GROWN_MIN,
     PAUSES_SEEN,
@@ -121,13 +122,11 @@ class Page(TypedDict):
     rulebooks: list[Overview]
 
 
-def page(
-    store: SqlStore, rulebooks: Mapping[str, Rulebook], now: int, rulebook: str | None = None
-) -> Page:
-    """The overview of one rulebook, or of all. `now`: the store's clock, microseconds."""
-    books = [book for name, book in sorted(rulebooks.items()) if rulebook in (None, name)]
-    at = json_text.instant(now) or ""
-    return {"at": at, "rulebooks": [overview(store, book, now) for book in books]}
+def page(store: SqlStore, books: Books, now: int, rulebook: str | None = None) -> Page:
+    """The overview of one rulebook, or of all. `now`: the store's clock, microseconds. Raises
+    EngineError."""
+    shown = [overview(store, book, now) for book in chosen(books, rulebook)]
+    return {"at": json_text.instant(now) or "", "rulebooks": shown}
 
 
 def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
@@ -154,7 +153,7 @@ def overview(store: SqlStore, book: Rulebook, now: int) -> Overview:
             "behind": _behind(status, buckets),
             "troubles": [asdict(trouble) for trouble in troubles(facts)],
             "retention": status["retention"],
-            "hours": trends.hours(now),
+            "hours": store.of(book.name).hours.of_all(now),
             "rejected": rejected,
             "next": {
                 "timer": status["next_timer"],

@@ -2,9 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, TypedDict
+from typing import Any
 
-from tidegate.engine.control.console.listing import Books, chosen, in_order, paged, zones
+from tidegate.engine.control.console.listing import (
+    Books,
+    Place,
+    chosen,
+    in_order,
+    paged,
+    place,
+    zones,
+)
 from tidegate.engine.control.status import status_of
 from tidegate.engine.explain.sentences import Sentences
 from tidegate.engine.store import SqlStore
@@ -16,7 +24,7 @@ COLUMNS = (
 )  # fmt: skip
 
 
-class Page(TypedDict):
+class Page(Place):
     """Rules, a page of them. Each row: `COLUMNS`; `sentence`: what it does, in one; `hours`: how
     many fired in each of 24 hours, the last one is this hour up to now; `lag_seconds`: how far its
     rulebook is behind. `fired`, `condition_failed`, `damped`, `dead`: the sums over these hours,
@@ -24,9 +32,6 @@ class Page(TypedDict):
 
     zones: dict[str, str]
     rows: list[dict[str, Any]]
-    page: int
-    pages: int
-    found: int
 
 
 def page(
@@ -51,9 +56,10 @@ def page(
                 if state in (None, one["state"]) and (find or "") in one["rule"]
             ]
         found = in_order(rows, sort or "rule", COLUMNS)
-        shown, counts = paged(found, page)
+        at = place(len(found), page)
+        shown = paged(found, at)
         with_more(store, books, shown, now)
-    return {"zones": zones(books), "rows": shown, **counts}  # type: ignore[typeddict-item]
+    return {"zones": zones(books), "rows": shown, **at}
 
 
 def row(book: Rulebook, status: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:

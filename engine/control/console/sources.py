@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from tidegate.engine.control.console.listing import Books, chosen, zones
+from tidegate.engine.control.console.listing import Books, chosen, in_order, zones
 from tidegate.engine.control.console.troubles import PAUSES_SEEN, quiet_for
 from tidegate.engine.control.status import status_of
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import SqlStore
 from tidegate.rules.analysis.graph import table_events
 from tidegate.rules.model import Rulebook, SignalEvent
+
+COLUMNS = (
+    "rulebook", "table", "version", "instant", "commits_behind", "seconds_behind", "quiet_seconds",
+    "kept_seconds", "left_seconds",
+)  # fmt: skip
 
 
 class Page(TypedDict):
@@ -26,14 +31,21 @@ class Page(TypedDict):
     signals: list[dict[str, Any]]
 
 
-def page(store: SqlStore, books: Books, now: int, rulebook: str | None = None) -> Page:
-    """The sources of one rulebook, or of all. Raises EngineError."""
+def page(
+    store: SqlStore,
+    books: Books,
+    now: int,
+    rulebook: str | None = None,
+    sort: str | None = None,
+) -> Page:
+    """The sources of one rulebook, or of all. `sort`: the tables by one of `COLUMNS`, with a `-`
+    downwards. Raises EngineError, InputError."""
     found: Page = {"zones": zones(books), "tables": [], "signals": []}
     with store.snapshot():
         for book in chosen(books, rulebook):
             found["tables"] += _tables(store, book, now)
             found["signals"] += _signals(store, book)
-    return found
+    return {**found, "tables": in_order(found["tables"], sort, COLUMNS)}
 
 
 def _tables(store: SqlStore, book: Rulebook, now: int) -> list[dict[str, Any]]:

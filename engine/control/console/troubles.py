@@ -153,7 +153,8 @@ def _rejected(facts: Facts) -> Iterator[Trouble]:
     if not facts.rejected:
         return
     newest = facts.status["rejected"][-1:]
-    said = f"{counted(facts.rejected, 'row or signal', 'rows or signals')} rejected in this hour"
+    what = counted(facts.rejected, "row or signal", "rows or signals")
+    said = f"{what} rejected in the last hour"
     for row in newest:
         said += f"; the newest, of {row['event']} from {row['source']}: {row['reason']}"
     subject = newest[0]["event"] if newest else "rows"

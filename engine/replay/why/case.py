@@ -73,12 +73,12 @@ class _Case:
 def case_text(store: SqlStore, story: Story) -> str:
     """A test file with one case. Raises InputError where the rulebook's text of then cannot be
     read."""
-    texts = Texts(store, story.rulebook)
+    ledger = store.of(story.rulebook)
+    texts = Texts(ledger.versions)
     book = texts.book(story.rulebook_version, story.rule)
     if book is None or story.rule not in book.rules:
         message = "the rulebook's text of then cannot be read any more"
         raise InputError([Problem("text-gone", message, word_place("--as-test"))])
-    ledger = store.of(story.rulebook)
     stored = {table: arrow_schema(schema) for table, schema in ledger.traces.schemas().items()}
     made = _Case(book, book.rules[story.rule], stored, ledger.traces.instant_of)
     relation = ledger.traces.trace(ledger.traces.place(story.firing_id)).one.relation

@@ -46,7 +46,8 @@ def told(store: SqlStore, rulebook: str, place: Place, ask_again: AskAgain | Non
     """The story of the firing at a place. Raises EngineError `firing-gone` if it was purged
     meanwhile."""
     with store.snapshot():
-        traces, texts = store.of(rulebook).traces, Texts(store, rulebook)
+        traces = store.of(rulebook).traces
+        texts = Texts(store.of(rulebook).versions)
         trace = traces.trace(place)
         book = texts.book(trace.version, place.rule)
         now = texts.book(texts.running.version, place.rule)

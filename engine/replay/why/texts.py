@@ -1,5 +1,5 @@
 """The rulebook's texts that a firing and today's rules were read from. Of each only the rules that
-a story names are read: all of a large rulebook take longer than a story."""
+are asked for are read: all of a large rulebook take longer than a story."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from dataclasses import fields, is_dataclass
 from functools import lru_cache
 from typing import Any
 
-from tidegate.engine.store import KeptRulebook, SqlStore
-from tidegate.engine.store.versions import TAKEN
+from tidegate.engine.store import KeptRulebook
+from tidegate.engine.store.versions import TAKEN, Versions
 from tidegate.rules.analysis.graph import table_events, uses_of
 from tidegate.rules.errors import InputError, Place
 from tidegate.rules.loader import Composed, composed, part
@@ -21,28 +21,31 @@ _PARTS_MAX = 64
 
 
 class Texts:
-    """The versions of one rulebook in a store."""
+    """The versions of one rulebook. `running`: the one that runs, or ran last."""
 
-    def __init__(self, store: SqlStore, rulebook: str) -> None:
-        self._versions = store.of(rulebook).versions
-        self._known = store.rulebooks()[rulebook]
-
-    @property
-    def running(self) -> KeptRulebook:
-        """The version that runs, or ran last."""
-        return self._known
+    def __init__(self, versions: Versions) -> None:
+        self._versions = versions
+        self.running = versions.running()
 
     def book(self, version: int, rule: str) -> Rulebook | None:
         """A version of the rulebook, with a part of its rules: one, those that use it, and what
         they use. None if it is not there, or cannot be read any more."""
-        running = version == self._known.version
-        kept = self._known if running else self._versions.version(version)
+        running = version == self.running.version
+        kept = self.running if running else self._versions.version(version)
         return None if kept is None else read(kept, rule)
+
+    def now(self, rule: str) -> Rulebook:
+        """The version that runs, as `book`; all of it, if it has no such rule. Raises
+        InputError."""
+        found = self.book(self.running.version, rule)
+        if found is None or rule not in found.rules:
+            return self.running.known()
+        return found
 
     def rules(self) -> Collection[str] | None:
         """The names of the rules of the version that runs; None if it cannot be read any more."""
         try:
-            return _nodes(*_key(self._known)).rules
+            return _nodes(*_key(self.running)).rules
         except InputError:
             return None
 

@@ -10,6 +10,7 @@ is what came since 8:20 of that day.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import replace
@@ -31,6 +32,7 @@ from tidegate.engine.core.text.times import of_option
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Batch, Firings, Writer
 from tidegate.engine.evaluate.action_events import with_action_events
+from tidegate.engine.replay.why.texts import Texts
 from tidegate.engine.replay.why_not.answer import WhyNot
 from tidegate.engine.replay.why_not.evidence import Evidence, Key
 from tidegate.engine.replay.why_not.keys import rows_of, typed_key
@@ -39,7 +41,6 @@ from tidegate.engine.replay.why_not.reading import Reader, held, refused_row
 from tidegate.engine.replay.why_not.sources import Nothing
 from tidegate.engine.replay.why_not.spans import active_spans
 from tidegate.engine.replay.why_not.texts import (
-    Texts,
     damped_micros,
     detected_by,
     remembered_micros,
@@ -47,7 +48,6 @@ from tidegate.engine.replay.why_not.texts import (
     used_by,
 )
 from tidegate.engine.replay.why_not.words import Words
-from tidegate.engine.store import KeptRulebook
 from tidegate.engine.store.ledger import Ledger
 from tidegate.engine.store.past import PastBucket
 from tidegate.rules.analysis.graph import lateness_micros, table_events
@@ -61,6 +61,7 @@ LATER_MICROS = 3_600_000_000
 WARM_UP = 10
 """So many times what a rule remembers is read before the time that is asked for: what a context has
 consumed depends on what came before."""
+_LINES = re.compile(r"\s*\n\s*")
 Opened = Callable[[Rulebook], AbstractContextManager[Feed]]
 """From a rulebook to the feed of its tables."""
 
@@ -76,26 +77,21 @@ class Question(NamedTuple):
     since: int | str | datetime | None = None
 
 
-def asked(
-    ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened, now: int
-) -> WhyNot:
-    """The answer. `running`: the text that runs, or ran last. `opened` is called where the sources
-    must be read. `now`: of the clock, microseconds. Raises InputError for a rule that is not there,
-    a wrong key or time."""
-    return _Asking(ledger, running, question, opened, now).answer()
+def asked(ledger: Ledger, question: Question, opened: Opened, now: int) -> WhyNot:
+    """The answer. `opened` is called where the sources must be read. `now`: of the clock,
+    microseconds. Raises InputError for a rule that is not there, a wrong key or time."""
+    return _Asking(ledger, question, opened, now).answer()
 
 
 class _Asking:
     """One question."""
 
-    def __init__(
-        self, ledger: Ledger, running: KeptRulebook, question: Question, opened: Opened, clock: int
-    ) -> None:
+    def __init__(self, ledger: Ledger, question: Question, opened: Opened, clock: int) -> None:
         self._ledger, self._past, self._opened = ledger, ledger.past, opened
-        self._texts = Texts(ledger, running)
         self._standing = standing = self._past.standing()
         self._rule, self._gone = question.rule, list[str]()
-        now = self._texts.now
+        self._texts = Texts(ledger.versions)
+        self._now = now = self._texts.now(question.rule)
         at = of_option(question.at, "--at", now.timezone, clock)
         since = of_option(question.since, "--since", now.timezone, clock)
         if at is not None and since is not None and since > at:
@@ -108,7 +104,7 @@ class _Asking:
         newest = next(iter(self._past.back_from(last)), None)
         self._last = None if last is None else self._past.reaching(until + LATER_MICROS)
         self._by_now = last is None  # the text that runs now, of which there may be no bucket yet
-        then = now if newest is None or self._by_now else self._texts.of(newest.version)
+        then = now if newest is None or self._by_now else self._text(newest.version)
         if then is None or question.rule not in then.rules:
             then = now
         schemas = {n: arrow_schema(c.schema) for n, c in standing.cursors.items()}
@@ -126,6 +122,10 @@ class _Asking:
         if since is None:
             since = self._at - max(self._remembered or 0, DAY_MICROS)
         self._since = min(since, self._at)
+
+    def _text(self, version: int) -> Rulebook | None:
+        """A version; None if it is not kept, or cannot be read any more."""
+        return self._texts.book(version, self._rule)
 
     def answer(self) -> WhyNot:
         """The rungs, and what cannot be told."""
@@ -189,7 +189,7 @@ class _Asking:
         """From where on the rule detects what it detects at the instant."""
         versions = [(one.watermark_before, one.version) for one in buckets]
         if self._by_now:
-            versions.append((buckets[-1].watermark, self._texts.version))
+            versions.append((buckets[-1].watermark, self._texts.running.version))
         for (_, before), (watermark, version) in pairwise(versions):
             if watermark < self._at and self._detects_otherwise(before, version):
                 begin = watermark + 1 - self._behind
@@ -200,7 +200,7 @@ class _Asking:
         return begin
 
     def _detects_otherwise(self, one: int, other: int) -> bool:
-        before, after = self._texts.of(one), self._texts.of(other)
+        before, after = self._text(one), self._text(other)
         if before is None or after is None:
             return False
         names = self._used.makers
@@ -211,7 +211,7 @@ class _Asking:
     ) -> Evidence:
         """What the store alone tells."""
         book, rule, standing = self._book, self._rule, self._standing
-        books = {bucket.version: self._texts.of(bucket.version) for bucket in buckets}
+        books = {number: self._text(number) for number in {bucket.version for bucket in buckets}}
         spans, gone = active_spans(rule, self._used.makers, buckets, books, standing, self._behind)
         self._gone += gone
         began = standing.activations.get(rule)
@@ -303,7 +303,7 @@ class _Asking:
         except (EngineError, InputError) as error:
             if isinstance(error, OutageError) or getattr(error, "code", "") in LOST:
                 raise
-            unread = in_line(str(error))
+            unread = in_line(_LINES.sub("; ", str(error)))
         unread, errors = unread or what.lost, what.errors
         self._gone += what.notes
         begin = max(begin, what.begin or begin)
@@ -336,7 +336,7 @@ class _Asking:
 
     def _changed(self) -> Iterator[str]:
         """Whether the rule says something else now."""
-        now, rule = self._texts.now.rules.get(self._rule), self._rule
+        now, rule = self._now.rules.get(self._rule), self._rule
         then = self._book.rules[rule]
         if now is None:
             yield f"rule {rule} is not in the rulebook any more"

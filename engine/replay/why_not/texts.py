@@ -1,5 +1,4 @@
-"""What the texts of a rulebook say of a rule: of the version that ran at an instant, and of the one
-that runs now; what a rule is made of, and how long it remembers.
+"""What the text of a rulebook says of a rule: what it is made of, and how long it remembers.
 
 Example: `quick` is `large ; paid within 5 min`, and `paid` is a rule over `row`. It is made of two
 rules and the event types `large` and `row`; it remembers 5 min, and `paid` nothing.
@@ -12,31 +11,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tidegate.engine.loop.compiled_rulebook import detects
-from tidegate.engine.store import KeptRulebook
-from tidegate.engine.store.ledger import Ledger
 from tidegate.rules.algebra.bound import Bounds
 from tidegate.rules.analysis.graph import made_of
-from tidegate.rules.errors import InputError
 from tidegate.rules.model import Rule, Rulebook, ScriptEvent
-
-
-class Texts:
-    """The rulebooks by version. `now`, `version`: the one that runs, or ran last."""
-
-    def __init__(self, ledger: Ledger, running: KeptRulebook) -> None:
-        self._ledger, self.version = ledger, running.version
-        self.now = running.known()
-        self._known: dict[int, Rulebook | None] = {running.version: self.now}
-
-    def of(self, version: int) -> Rulebook | None:
-        """A version; None if it is not kept, or cannot be read any more."""
-        if version not in self._known:
-            kept = self._ledger.versions.version(version)
-            try:
-                self._known[version] = None if kept is None else kept.known()
-            except InputError:  # it was of another version of the language
-                self._known[version] = None
-        return self._known[version]
 
 
 @dataclass(frozen=True, slots=True)

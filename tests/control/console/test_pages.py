@@ -10,13 +10,24 @@ import pytest
 from tests.control.planted import BOOK, DAY, HOUR, MINUTE, Planted
 from tests.support import make
 from tests.support.make import SECOND
-from tidegate.engine.control.console import audit, firings, listing, rule, rules, sources, stuck
+from tidegate.engine.control.console import (
+    audit,
+    firings,
+    listing,
+    overview,
+    rule,
+    rules,
+    sources,
+    stuck,
+)
 from tidegate.engine.control.console.rule import rule_text
 from tidegate.engine.core.keeping import FILES, Keeping
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.values import Load, Rejected
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import EngineError, InputError
+
+TWO = {"transactions": 2, "accounts": 1}  # tables, with so many versions
 
 
 def of(planted: Planted, module: Any, **filters: str) -> Any:
@@ -60,8 +71,6 @@ def test_rules_are_filtered_and_an_unknown_column_is_refused(planted: Planted) -
     assert names(sort="-rule") == ["report", "pay", "block"]
     with pytest.raises(InputError, match="nothing is sorted by `fird`"):
         names(sort="fird")
-    with pytest.raises(EngineError, match="no rulebook `bnk`"):
-        names(rulebook="bnk")
 
 
 @pytest.mark.parametrize(
@@ -69,9 +78,9 @@ def test_rules_are_filtered_and_an_unknown_column_is_refused(planted: Planted) -
 )
 def test_a_page_has_a_hundred_rows(page: str | None, first: int, at: int) -> None:
     rows = [{"n": n} for n in range(250)]
-    shown, counts = listing.paged(rows, page)
-    assert shown == rows[first : first + listing.PAGE_ROWS]
-    assert counts == {"page": at, "pages": 3, "found": 250}
+    place = listing.place(len(rows), page)
+    assert listing.paged(rows, place) == rows[first : first + listing.PAGE_ROWS]
+    assert place == {"page": at, "pages": 3, "found": 250}
 
 
 @pytest.mark.parametrize("page", ["0", "-1", "x", "", "²"])
@@ -190,7 +199,8 @@ def test_what_is_stuck_is_listed_with_the_ways_past(planted: Planted) -> None:
     assert found["entries"][1]["commands"][1].endswith("--unsealed")
     assert [one["rule"] for one in found["parked"]] == ["block"]
     assert [one["reason"] for one in found["rejected"][:2]] == ["reason 59", "reason 58"]
-    assert found["more"] == {"entries": 0, "rejected": 10}
+    assert found["rules"] == []  # one entry each
+    assert found["more"] == {"rules": 0, "entries": 0, "rejected": 10}
 
 
 def test_sources_say_how_far_they_are_and_how_long_they_are_kept(planted: Planted) -> None:
@@ -220,7 +230,8 @@ def test_who_asked_is_listed_newest_first(planted: Planted) -> None:
     first = of(planted, audit)
     assert [row["subject"] for row in first["rows"]] == [f"r{n}" for n in range(119, 19, -1)]
     assert (first["page"], first["pages"], first["found"]) == (1, 2, 120)
-    assert [row["subject"] for row in of(planted, audit, page="2")["rows"]][-1] == "r0"
+    for page in ("2", "9"):  # the last one instead of any behind it
+        assert [row["subject"] for row in of(planted, audit, page=page)["rows"]][-1] == "r0"
     mine = of(planted, audit, by="ada1@m1", subject="r7")
     assert [(row["kind"], row["answer"]) for row in mine["rows"]] == [("disable", None)]
     [asked] = (one for one in ledger.controls.pending() if one.subject == "r7")
@@ -243,3 +254,21 @@ def test_pages_are_of_several_rulebooks(planted: Planted) -> None:
     assert (len(listed["rows"]), listed["before"]) == (2, None)
     with pytest.raises(InputError, match="several are listed"):
         firings.page(planted.store, books, now, before=listed["rows"][0]["firing_id"])
+
+
+def test_tables_are_sorted(planted: Planted) -> None:
+    spans = tuple(planted.span(t, dict.fromkeys(range(n), planted.now)) for t, n in TWO.items())
+    planted.commit(planted.plan(ranges=spans))
+
+    def tables(sort: str) -> list[str]:
+        return [row["table"] for row in of(planted, sources, sort=sort)["tables"]]
+
+    assert (tables("version"), tables("-version")) == (["accounts", "transactions"], [*TWO])
+    with pytest.raises(InputError, match="nothing is sorted by `path`"):
+        tables("path")
+
+
+@pytest.mark.parametrize("module", [overview, rules, firings, stuck, sources, audit])
+def test_each_page_refuses_a_rulebook_that_is_not_there(planted: Planted, module: Any) -> None:
+    with pytest.raises(EngineError, match="no rulebook `bnk`"):
+        of(planted, module, rulebook="bnk")

@@ -156,9 +156,8 @@ class Stored:
         def opened(book: Rulebook) -> Iterator[Feed]:  # noqa: ARG001
             yield self.feed
 
-        ledger = self.store.of(self.name)
-        running = self.store.rulebooks()[self.name]
-        return asked(ledger, running, Question(rule, key, at, since), opened, self.clock.at)
+        question = Question(rule, key, at, since)
+        return asked(self.store.of(self.name), question, opened, self.clock.at)
 
     def fired(self, rule: str) -> Sequence[Mapping[str, Any]]:
         """Its firings, as `firings --json` has them."""

@@ -45,10 +45,9 @@ def test_a_time_is_in_the_rulebooks_zone(
 ) -> None:
     run = Stored(store, TEXT)
     run.signal(10, "told", k=7).at(100)
-    running = store.rulebooks()["shop"]
     now = BEGIN + 100 * SECOND
     question = Question("r", {"k": 7}, said, "2026-03-02T10:00:05")
-    answer = asked(store.of("shop"), running, question, None, now)  # type: ignore[arg-type]
+    answer = asked(store.of("shop"), question, None, now)  # type: ignore[arg-type]
     assert answer.at == BEGIN + seconds * SECOND
     assert answer.since == BEGIN + 5 * SECOND
     first = next(answer.lines())
@@ -66,8 +65,8 @@ def test_the_command_for_later_firings_can_be_typed(store: SqlStore) -> None:
     assert f"    {said}" in [*answer.lines()]
     question = Question("r", {"k": 7}, None, "2026-03-02T10:00:10.000001")
     run.signal(150, "told", k=7).at(200)
-    running, now = store.rulebooks()["shop"], BEGIN + 200 * SECOND
-    later = asked(store.of("shop"), running, question, None, now)  # type: ignore[arg-type]
+    now = BEGIN + 200 * SECOND
+    later = asked(store.of("shop"), question, None, now)  # type: ignore[arg-type]
     assert later.since == BEGIN + 10 * SECOND + 1
     assert later.fired not in (None, answer.fired)
 

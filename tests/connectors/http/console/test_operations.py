@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from tests.connectors.http.conftest import BOOK
-from tests.connectors.http.console.conftest import Visitor, fill
+from tests.connectors.http.console.conftest import Consoles, Visitor, fill, log_in
 from tests.support import make
 from tests.support.parsed_page import Page
 from tidegate.engine.store import SqlStore
@@ -67,6 +67,77 @@ def test_a_refused_action_says_why(ada: Visitor, store: SqlStore) -> None:
     assert entry is not None
     store.of("shop", epoch).outbox.settle([make.outcome(entry, "skipped", 3)])
     assert "skipped already" in ada.press("entries/shop/1/redrive")[1]
+
+
+def test_all_that_is_stuck_of_a_rule_is_redriven_at_once(ada: Visitor, store: SqlStore) -> None:
+    """One button says how many; one request each names who has pressed. What dies later is not
+    among them, nor is what was asked for already."""
+    fill(store, ("one", "two", "three"))
+    bucket = make.plan(2, rulebook="shop", now=store.wall())
+    epoch = store.of("shop").lease.acquire("one", 60)
+    (late,) = make.commit(store, epoch, bucket, entries=[make.entry("noticed")])
+    store.of("shop").controls.ask("redrive", "2", asked_by="bob@m1")
+    path = "rules/shop/noticed/redrive"
+    stuck = Page(ada.client.get("/console/stuck").text)
+    (button,) = [a for a in stuck.attributes("a") if a["href"] == f"/console/{path}"]
+    assert button["aria-label"] == "Redrive all 3 noticed"
+    question = Page(ada.client.get(f"/console/{path}").text)
+    assert question.text("h1") == "Redrive 2 entries of rule noticed?"
+    assert "Of them are 2 dead." in question.text("main")
+    (last,) = [str(a["value"]) for a in question.attributes("input") if a["name"] == "last"]
+    store.of("shop", epoch).outbox.settle([make.outcome(late, "dead", 3, "no")])
+    before = asked(store)
+    status, leads = ada.press(path, last=last)
+    assert (status, leads) == (303, "/console/audit?rulebook=shop&kind=redrive&by=console+key+ada")
+    assert asked(store) == [*before, ("redrive", "1", None, BY), ("redrive", "3", None, BY)]
+    audit = Page(ada.client.get(leads).text)
+    assert [*audit.texts("td")].count("waits for the engine") == 2
+    assert [ada.press(path, last=text)[0] for text in (last, "", "x")] == [409] * 3
+    assert ada.press(path, last=str(late.number), **{"may-double": "yes"})[0] == 303
+    assert [one[1:3] for one in asked(store)[-4:]] == [(n, "may-double") for n in "1234"]
+
+
+def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: SqlStore) -> None:
+    """Each is a version of the rulebook that the engine is asked to take over."""
+    of_key = BOOK.replace('{on: "atm_empty ; rung"}', "{on: atm_empty, per: atm_id}")
+    store.of("shop").versions.register(of_key, None)
+    ada, rule = log_in(consoles(guarded=True)), "/console/rules/shop/noticed"
+    page = Page(ada.client.get(rule).text)
+    assert f"{rule}/disable-for" in [form.get("action") for form in page.attributes("form")]
+    path, key = "rules/shop/noticed/disable-for", {"key.atm_id": "7"}
+    question = Page(ada.client.get(f"/console/{path}", params=key).text)
+    assert question.text("h1") == "Disable rule noticed for atm_id=7?"
+    assert "--key atm_id=7" in question.text("code")
+    fields = {str(a["name"]): a["value"] for a in question.attributes("input")}
+    assert fields["key.atm_id"] == "7"
+    assert asked(store) == []
+    status, leads = ada.press(path, **key)
+    assert (status, leads) == (303, "/console/audit?rulebook=shop&kind=reload&subject=3")
+    assert asked(store) == [("reload", "3", None, BY)]
+    newest = store.of("shop").versions.newest().known()
+    assert newest.rules["noticed"].disabled_for == ({"atm_id": "7"},)
+    for other, said in (
+        ({"key.atm_id": "7"}, "is disabled for this key"),
+        ({"key.atm_id": "x"}, "the values of atm_id are bigint"),
+        ({}, "the key columns of rule `noticed` are atm_id"),
+    ):
+        found = ada.client.get(f"/console/{path}", params=other)
+        assert (found.status_code, said in Page(found.text).text("main")) == (400, True), other
+    store.of("shop").versions.register(of_key, None, newest.added)  # the engine has taken it
+    ada = log_in(consoles(guarded=True))
+    page = Page(ada.client.get(rule).text)
+    again = "enable-for?key.atm_id=7"
+    assert f"{rule}/{again}" in [one.get("href") for one in page.attributes("a")]
+    assert ada.press("rules/shop/noticed/enable-for", **key)[0] == 303
+    assert store.of("shop").versions.newest().known().rules["noticed"].disabled_for == ()
+
+
+def test_nothing_stuck_of_a_rule_is_no_redrive(ada: Visitor, store: SqlStore) -> None:
+    fill(store)
+    found = ada.client.get("/console/rules/shop/quiet/redrive")
+    assert found.status_code == 400
+    assert "no entry of rule quiet is dead or held" in Page(found.text).text("main")
+    assert ada.press("rules/shop/quiet/redrive", last="9")[0] == 409
 
 
 def test_reload_shows_the_difference_and_takes_only_that(

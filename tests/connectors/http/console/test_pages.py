@@ -212,3 +212,14 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     assert "allow-same-origin" not in policy
     assert "frame-ancestors 'none'" in policy
     assert shown.headers["x-content-type-options"] == "nosniff"
+
+
+def test_where_tables_must_be_read_the_command_that_does_is_named(
+    anybody: TestClient, store: SqlStore
+) -> None:
+    fill(store)
+    at = {"at": "2026-03-02T09:00:30"}  # before the first firing
+    page = Page(anybody.get("/console/rules/shop/noticed/why-not", params=at).text)
+    command = "tidegate why-not noticed --at 2026-03-02T09:00:30 --rulebook shop"
+    assert page.text("code") == command
+    assert f"the console reads no tables; {command} reads them" in page.text("ol")
