@@ -15,8 +15,9 @@ from pyspark.sql.pandas.types import from_arrow_schema
 from pyspark.sql.types import StructType
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.jobs import Jobs
-from tidegate.connectors.delta.session import ensure_active, new_session
+from tidegate.connectors.delta.session import SESSION, ensure_active, new_session
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rulebook, Table
 
@@ -134,8 +135,7 @@ class Catalog:
 
     def _location(self, table: Table) -> str:
         if table.path is not None:
-            jvm: Any = self.spark._jvm
-            delta = jvm.io.delta.tables.DeltaTable
+            delta = java_class(self.spark, "io.delta.tables.DeltaTable")
             if not delta.isDeltaTable(self.spark._jsparkSession, table.path):
                 message = f"table {table.name}: no Delta table at {table.path}"
                 raise InputError([Problem("table-missing", message, table.place, _CREATE)])
@@ -172,17 +172,15 @@ class Catalog:
 def latest_snapshot(spark: SparkSession, location: str) -> Any:
     """Delta's snapshot of a table's latest version. Delta keeps it: only new commits are read."""
     ensure_active(spark)
-    jvm: Any = spark._jvm
-    log = jvm.org.apache.spark.sql.delta.DeltaLog.forTable(spark._jsparkSession, location)
-    none = jvm.scala.Option.empty()
-    return log.update(False, none, none)
+    logs = java_class(spark, "org.apache.spark.sql.delta.DeltaLog")
+    none = java_class(spark, "scala.Option").empty()
+    return logs.forTable(spark._jsparkSession, location).update(False, none, none)
 
 
 @contextmanager
 def active_session_kept(spark: SparkSession) -> Iterator[None]:
     """Put back the active session afterwards: PySpark activates a session that is given data."""
-    jvm: Any = spark._jvm
-    sessions = jvm.org.apache.spark.sql.SparkSession
+    sessions = java_class(spark, SESSION)
     python, java = SparkSession._activeSession, sessions.getActiveSession()
     try:
         yield

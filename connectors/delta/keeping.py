@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection
-from typing import Any
 
 from tidegate.connectors.delta.catalog import Catalog, active_session_kept
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.log import TableLog
 from tidegate.engine.core.keeping import Keeping
 from tidegate.rules.errors import EngineError
@@ -36,8 +36,7 @@ def keepings(catalog: Catalog, tables: Collection[str]) -> list[Keeping]:
 
 
 def _keeping(catalog: Catalog, table: str) -> Keeping:
-    jvm: Any = catalog.spark._jvm
-    configs = jvm.org.apache.spark.sql.delta.DeltaConfigs
+    configs = java_class(catalog.spark, "org.apache.spark.sql.delta.DeltaConfigs")
     snapshot = catalog.snapshot(table)
     metadata = snapshot.metadata()
     cleaned = bool(configs.ENABLE_EXPIRED_LOG_CLEANUP().fromMetaData(metadata))

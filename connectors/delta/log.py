@@ -19,6 +19,7 @@ from tidegate.connectors.delta.commit import (
     parse_features,
     parse_metadata,
 )
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.session import ensure_active
 
 _FILE = re.compile(r"(\d{20})\.(json|checkpoint\b.*)")
@@ -59,9 +60,8 @@ class TableLog:
         self.location = location
         self._own_stores = own_stores
         self._session = session
-        jvm: Any = session._jvm
-        self._none = jvm.scala.Option.empty()
-        self._log_class = jvm.org.apache.spark.sql.delta.DeltaLog
+        self._none = java_class(session, "scala.Option").empty()
+        self._log_class = java_class(session, "org.apache.spark.sql.delta.DeltaLog")
         self.files = LogFiles(session, self._log_class.forTable(session._jsparkSession, location))
         self._parsed: dict[int, tuple[int, LoggedCommit]] = {}
 
@@ -126,8 +126,7 @@ class LogFiles:
     makes one call to it; the feed makes no other. Raises Py4JJavaError where the call fails."""
 
     def __init__(self, session: SparkSession, delta_log: Any) -> None:
-        jvm: Any = session._jvm
-        self._path_class = jvm.org.apache.hadoop.fs.Path
+        self._path_class = java_class(session, "org.apache.hadoop.fs.Path")
         self._store, self._conf = delta_log.store(), delta_log.newDeltaHadoopConf()
         self._folder = delta_log.logPath()
         self._files = self._folder.getFileSystem(self._conf)

@@ -15,9 +15,9 @@ from pyspark.sql import SparkSession
 from tidegate.connectors.delta.catalog import active_session_kept, latest_snapshot
 from tidegate.connectors.delta.commit import MILLISECOND, LoggedCommit
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.java_classes import compiled, java_class
 from tidegate.connectors.delta.log import TableLog
-from tidegate.connectors.delta.plans import compiled
-from tidegate.connectors.delta.session import new_session
+from tidegate.connectors.delta.session import SESSION, new_session
 from tidegate.engine.core.markers import Marked, Marker, Noted, Notes, parse_marker
 from tidegate.rules.errors import EngineError
 
@@ -54,21 +54,21 @@ class DeltaMarkers:
 
     def _latest(self, table: str) -> Marked:
         location = self._locations[table]
-        jvm: Any = self._session._jvm
-        sql = jvm.org.apache.spark.sql
-        delta = sql.delta
-        with _readable(table), active_session_kept(self._session):
+        session = self._session
+        configs = java_class(session, "org.apache.spark.sql.delta.DeltaConfigs")
+        texts = java_class(session, "org.apache.spark.sql.delta.util.JsonUtils")
+        sessions = java_class(session, SESSION)
+        with _readable(table), active_session_kept(session):
             # Delta's jobs then have the settings of small jobs
-            sql.SparkSession.setActiveSession(self._session._jsparkSession)
-            snapshot = latest_snapshot(self._session, location)
-            mapper = delta.util.JsonUtils.mapper()
-            found = orjson.loads(mapper.writeValueAsString(_transactions(snapshot)))
-            configured = delta.DeltaConfigs.TRANSACTION_ID_RETENTION_DURATION()
+            sessions.setActiveSession(session._jsparkSession)
+            snapshot = latest_snapshot(session, location)
+            found = orjson.loads(texts.mapper().writeValueAsString(_transactions(snapshot)))
+            configured = configs.TRANSACTION_ID_RETENTION_DURATION()
             kept = configured.fromMetaData(snapshot.metadata())
             if kept.isEmpty():
                 return Marked(table, location, _markers(found))
             text = str(snapshot.metadata().configuration().apply(configured.key()))
-            days = int(delta.DeltaConfigs.getMilliSeconds(kept.get())) / _MS_PER_DAY
+            days = int(configs.getMilliSeconds(kept.get())) / _MS_PER_DAY
             return Marked(table, location, _markers(found), text, days)
 
 

@@ -5,10 +5,8 @@ from __future__ import annotations
 import dataclasses
 import json
 import math
-import uuid
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 from weakref import WeakKeyDictionary
 
@@ -16,6 +14,9 @@ from pyspark.sql import Column, SparkSession
 from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.types import DataType
 
+from tidegate.connectors.delta.java_classes import compiled, java_class
+
+_CATALYST = "org.apache.spark.sql.catalyst"
 _LITERALS = {  # type name -> how SQL writes a value of that type
     "byte": "{}Y",
     "short": "{}S",
@@ -26,7 +27,6 @@ _LITERALS = {  # type name -> how SQL writes a value of that type
     "timestamp": "TIMESTAMP'{}'",
     "timestamp_ntz": "TIMESTAMP_NTZ'{}'",
 }
-_compiled: WeakKeyDictionary[Any, dict[str, Any]] = WeakKeyDictionary()  # objects, by JVM
 _classes: WeakKeyDictionary[Any, dict[frozenset[str], frozenset[str]]] = WeakKeyDictionary()
 
 
@@ -109,34 +109,31 @@ class Plans:
 
     def column(self, expression: Any) -> Column:
         """A parsed expression as a column. Its text is not parsed again."""
-        jvm: Any = self.session._jvm
-        return Column(jvm.org.apache.spark.sql.classic.ExpressionUtils.column(expression))
+        utils = java_class(self.session, "org.apache.spark.sql.classic.ExpressionUtils")
+        return Column(utils.column(expression))
 
     def resolve(self, plan: Any) -> Any:
         """The analysed plan. Nothing is run; `pyspark.errors.AnalysisException` names the fault."""
-        jvm: Any = self.session._jvm
-        skip = jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
-        return self._java.sessionState().executePlan(plan, skip).analyzed()
+        mode = java_class(self.session, "org.apache.spark.sql.execution.CommandExecutionMode")
+        return self._java.sessionState().executePlan(plan, mode.SKIP()).analyzed()
 
     def bind(self, plan: Any, types: Mapping[str, DataType], values: Mapping[str, Any]) -> Any:
         """The parsed plan with constants of these types in place of its named parameters. One that
         `values` lacks is null."""
-        jvm: Any = self.session._jvm
         context = self.session.sparkContext
         constants = [self._constant(kind, values.get(name)) for name, kind in types.items()]
-        return jvm.org.apache.spark.sql.catalyst.analysis.NameParameterizedQuery(
+        return java_class(self.session, f"{_CATALYST}.analysis.NameParameterizedQuery")(
             plan, _to_seq(context, list(types)), _to_seq(context, constants)
         )
 
     def _constant(self, kind: DataType, value: Any) -> Any:
         """A literal of exactly this type. Plain digits would get a type by their size."""
-        jvm: Any = self.session._jvm
-        sql = jvm.org.apache.spark.sql
         form = _LITERALS.get(kind.typeName())
         infinite = isinstance(value, float) and not math.isfinite(value)
         if value is None or form is None or infinite:
-            java_type = sql.types.DataType.fromJson(kind.json())
-            return sql.catalyst.expressions.Literal.create(value, java_type)
+            types = java_class(self.session, "org.apache.spark.sql.types.DataType")
+            literal = java_class(self.session, f"{_CATALYST}.expressions.Literal")
+            return literal.create(value, types.fromJson(kind.json()))
         return self.expression(form.format(value))
 
     def walk(self, root: Any, *, leaves: Collection[str] = ()) -> Parts:
@@ -162,8 +159,7 @@ class Plans:
     def replaced(self, plan: Any) -> Any:
         """An analysed plan in which Spark has replaced functions that are made of others. Example:
         to_date(x) becomes a cast of x."""
-        jvm: Any = self.session._jvm
-        return jvm.org.apache.spark.sql.catalyst.optimizer.ReplaceExpressions.apply(plan)
+        return java_class(self.session, f"{_CATALYST}.optimizer.ReplaceExpressions").apply(plan)
 
     def classes(self, functions: frozenset[str]) -> frozenset[str]:
         """The classes of functions with these names, by Spark's own registries."""
@@ -171,22 +167,6 @@ class Plans:
         if functions not in known:
             known[functions] = frozenset(json.loads(self._walker.classes(" ".join(functions))))
         return known[functions]
-
-
-def compiled(session: SparkSession, name: str) -> Any:
-    """The one object of a Java class, from the file of that name beside this one. Janino compiles
-    it, which Spark ships for its own generated code."""
-    jvm: Any = session._jvm
-    known = _compiled.setdefault(jvm, {})
-    if name not in known:
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        # py4j caches methods by class name, so that each compiled class needs its own name.
-        package = f"tidegate.w{uuid.uuid4().hex}"
-        source = Path(__file__).with_name(f"{name}.java").read_text(encoding="utf-8")
-        compiler.cook(source.replace("package tidegate;", f"package {package};", 1))
-        known[name] = compiler.getClassLoader().loadClass(f"{package}.{name}").newInstance()
-    return known[name]
 
 
 def words(text: str) -> frozenset[str]:
@@ -205,12 +185,12 @@ def tried(session: SparkSession, text: str) -> Column:
     """A predicate as a boolean column: true where it holds, false where it does not or is null,
     null where it raises. It is parsed as one expression. Raises `pyspark.errors.ParseException`.
     """
-    jvm: Any = session._jvm
-    sql = jvm.org.apache.spark.sql
-    expressions = sql.catalyst.expressions
     plans = Plans(session)
     predicate = plans.expression(text)
-    boolean = sql.types.DataTypes.BooleanType
-    truth, falsehood = (expressions.Literal.create(value, boolean) for value in (True, False))
-    decided = expressions.TryEval(expressions.If(predicate, truth, falsehood))
+    boolean = java_class(session, "org.apache.spark.sql.types.DataTypes").BooleanType
+    literals = java_class(session, f"{_CATALYST}.expressions.Literal")
+    ifs = java_class(session, f"{_CATALYST}.expressions.If")
+    truth, falsehood = (literals.create(value, boolean) for value in (True, False))
+    tries = java_class(session, f"{_CATALYST}.expressions.TryEval")
+    decided = tries(ifs(predicate, truth, falsehood))
     return plans.column(decided)

@@ -17,6 +17,7 @@ from pyspark import SparkContext
 from pyspark.sql import SparkSession
 
 from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
+from tidegate.connectors.delta.java_classes import java_class, keep_pyspark_classes
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.java.jars import delta_jars
 from tidegate.connectors.java.runtime import java_for_spark
@@ -26,6 +27,7 @@ from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 EXTENSION = "io.delta.sql.DeltaSparkSessionExtension"
+SESSION = "org.apache.spark.sql.SparkSession"  # of Java
 CATALOG = "org.apache.spark.sql.delta.catalog.DeltaCatalog"
 
 LOCAL = "local[*]"
@@ -92,8 +94,7 @@ def ensure_active(spark: SparkSession) -> None:
     A thread begins without. Delta asks for the active session when it reads a checkpoint itself,
     which it does where reading ahead failed: `DELTA_SPARK_SESSION_NOT_SET`.
     """
-    jvm: Any = spark._jvm
-    sessions = jvm.org.apache.spark.sql.SparkSession
+    sessions = java_class(spark, SESSION)
     if sessions.getActiveSession().isEmpty():
         sessions.setActiveSession(spark._jsparkSession)
 
@@ -149,6 +150,7 @@ def check_session(spark: SparkSession) -> None:
             f"start it with spark.sql.extensions={EXTENSION} and "
             f"spark.sql.catalog.spark_catalog={CATALOG}, or let tidegate start its own",
         )
+    keep_pyspark_classes(spark)
     _check_substitution(spark)
     _quieten(spark)
 
@@ -165,11 +167,12 @@ def new_session(spark: SparkSession) -> SparkSession:
 def _quieten(spark: SparkSession) -> None:
     """Silences an error line of Delta that reports no error: a filter that Parquet cannot apply is
     applied later."""
-    jvm: Any = spark._jvm
-    log4j = jvm.org.apache.logging.log4j
+    log4j = "org.apache.logging.log4j"
+    levels = java_class(spark, f"{log4j}.Level")
+    configurator = java_class(spark, f"{log4j}.core.config.Configurator")
     name = "org.apache.spark.sql.delta.DeltaParquetFileFormat"
     for logger in (name, f"{name}Base"):
-        log4j.core.config.Configurator.setLevel(logger, log4j.Level.OFF)
+        configurator.setLevel(logger, levels.OFF)
 
 
 def _check_substitution(spark: SparkSession) -> None:
@@ -200,6 +203,10 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
         "spark.local.dir": scratch,  # rows are spilled there
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
+        # Nobody looks at what the page on Spark's port would show of each query: its plan in
+        # words, and a thousand queries before it, through which each new one searches.
+        "spark.sql.ui.explainMode": "simple",
+        "spark.sql.ui.retainedExecutions": "1",
         "spark.driver.memory": "2g",
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",

@@ -19,7 +19,8 @@ from pyspark.sql.classic.column import _to_seq
 from pyspark.sql.functions import count, lit
 
 from tidegate.connectors.delta.catalog import quoted
-from tidegate.connectors.delta.plans import Plans, compiled
+from tidegate.connectors.delta.java_classes import compiled, java_class
+from tidegate.connectors.delta.plans import Plans
 from tidegate.engine.core.entries import Entry
 
 COUNT_SECONDS_MAX = 10.0  # for Spark to say how many rows each query had, after the commit
@@ -52,16 +53,16 @@ def run_shared(session: SparkSession, inserts: Sequence[Insert]) -> Mapping[int,
     """Run INSERTs of equal columns in one commit. Returns how many rows each wrote, by number of
     its entry, as far as Spark says it. Raises what Spark raises: nothing was committed then, as far
     as it can tell."""
-    jvm: Any = session._jvm
-    sql = jvm.org.apache.spark.sql
+    datasets = java_class(session, "org.apache.spark.sql.classic.Dataset")
+    unions = java_class(session, "org.apache.spark.sql.catalyst.plans.logical.Union")
     observed, queries = {}, []
     for one in inserts:
         observed[one.entry.number] = seen = Observation()
-        rows = sql.classic.Dataset.ofRows(session._jsparkSession, one.plan.query())
+        rows = datasets.ofRows(session._jsparkSession, one.plan.query())
         frame = DataFrame(rows, session).select([quoted(name) for name in inserts[0].columns])
         frame = frame.observe(seen, count(lit(1)).alias("rows"))
         queries.append(frame._jdf.logicalPlan())
-    union = sql.catalyst.plans.logical.Union(_to_seq(session.sparkContext, queries), False, False)
+    union = unions(_to_seq(session.sparkContext, queries), False, False)
     compiled(session, "SharedCommit").run(
         session._jsparkSession,
         inserts[0].plan.withNewQuery(union),

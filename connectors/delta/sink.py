@@ -16,6 +16,7 @@ from tidegate.connectors.delta.analyst import DeltaAnalyst, group
 from tidegate.connectors.delta.catalog import Catalog, collected, quoted, show
 from tidegate.connectors.delta.effects import Effects, store_of
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.jobs import OverrunError
 from tidegate.connectors.delta.markers import prepare
 from tidegate.connectors.delta.plans import Plans, expression
@@ -344,8 +345,8 @@ def _marked(entry: Entry, noted: Mapping[str, Any], why: str = "") -> dict[str, 
 
 
 def _run_plan(session: SparkSession, plan: Any) -> None:
-    jvm: Any = session._jvm
-    jvm.org.apache.spark.sql.classic.Dataset.ofRows(session._jsparkSession, plan)
+    datasets = java_class(session, "org.apache.spark.sql.classic.Dataset")
+    datasets.ofRows(session._jsparkSession, plan)
 
 
 def _parsed(session: SparkSession, entry: Entry, firings: Firings) -> Any:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shutil
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
 
 import pyarrow as pa
 from pyspark.sql import SparkSession
@@ -13,6 +12,7 @@ from pyspark.sql import SparkSession
 from tidegate.connectors.delta.catalog import Catalog, quoted, show
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.gate import Gate
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.new_table import append, create_table, read_rows, replace_rows
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.row_changes import Edit, change, literal
@@ -51,13 +51,12 @@ class CaseTables:
     def renew(self, catalog: Catalog, first: Mapping[str, pa.Table]) -> None:
         """Make all tables anew, with these rows at version 0."""
         spark = catalog.spark
-        jvm: Any = spark._jvm
-        log = jvm.org.apache.spark.sql.delta.DeltaLog
+        logs = java_class(spark, "org.apache.spark.sql.delta.DeltaLog")
+        paths = java_class(spark, "org.apache.hadoop.fs.Path")
         for name, rows in first.items():
             shutil.rmtree(self.folder / name)
             create_table(self.folder / name, table_id(name), rows)
-            path = jvm.org.apache.hadoop.fs.Path(str(self.folder / name))
-            log.invalidateCache(spark._jsparkSession, path)
+            logs.invalidateCache(spark._jsparkSession, paths(str(self.folder / name)))
         self._known = {name: MemoryTable(name, rows, 0) for name, rows in first.items()}
         self._versions = dict.fromkeys(first, 0)
 

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -105,15 +106,23 @@ class Killed(BaseException):
     """The process ends here: nothing of it catches this."""
 
 
-@dataclass
-class Calls:
-    """Every call of a port, by number; one of them fails: before it is made, or after it, so that
+@dataclass(frozen=True)
+class Fault:
+    """The first call of a method from a number on fails: before it is made, or after it, so that
     only its answer is lost."""
 
-    number: int = -1
-    fault: str = ""
+    method: str
+    kind: str
+    number: int
+
+
+@dataclass
+class Calls:
+    """Every call of a port, by number; some fail, one after the other."""
+
+    faults: list[Fault] = field(default_factory=list)
     made: list[str] = field(default_factory=list)
-    failed: bool = False
+    failed: list[Fault] = field(default_factory=list)
 
     def through(self, port: str, real: Any) -> Any:
         return Counted(self, port, real)
@@ -121,18 +130,21 @@ class Calls:
     def call(self, name: str, real: Callable[..., Any], given: Sequence[Any]) -> Any:
         number = len(self.made)
         self.made.append(name)
-        if number == self.number and self.fault.startswith("before"):
-            self.fail(name)
+        kind = ""
+        if self.faults and (next_ := self.faults[0]).number <= number and next_.method == name:
+            self.failed.append(self.faults.pop(0))
+            kind = next_.kind
+        if kind.startswith("before"):
+            self.fail(name, kind)
         found = real(*given)
-        if number == self.number:
-            self.fail(name)
+        if kind:
+            self.fail(name, kind)
         return found
 
-    def fail(self, name: str) -> None:
-        self.failed = True
-        if self.fault.endswith("killed"):
+    def fail(self, name: str, kind: str) -> None:
+        if kind.endswith("killed"):
             raise Killed
-        if self.fault.endswith("bug"):
+        if kind.endswith("bug"):
             raise RuntimeError("a bug")
         tables = name.startswith(("Feed.", "Sink.", "Conditions."))
         away = "table-unreadable" if tables else "store-unreachable"
@@ -253,21 +265,22 @@ class Scenario(Bench):
 
     def begin(self) -> None:
         """A process, and where it fails to start, another one."""
-        try:
-            self.restart()
-        except (Killed, OutageError, RuntimeError):
-            self.restart()
+        while True:
+            with suppress(Killed, OutageError, RuntimeError):
+                return self.restart()
 
     def through(self, do: Callable[[], object]) -> None:
         """What an engine does: again where something was away, by a new process where it ended."""
-        try:
-            do()
-        except OutageError:
-            self.loop.recover()
-            do()
-        except (Killed, RuntimeError):
-            self.restart()
-            do()
+        while True:
+            try:
+                do()
+            except OutageError:
+                with suppress(OutageError):
+                    self.loop.recover()
+            except (Killed, RuntimeError):
+                self.begin()
+            else:
+                return
 
     def live(self) -> dict[str, Any]:
         """The whole of it; how the store ends."""

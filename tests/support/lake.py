@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 from tests.support import written
 from tests.support.table import rows_of
 from tidegate import Engine
+from tidegate.connectors.delta.java_classes import java_class
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.store import open_store
 
@@ -65,9 +66,9 @@ class Lake:
 
     def _forget(self, name: str) -> None:
         """What Java knows of another table that was there before."""
-        jvm: Any = self.spark._jvm
-        path = jvm.org.apache.hadoop.fs.Path(self.path(name))
-        jvm.org.apache.spark.sql.delta.DeltaLog.invalidateCache(self.spark._jsparkSession, path)
+        path = java_class(self.spark, "org.apache.hadoop.fs.Path")(self.path(name))
+        logs = java_class(self.spark, "org.apache.spark.sql.delta.DeltaLog")
+        logs.invalidateCache(self.spark._jsparkSession, path)
 
     def append(self, name: str, *rows: tuple[Any, ...]) -> None:
         """One commit of rows, which needs no Spark."""
