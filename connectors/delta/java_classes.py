@@ -20,9 +20,9 @@ def java_class(session: SparkSession, name: str) -> Any:
     `org` is no class, Java looks into each of its hundreds of jars.
     """
     jvm: Any = session._jvm
-    if name not in vars(jvm):
-        setattr(jvm, name, getattr(jvm, name))
-    return getattr(jvm, name)
+    found = getattr(jvm, name)
+    setattr(jvm, name, found)  # where the next one finds it, without asking Java
+    return found
 
 
 def keep_pyspark_classes(session: SparkSession) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from itertools import cycle, pairwise, product, zip_longest
+from itertools import pairwise, product, zip_longest
 from pathlib import Path
 
 import pytest
@@ -29,17 +29,19 @@ PORTS = {
 
 
 def some(made: Sequence[str]) -> Iterator[list[Fault]]:
-    """A fault of each method, each of the next kind, in lives of three: one in each third of a
-    life, where what the one before has left is long at work."""
+    """A fault of each method, in lives of three of different kinds: one in each third of a life,
+    where what the one before has left is long at work."""
     bounds = [part * len(made) // PARTS for part in range(PARTS + 1)]
     called = {part: {*made[slice(*part)]} for part in pairwise(bounds)}
     fails: dict[tuple[int, int], list[str]] = {part: [] for part in called}
     for name in sorted({*made}, key=lambda name: (sum(name in c for c in called.values()), name)):
         min((fails[part] for part in called if name in called[part]), key=len).append(name)
-    kinds = cycle(FAULTS)
-    for names in zip_longest(*fails.values()):
-        life = zip(bounds, names, strict=False)
-        yield [Fault(name, next(kinds), begin) for begin, name in life if name is not None]
+    for life, names in enumerate(zip_longest(*fails.values())):
+        yield [
+            Fault(name, FAULTS[(life + 2 * part) % len(FAULTS)], bounds[part])
+            for part, name in enumerate(names)
+            if name is not None
+        ]
 
 
 def each(made: Sequence[str]) -> Iterator[list[Fault]]:
@@ -63,11 +65,11 @@ def run_all(
         calls = Calls([*faults])
         try:
             found = stores.scenario(calls).live()
+            assert calls.failed == faults, f"only {calls.failed} came"
             if differs := {k: (found[k], right[k]) for k in right if found[k] != right[k]}:
                 wrong[tuple(faults)] = differs
         except Exception as error:
             wrong[tuple(faults)] = f"{type(error).__name__}: {error}"
-        assert calls.failed == faults
         tried.update((fault.method, fault.kind) for fault in faults)
     assert wrong == {}
     print(f"{tried.total()} faults, {len(undisturbed.made)} calls")
