@@ -12,6 +12,7 @@ from tidegate.engine.control.firings import check_rule, no_entry
 from tidegate.engine.control.rulebooks import Rules, ask_to_reload, opened, unknown
 from tidegate.engine.control.table_log import log_of
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.suspect import STRIKES_MAX
 from tidegate.engine.store import FINISHED, SqlStore
 from tidegate.engine.store import migrate as migrate_schema
 from tidegate.engine.store.address import parse_url, redacted
@@ -226,12 +227,20 @@ def check_switch(
         message = f"{what} `{rule}` is disabled in the rulebook"
         raise _refused(message, "write `enabled: true` there, and run it again")
     asked = [c.kind for c in store.of(book.name).controls.pending() if c.subject == rule]
-    off = rule in store.of(book.name).rule_states.disabled()
-    if kind == "enable" and not (off or asked or rule in store.of(book.name).rule_states.parked()):
+    states = store.of(book.name).rule_states
+    off = rule in states.disabled()
+    at_rest = off or asked or rule in states.parked() or _quarantined(store, book, rule)
+    if kind == "enable" and not at_rest:
         hint = "`tidegate status` lists the rules that are"
         raise _refused(f"{what} `{rule}` is not parked, and not disabled", hint)
     if kind == "disable" and off and not asked and not purge:
         raise _refused(f"{what} `{rule}` is disabled already", f"`tidegate enable {rule}` ends it")
+
+
+def _quarantined(store: SqlStore, book: Rulebook, rule: str) -> bool:
+    """Whether enabling a rule releases a text: one of its own, or one that no single rule owns."""
+    struck = store.of(book.name).suspects.strikes()
+    return any(one.count >= STRIKES_MAX and one.suspect.owner in (None, rule) for one in struck)
 
 
 def _refused(message: str, hint: str) -> InputError:

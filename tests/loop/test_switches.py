@@ -11,6 +11,7 @@ from tests.support.bench import Bench
 from tests.support.make import outcome, signal
 from tidegate.engine.control.requests import ask_for_rule
 from tidegate.engine.core.ports import SinkError
+from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.tables import controls
 from tidegate.rules.errors import InputError
@@ -298,6 +299,14 @@ def test_what_cannot_change_anything_is_refused(store: SqlStore) -> None:
 
     assert "has no rule or script `c`" in refused("disable", "c")
     assert "rule `a` is not parked, and not disabled" in refused("enable", "a")
+    ledger = store.of(bench.book.name, bench.epoch)
+    suspect = Suspect("action", "a/0", "digest", "12", told="action 1 of rule a")
+    ledger.suspects.strike([Strikes(suspect, deaths=1)], [])
+    refused("enable", "a")  # it is in quarantine after two
+    ledger.suspects.strike([Strikes(suspect, deaths=2)], [])
+    ask_for_rule(store, bench.book, "enable", "a")
+    [asked] = ledger.controls.pending()
+    ledger.controls.answer(asked.id, "done")
     said = refused("enable", "off")
     assert "rule `off` is disabled in the rulebook" in said
     assert "write `enabled: true` there" in said

@@ -8,6 +8,9 @@ from tests.connectors.http.conftest import BOOK
 from tests.connectors.http.console.conftest import Consoles, Visitor, fill, log_in
 from tests.support import make
 from tests.support.parsed_page import Page
+from tidegate import rules
+from tidegate.engine.core.suspect import Strikes, Suspect
+from tidegate.engine.quarantine.rulebook_texts import texts_of
 from tidegate.engine.store import SqlStore
 
 
@@ -130,6 +133,23 @@ def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: Sql
     assert f"{rule}/{again}" in [one.get("href") for one in page.attributes("a")]
     assert ada.press("rules/shop/noticed/enable-for", **key)[0] == 303
     assert store.of("shop").versions.newest().known().rules["noticed"].disabled_for == ()
+
+
+def test_a_text_in_quarantine_is_released_by_its_rule(consoles: Consoles, store: SqlStore) -> None:
+    do = '{on: "atm_empty ; rung", do: [{sql: INSERT INTO orders SELECT 1}]}'
+    text = BOOK.replace('{on: "atm_empty ; rung"}', do)
+    store.of("shop").versions.register(text, None)
+    [key] = [key for key in texts_of(rules.load(text)) if key[0] == "action"]
+    struck = Strikes(Suspect(*key, "1", told="action 1 of rule noticed"), deaths=2, reason="why")
+    epoch = store.of("shop").lease.acquire("one", 60)
+    ada, path = log_in(consoles(guarded=True)), "rules/shop/noticed/enable"
+    assert ada.client.get(f"/console/{path}").status_code == 400
+    store.of("shop", epoch).suspects.strike([struck], [])
+    stuck = Page(ada.client.get("/console/stuck").text)
+    assert f"/console/{path}" in [one["href"] for one in stuck.attributes("a")]
+    assert "action 1 of rule noticed shop" in stuck.texts("th")
+    assert ada.press(path)[0] == 303
+    assert asked(store) == [("enable", "noticed", None, BY)]
 
 
 def test_nothing_stuck_of_a_rule_is_no_redrive(ada: Visitor, store: SqlStore) -> None:
