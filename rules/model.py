@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import StrEnum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from tidegate.rules.errors import Place, Problem
 from tidegate.rules.expressions.nodes import Clock, Cron, Expression
@@ -440,6 +440,10 @@ def in_context(rule: Rule, context: Context) -> Rule:
     return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 
+Detect = Literal["driver", "spark", "auto"]
+"""Where rules with a key are detected (G26)."""
+
+
 @dataclass(frozen=True, slots=True)
 class Settings:
     """Every limit by its name, with its unit (guarantees); `settings:` and `--set` override."""
@@ -447,7 +451,9 @@ class Settings:
     commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
-    driver_rows_max: int = 5_000_000  # of a history in Spark, that one process looks at
+    detect: Detect = "driver"  # where rules with a key are stepped
+    driver_rows_max: int = 5_000_000  # that one process looks at; `auto` gives more to executors
+    driver_carried_max: int = 50_000_000  # instances; likewise
     timers_per_bucket_max: int = 100_000  # of clocks, and as many others (G8)
     period_min_ms: int = 1_000  # of P, P* and windows (S11)
     misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)

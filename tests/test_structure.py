@@ -72,7 +72,7 @@ SMALL = """
     connectors.clock connectors.http.console.headers engine.act.targets engine.capture.resets
     engine.core.columns.user_cache engine.core.instants engine.core.signing
     engine.detect.events.kernels.prefetch engine.loop.ports
-    engine.store.misfires engine.store.plans rules.checks.damping
+    engine.store.misfires rules.checks.damping
     rules.checks.scripts rules.checks.selection rules.sql.deletes rules.yaml.files
 """
 

@@ -19,6 +19,9 @@ from tidegate.connectors.delta.appends import AddedFile, added_files
 from tidegate.engine.core.markers import parse_marker
 
 _ROWS_OF_ADD = re.compile(r'\\"numRecords\\":([0-9]{1,15})(?![0-9])')
+_ADD = re.compile(r'\s*\{\s*"add"')
+_SIZE = re.compile(r'(?<!\\)"size"\s*:\s*([0-9]{1,18})')
+_BYTES_A_ROW = 100  # of a file that does not say how many it has
 _COUNT = re.compile(r"[0-9]{1,15}")
 # Writers other than Spark may put blanks between the signs.
 _HEAD_ACTION = re.compile(r'\s*\{\s*"(?:commitInfo|metaData|protocol)"')
@@ -239,7 +242,15 @@ def _rows(metrics: Mapping[str, int], text: str) -> int:
     """An estimate of the rows of the feed: from the metrics, else from the files added."""
     if metrics:
         return sum(count * _IMAGES.get(name, 1) for name, count in metrics.items())
-    return sum(int(rows) for rows in _ROWS_OF_ADD.findall(text))
+    return sum(map(_rows_of, filter(_ADD.match, text.split("\n"))))
+
+
+def _rows_of(add: str) -> int:
+    """How many rows an added file has; without statistics, what its size suggests."""
+    if said := _ROWS_OF_ADD.search(add):
+        return int(said[1])
+    size = _SIZE.search(add)
+    return int(size[1]) // _BYTES_A_ROW if size else 0
 
 
 def _metrics(info: Mapping[str, Any]) -> Mapping[str, int]:

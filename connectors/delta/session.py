@@ -83,6 +83,8 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
             "conf/spark-defaults.conf, and the machine's memory",
         ) from error
     check_session(spark)
+    if str(spark.sparkContext.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
+        spark.sparkContext.pythonExec = sys.executable  # `python3` may lack this package
     spark.sparkContext.setLogLevel("ERROR")
     quieten_deaths(spark.sparkContext)
     return spark

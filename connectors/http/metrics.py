@@ -12,7 +12,7 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Metri
 from prometheus_client.exposition import CONTENT_TYPE_PLAIN_1_0_0 as CONTENT_TYPE
 
 from tidegate.connectors.http.rulebooks import Source
-from tidegate.engine.core.lifecycle import LOOKED, STATES
+from tidegate.engine.core.lifecycle import EXECUTORS, LOOKED, STATES
 
 Status = Mapping[str, Any]
 _CARRIED = {
@@ -128,6 +128,10 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield count("misfires", said, status["misfires"], "clock")
     said = "Whether buckets take longer than what arrives meanwhile"
     yield level("losing_ground", said, status["losing_ground_since"] is not None)
+    detected = status["detected"]
+    by_executors = None if detected is None else detected["by"] == EXECUTORS
+    said = "Whether Spark's executors detected the last bucket, as far as rules have a key"
+    yield level("detected_by_executors", said, by_executors)
     said = "Texts that have ended Spark's Java, or outlasted their deadline, twice"
     yield level("quarantined", said, len(status["quarantined"]))
     entries = {state: status[f"entries_{state}"] for state in ENTRY_STATES}

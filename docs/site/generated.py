@@ -25,9 +25,12 @@ def settings() -> str:
     lines = []
     for name in Settings.__slots__:
         default = getattr(Settings(), name)
-        shown = "0 or 200" if default is None else f"{default:,}"
         form = forms[name]
-        lines.append(f"| `{name}` | {shown} | {form['minimum']} | {form['description']} |")
+        if words := form.get("enum"):
+            shown, least = f"`{default}`", " or ".join(f"`{word}`" for word in words)
+        else:
+            shown, least = "0 or 200" if default is None else f"{default:,}", form["minimum"]
+        lines.append(f"| `{name}` | {shown} | {least} | {form['description']} |")
     return "\n".join(
         (
             "# Settings\n",

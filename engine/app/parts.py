@@ -10,6 +10,7 @@ import os
 from collections.abc import Callable, Collection, Mapping
 from contextlib import ExitStack
 from dataclasses import dataclass, replace
+from functools import partial
 
 from pyspark.sql import SparkSession
 
@@ -18,6 +19,7 @@ from tidegate.connectors.delta.analyst import DeltaAnalyst
 from tidegate.connectors.delta.catalog import Catalog
 from tidegate.connectors.delta.conditions import DeltaConditions
 from tidegate.connectors.delta.events import check_events
+from tidegate.connectors.delta.executors import SparkExecutors
 from tidegate.connectors.delta.feed import DeltaFeed
 from tidegate.connectors.delta.markers import DeltaMarkers
 from tidegate.connectors.delta.sink import DeltaSink
@@ -47,6 +49,7 @@ from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy, Poster
 from tidegate.engine.core.ports import AppIds, Feed, Sink
 from tidegate.engine.core.state import State
+from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.conditions import LocalConditions
 from tidegate.engine.loop.compiled_rulebook import CompiledRulebook, digests_of, first_compiled
@@ -138,10 +141,18 @@ def open_parts(
         ports = lake_ports(
             lake, ledger, store.id, feed, quarantine, now, lease.raise_lost, stopped, lease.say
         )
+        spread = SparkExecutors(spark, catalog.jobs, settings.statement_seconds_max)
+        ports = replace(ports, executors=spread)
         # the same condition and actions, word for word, as when they ran before
         same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))
         compiled = first_compiled(
-            book, digests_of(book), lake.schemas, state.activations, ports.prepare, frozenset(same)
+            book,
+            digests_of(book),
+            lake.schemas,
+            state.activations,
+            ports.prepare,
+            frozenset(same),
+            partial(BucketDetector, executors=spread),
         )
         written = compiled.targets | {e.target for e in ledger.outbox.open_entries() if e.target}
         markers = DeltaMarkers(spark, catalog.locations)

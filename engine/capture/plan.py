@@ -50,6 +50,12 @@ class Listing:
     received: int | None = None
 
     @property
+    def rows(self) -> int:
+        """How many rows the listed commits have, as far as their logs say so."""
+        heads = self.heads.values()
+        return sum(c.rows_estimate for head in heads for c in head.commits if not c.skip)
+
+    @property
     def limit(self) -> int:
         """The latest watermark at which late commits have been waited for."""
         return floor_watermark(self.now - self.slack)

@@ -26,6 +26,7 @@ from tidegate.engine.cli.screens import (
     overview_lines,
     status_lines,
 )
+from tidegate.engine.core.lifecycle import EXECUTORS
 from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
@@ -137,7 +138,7 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
         json_line(named | dataclasses.asdict(report))
 
     def as_text(rulebook: str, report: BucketReport) -> None:
-        parts = (
+        parts: tuple[str, ...] = (
             counted(report.rows, "row"),
             *([f"{report.rejected:,} rejected"] if report.rejected else []),
             counted(report.detections, "detection"),
@@ -146,6 +147,8 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
             counted(report.entries, "action"),
             f"{sum(report.seconds.values()):.2f} s",
         )
+        if report.detected_by == EXECUTORS:
+            parts += (f"detected by executors ({report.because})",)
         known = [name for name in STAGES if name in report.seconds]
         each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
         at = time.strftime("%H:%M:%S")

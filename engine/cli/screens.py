@@ -51,6 +51,9 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if lag := behind_text(status):
         yield from wrapped(lag, width, "  ")
     yield from wrapped(_progress(status), width, "  ")
+    if (detected := status["detected"]) and detected["because"]:
+        said = f"the last bucket was detected by the {detected['by']}: {detected['because']}"
+        yield from wrapped(said, width, "  ")
     zone = status["timezone"]
     yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"
     yield from _tables(status["tables"], zone, width)

@@ -10,6 +10,14 @@ STATES = (STARTING, CATCHING_UP, IDLE, WAITING, STOPPING, STOPPED)
 LOOKED = (CATCHING_UP, IDLE, WAITING)
 """The states of an engine that has looked at all of its sources since it started."""
 
+DRIVER, EXECUTORS = "driver", "executors"
+"""Who detects a bucket; executors, as far as rules have a key."""
+
+
+def detected_by(*, executors: bool) -> str:
+    """The name of who detects."""
+    return EXECUTORS if executors else DRIVER
+
 
 @dataclass(frozen=True, slots=True)
 class Activity:

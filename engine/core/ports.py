@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol
+from typing import Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -24,6 +24,8 @@ from tidegate.engine.core.values import (
 from tidegate.rules.errors import EngineError, Place
 from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
 
+Given = TypeVar("Given")
+Made = TypeVar("Made")
 AppIds = Callable[[Collection[int]], Mapping[int, str]]
 """Looks up the app ids of entries by number, of all rulebooks of the store. Empty for an entry that
 another history passed: the marker at its number belongs to that history. Purged entries are left
@@ -223,6 +225,21 @@ class Sink(Protocol):
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """The fields of a signal or webhook entry: a row a firing, in any order, `firing_id` (hex)
         first. Raises SinkError."""
+        ...
+
+
+class Executors(Protocol):
+    """Processes that run functions for Spark, on this machine or on others."""
+
+    @property
+    def slots(self) -> int:
+        """How many calls run at a time."""
+        ...
+
+    def map(self, call: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
+        """What a function gives for each of some values, in their order. It may be called again
+        for a value, where an executor was lost. All of these go through pickle. Raises EngineError
+        `executors-differ`."""
         ...
 
 

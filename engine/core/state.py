@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 
 from tidegate.engine.core.entries import Entry
+from tidegate.engine.core.lifecycle import DRIVER
 from tidegate.engine.core.values import Carried, Cursor, Firings, Load, Plan, Rejected
 
 MINUTE_MICROS = 60_000_000
@@ -100,7 +101,8 @@ class SourceSnapshot:
 @dataclass(frozen=True, slots=True)
 class BucketReport:
     """One line of `run --json`. `rejected`: how many rows and signals could not become occurrences,
-    with the faults of scripts."""
+    with the faults of scripts. `detected_by`: `driver` or
+    `executors`; `because`: why."""
 
     bucket: int
     watermark: int
@@ -111,3 +113,5 @@ class BucketReport:
     damped: int
     entries: int
     seconds: Mapping[str, float]
+    detected_by: str = DRIVER
+    because: str = ""

@@ -150,6 +150,17 @@ class Signal:
         return self.id.partition("-")[0]
 
 
+class Site(NamedTuple):
+    """Where a bucket is detected: by Spark's executors, what has a key, or all of it by the driver;
+    and why. Without a reason nothing was to be chosen."""
+
+    executors: bool = False
+    why: str = ""
+
+
+_UNCHOSEN = Site()
+
+
 @dataclass(frozen=True, slots=True)
 class Plan:
     """What the next bucket holds: exactly the instants in (`watermark_before`, `watermark`] (G2).
@@ -173,6 +184,7 @@ class Plan:
     disabled: frozenset[str] = frozenset()  # rules that these stop
     passed_over: Mapping[str, int] = field(default_factory=dict)  # see `Clocks.passed_over`
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
+    site: Site = _UNCHOSEN
 
     @property
     def moved(self) -> tuple[Moved, ...]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 
 import hashlib
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
@@ -15,6 +16,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.ports import Executors
 from tidegate.engine.core.state import Parked, State
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import (
@@ -32,6 +34,7 @@ from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.partitions import Tables, key_hash, part_name, place
 from tidegate.engine.detect.events.state.tables import key_columns
+from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import LiveTaking
@@ -63,17 +66,23 @@ class BucketDetections:
 class BucketDetector:
     """What detects for one rulebook: its scripts, then the detector of all rules, which sees what
     the scripts emit. Both carry their state in the same tables, told apart by name. `needs`: what
-    the scripts read of each event type."""
+    the scripts read of each event type. `executors`: who detects what has a key, where a bucket's
+    plan says so."""
 
     def __init__(
         self,
         book: Rulebook,
         activations: Mapping[str, int],
         needs: Needs,
+        executors: Executors | None = None,
     ) -> None:
         behind = lateness_micros(book)
         rules = Detector(book, activations, lateness=behind)
         self.rules = Partitioned(rules, book.settings.state_partitions)
+        self._by_component: Callable[[], ComponentStep] | None = None
+        if executors is not None:  # and what they need is made when a bucket is theirs
+            made = book, activations, behind, executors, book.settings.state_partitions
+            self._by_component = cache(lambda: ComponentStep(*made))
         self.scripts = book.scripts
         self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), behind)
         tables = tables_of(self.detector.graph)
@@ -108,7 +117,11 @@ class BucketDetector:
         for emitted in flow.emissions:
             stop_at_fault(self.scripts[emitted.script], emitted)
         batches = {**bucket.batches, **flow.shown}
-        made = self.rules.step(own, batches, plan.watermark, parked=stopped, limit=most)
+        given = own, batches, plan.watermark
+        if plan.site.executors and self._by_component is not None:
+            made = self._by_component().step(*given, parked=stopped, limit=most)
+        else:
+            made = self.rules.step(*given, parked=stopped, limit=most)
         if not flow.tables and not flow.changed:
             return made, flow
         kept, left = made.carried, _InHand(made.carried.decoded, flow.decoded)

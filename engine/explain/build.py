@@ -58,6 +58,7 @@ def build(book: Rulebook, only: str | None = None) -> Explained:
         tuple(loops),
         _warned(book, warnings),
         tuple(scripts.scripts),
+        book.settings.detect,
     )
 
 

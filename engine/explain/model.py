@@ -10,6 +10,7 @@ from dataclasses import dataclass
 
 from tidegate.rules.algebra.bound import Bound
 from tidegate.rules.analysis.triggers import Trigger
+from tidegate.rules.model import Detect
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,8 +76,8 @@ class Rule:
     asked_by: "scan", of many matches at once; "search", of those that the nodes of the graph find,
     at each instant. watched: the tables among `writes` that an event type is of: what is written
     there shares no commit (G16).
-    whole: why `tidegate.detect` of a DataFrame detects it in one place; None: in executors, by
-    partition of its key."""
+    whole: why the driver detects it, in one place, whatever the setting `detect` says, and for
+    `tidegate.detect` of a DataFrame; None: executors may, by partition of its key."""
 
     name: str
     sentences: tuple[str, ...]
@@ -196,7 +197,8 @@ class Warned:
 class Explained:
     """A rulebook. nodes: operands first. triggers: the first edges of the triggering graph;
     triggers_more: how many further ones there are. cycles: groups of rules that can trigger each
-    other. scripts: each comes after those whose outputs it takes."""
+    other. scripts: each comes after those whose outputs it takes. detect: the setting, who detects
+    in `run` what has a key."""
 
     rulebook: str
     rules: tuple[Rule, ...]
@@ -206,3 +208,4 @@ class Explained:
     cycles: tuple[tuple[str, ...], ...]
     warnings: tuple[Warned, ...]
     scripts: tuple[Script, ...] = ()
+    detect: Detect = "driver"

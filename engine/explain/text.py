@@ -24,13 +24,19 @@ _ASKED_BY = {
     "scan": "compiled: one scan over all keys",
     "search": "not compiled: a search at each instant, in at most search_steps_max steps",
 }
+_BY_EXECUTORS = "Spark's executors detect what has a key, but for rules that say `in Spark`"
+_DETECTED_BY = {
+    "spark": (f"  {_BY_EXECUTORS} (detect: spark)",),
+    "auto": (f"  {_BY_EXECUTORS}: in buckets of which more is visible than driver_rows_max, or "
+             "while more is carried than driver_carried_max (detect: auto)",),
+}  # fmt: skip
 
 
 def text(explained: Explained, width: int, *, verbose: bool = False) -> str:
     """What each rule does in sentences, and its figures; scripts, the shared graph, the triggering
     graph, warnings; in lines of `width` columns where words allow it; ends with a newline.
     `verbose`: with the contexts that a rule might have, too."""
-    parts = [[f"rulebook {explained.rulebook}"]]
+    parts = [[f"rulebook {explained.rulebook}", *_DETECTED_BY.get(explained.detect, ())]]
     parts += [[*_rule(rule, verbose)] for rule in explained.rules]
     parts += [[*script_text(script)] for script in explained.scripts]
     if explained.rules or not explained.scripts:

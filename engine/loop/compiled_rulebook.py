@@ -65,6 +65,7 @@ def first_compiled(
     activations: Mapping[str, int],
     prepare: Prepare,
     proven: Collection[str] = (),
+    detecting: Detecting = BucketDetector,
 ) -> CompiledRulebook:
     """The first one of a run. Raises InputError with everything that is wrong with the SQL."""
     prepared = prepare(schemas, proven)
@@ -79,6 +80,7 @@ def first_compiled(
         active,
         watched=watched(rulebook),
         later=later_ones(rulebook.rules),
+        detecting=detecting,
     )
 
 

@@ -15,7 +15,7 @@ from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.switches import switched
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Arrivals
-from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity
+from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity, detected_by
 from tidegate.engine.core.outage import check_room, looking_at_tables
 from tidegate.engine.core.ports import StoppedError
 from tidegate.engine.core.state import BucketReport, Parked, SourceSnapshot, State, StoredBucket
@@ -345,6 +345,8 @@ class Loop:
             damped=sum(sum(fired.damped.values()) for fired in taken.firings),
             entries=len(taken.entries),
             seconds=self.stages.seconds,
+            detected_by=detected_by(executors=plan.site.executors),
+            because=plan.site.why,
         )
 
     def _parked_after(self, plan: Plan, parked: Iterable[Parked]) -> frozenset[str]:

@@ -31,6 +31,7 @@ from tidegate.engine.detect.events.state.partitions import next_due
 from tidegate.engine.loop.compiled_rulebook import CompiledRulebook
 from tidegate.engine.loop.pace import Pace
 from tidegate.engine.loop.ports import Ports
+from tidegate.engine.loop.site import Sites
 from tidegate.rules.model import Rulebook
 
 FIRST_BUCKET = "taking its first bucket"
@@ -47,6 +48,7 @@ class Planner:
         self.due: int | None = None  # when what is visible can be planned
         self.left = Activity(STARTING)  # what is left once the last plan is taken, if any
         self._pace = Pace()
+        self._sites = Sites(book, executors=ports.executors is not None)
 
     def look(self) -> tuple[int, Arrivals]:
         """The clock, and only then what waits in the store: what comes later is of a later plan."""
@@ -119,7 +121,8 @@ class Planner:
             plan = pin(plan, book, self.ports.feed)
         failpoint("plan.after")
         controlled = carried_out_by_a_bucket(controls, listing) - switches.answers.keys()
-        return replace(plan, controls=tuple(sorted(controlled)))
+        site = self._sites.of(listing, state.carried)
+        return replace(plan, controls=tuple(sorted(controlled)), site=site)
 
     def next_timer(self, compiled: CompiledRulebook, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a

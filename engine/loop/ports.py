@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from tidegate.engine.core.ledger import Ledger
 from tidegate.engine.core.lifecycle import Activity
-from tidegate.engine.core.ports import Conditions, Feed
+from tidegate.engine.core.ports import Conditions, Executors, Feed
 from tidegate.engine.loop.compiled_rulebook import Prepare
 from tidegate.engine.quarantine.quarantine import Quarantine
 
@@ -27,3 +27,4 @@ class Ports:
     now: Callable[[], int]  # the engine's clock, microseconds
     stopped: Callable[[], bool] = lambda: False  # looked at between entries
     say: Callable[[Activity], None] = lambda _: None  # called with what it does from then on
+    executors: Executors | None = None  # who may detect beside the driver

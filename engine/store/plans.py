@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Any
 
+from tidegate.engine.core.lifecycle import detected_by
 from tidegate.engine.core.values import CLIENT, ENGINE, Plan, TableRange
 
 
@@ -21,6 +22,10 @@ def plan_to_text(plan: Plan) -> str:
             "activations": dict(plan.activations),
             "controls": list(plan.controls),
             "passed_over": dict(plan.passed_over),
+            "detected": {
+                "by": detected_by(executors=plan.site.executors),
+                "because": plan.site.why,
+            },
         },
         separators=(",", ":"),
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import fields
@@ -58,6 +59,7 @@ class Status(Bound):
         `looked_at`           when an engine looked at its sources last
         `seen_until`          up to when nothing visible is left to take, though the last bucket
                               ended at `watermark`
+        `detected`            who detected the last bucket, `driver` or `executors`, and why
         `losing_ground_since` since when buckets take longer than what arrives meanwhile, or None
         `stopped`             why the engine stopped, None if it did not
         `vanished`            the holder of a lease that ended without being given back
@@ -123,14 +125,17 @@ class Status(Bound):
 def _engine(connection: sa.Connection, rulebook: str) -> dict[str, Any]:
     """How far the rulebook is, who runs it, and what that engine does."""
     b = t.buckets.c
-    last = connection.execute(t.of_last_bucket(rulebook, b.bucket, b.watermark)).one_or_none()
+    query = t.of_last_bucket(rulebook, b.bucket, b.watermark, b.plan)
+    last = connection.execute(query).one_or_none()
     watermark = last.watermark if last else None
+    plan = json.loads(last.plan) if last else {}
     stopped = sa.select(t.rulebooks.c.stopped).filter_by(name=rulebook)
     return {
         "store_id": connection.execute(sa.select(t.meta.c.store_id)).scalar_one(),
         "bucket": last.bucket if last else 0,
         "watermark": json_text.instant(watermark),
         "watermark_micros": watermark,
+        "detected": plan.get("detected"),
         **_lease(connection, rulebook, watermark),
         "stopped": connection.execute(stopped).scalar_one_or_none(),
         "version": versions.running(connection, rulebook),

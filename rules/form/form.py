@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from dataclasses import fields, replace
 from pathlib import Path
+from typing import get_args
 
 from tidegate.rules.analysis import webhooks
 from tidegate.rules.errors import did_you_mean, word_place
@@ -35,7 +36,7 @@ from tidegate.rules.form.value_forms import (
     sql,
 )
 from tidegate.rules.form.windows import ON
-from tidegate.rules.model import LATEST, Context, Coupling, Settings, Severity
+from tidegate.rules.model import LATEST, Context, Coupling, Detect, Settings, Severity
 from tidegate.rules.yaml import kinds as k
 from tidegate.rules.yaml import scalars as s
 from tidegate.rules.yaml.json_schema import Schema, either, schema_file
@@ -51,13 +52,15 @@ _MAY_BE_ZERO = {
 }
 
 
-def _limit(name: str) -> Kind:
+def _setting(name: str) -> Kind:
+    if name == "detect":
+        return s.choice(*get_args(Detect))
     return s.integer(0 if name in _MAY_BE_ZERO else 1)
 
 
 SETTINGS = k.record(
     "settings",
-    *(Key(f.name, _limit(f.name), LIMITS[f.name]) for f in fields(Settings)),
+    *(Key(f.name, _setting(f.name), LIMITS[f.name]) for f in fields(Settings)),
     like="{bucket_rows_max: 100000}",
 )
 
@@ -302,7 +305,7 @@ def read_setting(name: str, text: str, report: Report) -> object:
     if name not in SETTINGS.names:
         hint = did_you_mean(name, SETTINGS.names)
         return report.add("unknown-key", f"unknown setting {name}", place, hint)
-    return _limit(name).read(Scalar(place, text, ""), report)
+    return _setting(name).read(Scalar(place, text, ""), report)
 
 
 FILE = Path(__file__).parents[1] / "schema.json"

@@ -10,8 +10,12 @@ LIMITS = {
     "engine whose clock differs by more from the store's does not start.",
     "bucket_rows_max": "Rows that are taken at a time; a bucket with more ends earlier, and the "
     "next one goes on.",
-    "driver_rows_max": "Rows of a DataFrame that `detect` collects for rules that no key cuts; "
-    "more are refused.",
+    "detect": "Where rules with a key are detected: by the driver; by Spark's executors, part by "
+    "part; or `auto`, by executors where the driver would have too much.",
+    "driver_rows_max": "With more rows that are visible and not taken, `detect: auto` gives "
+    "buckets to executors; more rows of a DataFrame for rules that no key cuts are refused.",
+    "driver_carried_max": "With more instances that rules carry, `detect: auto` gives buckets to "
+    "executors.",
     "timers_per_bucket_max": "Ticks of clocks, and as many other timers, of one bucket; with more "
     "it ends earlier.",
     "period_min_ms": "A `P` with a shorter period is refused, and so is a window that ends more "

@@ -343,3 +343,10 @@ def test_a_disabled_rule_is_not_activated() -> None:
     found = plan(rules, FRESH, [TableHead(cursor(), 4)])
     assert found
     assert set(found.activations) == {"on_s"}
+
+
+def test_g26_visible_rows_are_those_of_all_commits_that_count() -> None:
+    first, second, third = commits(700 * MS, 800 * MS, 900 * MS)
+    heads = [TableHead(cursor("t"), 7, (first, replace(second, skip=True), third)),
+             TableHead(cursor("u"), 5, commits(700 * MS, rows=5))]  # fmt: skip
+    assert listed(book("t", "u"), heads).rows == 25

@@ -500,3 +500,17 @@ def test_a_where_says_how_it_is_asked(tmp_path: Path) -> None:
     said = explain(path)
     assert said.count("compiled: one scan over all keys") == 1
     assert said.count("not compiled: a search at each instant") == 2
+
+
+@pytest.mark.parametrize(("detect", "said"), [
+    ("driver", None), ("spark", "(detect: spark)"), ("auto", "driver_carried_max (detect: auto)"),
+])  # fmt: skip
+def test_who_detects_what_has_a_key_is_said(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detect: str, said: str | None
+) -> None:
+    monkeypatch.setenv("COLUMNS", "300")
+    file = tmp_path / "two.yaml"
+    file.write_text(f"{SHOP}settings: {{detect: {detect}}}\n")
+    second = explain(file).splitlines()[1]
+    assert second.endswith(said) if said else not second
+    assert as_json(file)["detect"] == detect

@@ -345,6 +345,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
         "timers_pending": 0,
         "misfires": {"evening": 3},
         "losing_ground_since": None,
+        "detected": {"by": "driver", "because": ""},
         "stopped": "transactions is gone",
         "standby": None,
         "version": 1,

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
+from functools import partial
 
 from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
@@ -19,9 +20,10 @@ from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.commit_instants import Instants
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
-from tidegate.engine.core.ports import Analyst, Conditions
+from tidegate.engine.core.ports import Analyst, Conditions, Executors
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import Answers, Question
+from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
@@ -54,9 +56,10 @@ class NoConditions:
 
 class Bench:
     """A loop over memory and a store on disk; `restart` makes another one on the same. `stopped`:
-    whether it is asked to stop."""
+    whether it is asked to stop. `executors_beside`: who may detect beside the driver."""
 
     stopped: Callable[[], bool] = staticmethod(lambda: False)
+    executors_beside: Executors | None = None
 
     def __init__(self, store: SqlStore, commits: int, text: str = BOOK) -> None:
         self.store, self.feed, self.sink = store, MemoryFeed(commits), MemorySink()
@@ -84,7 +87,11 @@ class Bench:
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
         digests |= script_digests(book)
         self.running = book
-        compiled = first_compiled(book, digests, schemas, state.activations, self.prepare)
+        beside = self.executors_beside
+        detecting = partial(BucketDetector, executors=beside)
+        compiled = first_compiled(
+            book, digests, schemas, state.activations, self.prepare, detecting=detecting
+        )
         ports = Ports(
             ledger=ledger,
             store_id=store.id,
@@ -97,6 +104,7 @@ class Bench:
             now=self.clock,
             stopped=stopped,
             say=self.say,
+            executors=beside,
         )
         self.loop = Loop(
             compiled,

@@ -37,6 +37,8 @@ def test_rows_are_estimated_from_the_metrics_else_from_the_files() -> None:
     merged = {"numTargetRowsInserted": "1", "numTargetRowsUpdated": "2", "numOutputRows": "99"}
     assert rows(**merged, numTargetRowsDeleted="3") == 8
     assert rows() == 7
+    bare = {"add": {"path": "f", "size": 12_345, "dataChange": True, "stats": '{"size":9}'}}
+    assert parse_commit(1, commit(info(), bare, ADD), 0).rows == 123 + 7
 
 
 def test_a_commit_that_changes_no_data_has_no_rows() -> None:

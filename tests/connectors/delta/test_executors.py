@@ -1,8 +1,8 @@
-"""A step of the detector on Spark's executors: the same function, given and giving values alone."""
+"""A step of the detector in Spark's executors: the same function, given and giving values alone."""
 
 from __future__ import annotations
 
-import pickle
+import os
 import sys
 from collections.abc import Iterator
 from typing import Any
@@ -14,91 +14,90 @@ from pyspark.sql import SparkSession
 
 from tests.support.history import printed
 from tests.support.rulebooks import loaded
-from tidegate.engine.core.values import Batch, Carried, Stepped
-from tidegate.engine.detect.events.state.partitions import partitions
+from tidegate.connectors.delta import executors
+from tidegate.connectors.delta.executors import ExecutorsError, SparkExecutors
+from tidegate.connectors.delta.jobs import Jobs
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.rules.model import Rulebook
+from tidegate.rules.errors import EngineError
 
-KEYS, PARTITIONS, SECOND = 400, 4, 1_000_000
+KEYS, SECOND = 400, 1_000_000
 Batches = dict[str, Batch]
 
 
-def test_buckets_stepped_by_executors_detect_what_the_driver_does(
-    spark: SparkSession, monkeypatch: pytest.MonkeyPatch
+@pytest.fixture
+def beside(spark: SparkSession, monkeypatch: pytest.MonkeyPatch) -> Iterator[SparkExecutors]:
+    """Their workers run the Python that runs the tests."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    jobs = Jobs(spark)
+    yield SparkExecutors(spark, jobs, 600)
+    jobs.close()
+
+
+def test_g26_buckets_stepped_by_executors_detect_what_the_driver_does(
+    beside: SparkExecutors, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Two buckets; what is carried goes from one to the next. Every second key has a b."""
-    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
     book = loaded(
         "abc",
+        "t",
         pair="on: a ; b within 10 s, per: k",
         late="on: 'not(b)[a, [5 s]]', per: k",
         old="on: a ; c ; b, per: k, context: chronicle",
         fast="on: pair - c, per: k",
+        other="on: a ; b, per: v",
+        rung="on: t ; a, per: k",
+        rest="on: c",
     )
-    driver = Detector(book, dict.fromkeys(book.rules, 0))
-    whole, apart = Carried(), [Carried()] * PARTITIONS
+    since = dict.fromkeys(book.rules, 0)
+    driver, apart = Detector(book, since), ComponentStep(book, since, {}, beside, 16)
+    whole, carried = Carried(), Carried()
     count = 0
     for number, batches in enumerate(history()):
         watermark = (number + 1) * 10 * SECOND
         found, whole, _ = driver.step(whole, batches, watermark)
-        steps = on_executors(spark, book, apart, [part(batches, p) for p in range(PARTITIONS)],
-                             watermark)  # fmt: skip
-        apart = [step.carried for step in steps]
-        assert sorted_lines(*(d for s in steps for d in s.detections)) == sorted_lines(*found)
-        assert {step.watermark for step in steps} == {watermark}
+        made, carried, reached = apart.step(carried, batches, watermark)
+        assert reached == watermark
+        assert [d.rule for d in made] == [d.rule for d in found]
+        for own, other in zip(made, found, strict=True):
+            assert printed(own) == printed(other)
         count += sum(map(len, found))
     assert count > KEYS
+    assert beside.map(_process, []) == []
+    assert os.getpid() not in beside.map(_process, [1, 2])
+    # what fails there is said without values
+    with pytest.raises(ExecutorsError, match=r"^Spark's executors failed with ZeroDivisionError$"):
+        beside.map(_divided, [0])
+    monkeypatch.setattr(executors, "_version", lambda: "0.0.1")
+    with pytest.raises(
+        EngineError, match=r"the engine has tidegate 0\.0\.1, and .* have "
+    ) as other:
+        beside.map(_process, [1])
+    assert other.value.code == "executors-differ"
 
 
-def on_executors(
-    spark: SparkSession,
-    book: Rulebook,
-    carried: list[Carried],
-    batches: list[Batches],
-    watermark: int,
-) -> list[Stepped]:
-    """A step for each partition of keys, each on an executor."""
+def _process(_: int) -> int:
+    return os.getpid()
 
-    def stepping(rows: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        detector = Detector(book, dict.fromkeys(book.rules, 0))
-        for batch in rows:
-            for row in batch.to_pylist():
-                made = pickle.dumps(detector.step(*pickle.loads(row["value"])))
-                yield pa.RecordBatch.from_pydict({"part": [row["part"]], "value": [made]})
 
-    given = [
-        (number, pickle.dumps((kept, part, watermark)))
-        for number, (kept, part) in enumerate(zip(carried, batches, strict=True))
-    ]
-    schema = "part bigint, value binary"
-    frame = spark.createDataFrame(given, schema).repartition(2, "part")
-    rows = frame.mapInArrow(stepping, schema).orderBy("part").collect()
-    return [pickle.loads(row["value"]) for row in rows]
+def _divided(number: int) -> float:
+    return 7 / number
 
 
 def history() -> Iterator[Batches]:
-    """In each bucket an a of every key, a c of every third and a b of every second one."""
+    """In each bucket an a of every key, a c of every third and a b of every second one; and one
+    t."""
     for number in range(2):
         begin = number * 10 * SECOND
-        yield {
+        found = {
             name: rows(name, begin + at * SECOND, np.arange(0, KEYS, step))
-            for name, at, step in (("a", 1, 1), ("c", 2, 3), ("b", 4, 2))
+            for name, at, step in (("a", 2, 1), ("c", 3, 3), ("b", 5, 2))
         }
+        bell = pa.table({"z": [1]})
+        yield {**found, "t": Batch("t", np.array([begin + 1]), np.array([0]), bell)}
 
 
 def rows(name: str, first: int, keys: Any) -> Batch:
     table = pa.table({"k": keys, "v": keys % 7})
     return Batch(name, first + np.arange(len(keys)), np.arange(len(keys)), table)
-
-
-def part(batches: Batches, partition: int) -> Batches:
-    """The occurrences of the keys of one partition."""
-    found = {}
-    for name, batch in batches.items():
-        mine = np.flatnonzero(partitions([batch.table.column("k")], PARTITIONS) == partition)
-        found[name] = Batch(name, batch.time[mine], batch.row[mine], batch.table)
-    return found
-
-
-def sorted_lines(*found: Any) -> list[str]:
-    return sorted(str(line) for detections in found for line in printed(detections))

@@ -20,6 +20,7 @@ from tests.reference.examples import example_count
 from tests.reference.hits import detecting, noted, noting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, SECOND, rulebooks
+from tests.support.executors import InProcess
 from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
@@ -43,14 +44,7 @@ COUNTS, KEYS = (1, 3, 4, 16), (1, 2, None)
 Batches = dict[str, Batch]
 
 
-def in_process(run: Callable[[Task], Done], tasks: Sequence[Task]) -> list[Done]:
-    """As executors do it: the function, what it is given and what it gives are pickled."""
-    own = pickle.loads(pickle.dumps(run))
-    return [sent(own(sent(task))) for task in tasks]
-
-
-def sent(value: Any) -> Any:
-    return pickle.loads(pickle.dumps(value))
+in_process = InProcess().map
 
 
 def by_keys(draw: st.DrawFn, rulebook: Rulebook) -> Rulebook:

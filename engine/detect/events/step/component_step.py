@@ -1,0 +1,92 @@
+"""A bucket's step by component, in Spark's executors where a rule has a key (G26).
+
+It takes what one detector of all rules carries and leaves what that one would. So a bucket that the
+driver steps may follow one that executors have stepped, and the other way round.
+
+Example: `a ; b` per k, and `c` without a key. Two executors have a slot each: what waits for its b
+is cut into four partitions, of which each executor steps two. The driver steps `c`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+
+import pyarrow as pa
+
+from tidegate.engine.core.ports import Executors
+from tidegate.engine.core.values import Batch, Carried, Stepped
+from tidegate.engine.detect.events.state.held_back import is_held
+from tidegate.engine.detect.events.state.partitions import (
+    GROWTH,
+    Seen,
+    Tables,
+    count_of,
+    replaced,
+    wanted,
+)
+from tidegate.engine.detect.events.step.component_detector import ComponentDetector, Shares
+from tidegate.rules.model import Rulebook
+
+
+class ComponentStep:
+    """Steps all enabled rules of a rulebook by component. The state is cut into `count_max`
+    partitions at most."""
+
+    def __init__(
+        self,
+        book: Rulebook,
+        activations: Mapping[str, int],
+        lateness: Mapping[str, int],
+        executors: Executors,
+        count_max: int,
+    ) -> None:
+        self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
+        self._slots = executors.slots
+        self._count_max = count_max
+        self._seen = Seen()
+
+    def step(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        parked: Collection[str] = (),
+        limit: int | None = None,
+    ) -> Stepped:
+        """`Partitioned.step`, with `limit` timers in each task. Raises `RuleLimitError`."""
+        tables = carried.tables
+        cut, held = _apart_from_held(tables)  # what is held back is in no partition
+        count = self._count(cut)
+        shares = self._apart.divided(Carried(cut))
+        made, shares, reached = self._apart.step(
+            _with_rest(shares, {**shares.each[-1].tables, **held}),
+            batches,
+            watermark,
+            parked=parked,
+            limit=limit,
+            partitions=count,
+            tasks=self._slots,
+        )
+        rest, held = _apart_from_held(shares.each[-1].tables)
+        whole = self._apart.united(_with_rest(shares, rest), count)
+        return Stepped(made, Carried(*replaced(tables, tables, {**whole.tables, **held})), reached)
+
+    def _count(self, tables: Tables) -> int:
+        """Into how many partitions the state is cut: a slot has one at least, where there may be so
+        many."""
+        nodes = (p for p in self._seen.of(tables).values() if p.whole.startswith("node:"))
+        count = wanted(count_of(tables.values()), nodes, self._count_max)
+        while count < min(self._slots, self._count_max):
+            count = min(count * GROWTH, self._count_max)
+        return count
+
+
+def _apart_from_held(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
+    """The tables that are cut into partitions, and those of what is held back."""
+    held = {name: table for name, table in tables.items() if is_held(name)}
+    return {name: table for name, table in tables.items() if name not in held}, held
+
+
+def _with_rest(shares: Shares, tables: Tables) -> Shares:
+    """The shares with these tables as the driver's."""
+    return shares._replace(each=(*shares.each[:-1], Carried(tables)))

@@ -1,0 +1,140 @@
+"""A bucket that executors step may follow one that the driver has stepped, and the other way round
+(G26)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import pairwise
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.detect.events.step.test_apart import differing, identified, lines_of
+from tests.detect.events.step.test_component_detector import of_two_keys, rows, told
+from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
+from tests.reference.hits import detecting, noted, noting, saw
+from tests.reference.strategies import SECOND
+from tests.support.executors import InProcess
+from tests.support.history import batches, buckets, through_ipc
+from tests.support.rulebooks import loaded
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.values import Carried
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state.held_back import is_held
+from tidegate.engine.detect.events.step.component_step import ComponentStep
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+
+EXAMPLES, LEAST = 40, 10
+LATE = 2 * SECOND
+MOST = 4  # partitions
+
+
+def unheld(carried: Carried) -> Carried:
+    """Without what is held back."""
+    return Carried({n: t for n, t in carried.tables.items() if not is_held(n)})
+
+
+def held(carried: Carried) -> dict[str, list[Any]]:
+    return {n: t.to_pylist() for n, t in carried.tables.items() if is_held(n)}
+
+
+@noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12)
+@detecting
+def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Detections, their order, ids, and what is carried; through the store's bytes. Some rules wait
+    for late rows. One may be parked for a bucket."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 3)  # the state is cut further as it grows
+
+    @given(data=st.data())
+    @example_count(EXAMPLES, LEAST)
+    def some(data: st.DataObject) -> None:
+        rulebook, history = data.draw(of_two_keys())
+        names = [*rulebook.rules]
+        late = dict.fromkeys(data.draw(st.sets(st.sampled_from(names), max_size=1)), LATE)
+        late = data.draw(st.sampled_from([{}, late]))
+        first = min(time for _, time, _ in history)
+        since = dict.fromkeys(names, first)
+        detector = Detector(rulebook, since, lateness=late)
+        whole, driver = Partitioned(detector, MOST), Partitioned(detector, MOST)
+        executors = InProcess(data.draw(st.sampled_from([1, 2, 3])))
+        apart = ComponentStep(rulebook, since, late, executors, MOST)
+        lines = sorted(history, key=lambda line: line[1])
+        end = lines[-1][1]
+        ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
+        expected, carried = Carried(), Carried()
+        sites, found, waited, stops = list[bool](), list[Any](), False, 0
+        unlike, watermark = differing(carried, carried), first - 1
+        for number, (until, bucket) in enumerate(buckets(lines, ends)):
+            clocks = clock_batches(rulebook, watermark + 1, until)
+            given_ = identified(batches(rulebook, bucket) | clocks, number)
+            parked = data.draw(st.sets(st.sampled_from(names), max_size=1))
+            parked = parked if data.draw(st.integers(0, 3)) == 0 else set()
+            stops += bool(parked)
+            of_whole, expected, _ = whole.step(expected, given_, until, parked=parked)
+            sites.append(data.draw(st.booleans()))
+            if sites[-1]:
+                made, left, reached = apart.step(carried, given_, until, parked)
+            else:
+                made, left, reached = driver.step(carried, given_, until, parked=parked)
+            assert reached == until
+            assert told(made) == told(of_whole)
+            changed = {
+                name
+                for name in {*carried.tables, *left.tables}
+                if name not in left.tables
+                or name not in carried.tables
+                or not left.tables[name].equals(carried.tables[name], check_metadata=True)
+            }
+            assert changed <= left.changed
+            carried = through_ipc(left) if data.draw(st.booleans()) else left
+            assert held(carried) == held(expected)
+            waited |= bool(held(carried))
+            before, unlike = unlike, differing(*(
+                detector.cut_anew(unheld(one), 1) for one in (carried, expected)
+            ))  # fmt: skip
+            assert not before & unlike
+            found += lines_of(of_whole)
+            watermark = until
+        noted("mode changes", len({*sites}) == 2)
+        noted("both ways", (True, False) in {*pairwise(sites)})
+        noted("some held back", waited)
+        noted("parked", stops > 0)
+        saw(found)
+
+    some()
+
+
+def test_g26_what_executors_leave_is_written_where_it_differs() -> None:
+    """Of a thousand keys one has something new."""
+    book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
+    apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
+    _, carried, _ = apart.step(Carried(), rows("a", 1, k=[*range(1_000)]), 1)
+    assert carried.changed == carried.tables.keys()
+    parts = {name.rpartition("/")[2] for name in carried.tables}
+    assert len(parts) >= 8  # a slot has one at least
+    made, carried, _ = apart.step(carried, rows("b", 2, k=[7]), 2)
+    assert [len(d) for d in made] == [1]
+    assert {name.rpartition("/")[2] for name in carried.changed} <= {
+        str(partitions.partitions([pa.chunked_array([[7]])], len(parts))[0]), "every"
+    }  # fmt: skip
+
+
+def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
+    book = loaded("ab", r="on: a ; b, per: k", s="on: a ; b, per: k, context: chronicle")
+    apart = ComponentStep(book, {"r": 0, "s": 0}, {"s": 3_000}, InProcess(), 4)
+    given_ = {e: replace(b, number=np.zeros(1, np.int64))
+              for e, b in {**rows("a", 1, k=[7]), **rows("b", 2, k=[7])}.items()}  # fmt: skip
+    made, carried, _ = apart.step(Carried(), given_, 1_000)
+    assert [d.rule for d in made] == ["r"]
+    assert sorted(n for n in carried.tables if is_held(n)) == ["held:a by 3000", "held:b by 3000"]
+    made, carried, _ = apart.step(carried, {}, 4_000)
+    assert [d.rule for d in made] == ["s"]
+    assert not any(map(is_held, carried.tables))
