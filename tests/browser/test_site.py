@@ -36,7 +36,7 @@ def test_a_page_that_is_not_there_has_its_style_and_its_links(browser: Browser, 
     browser.driver.get((site / "404.html").as_uri())
     style = "return getComputedStyle(document.querySelector('.md-header')).position"
     browser.until(lambda: browser.run(style) == "sticky")
-    assert browser.one("a.md-logo").get_attribute("href") == (site / "index.html").as_uri()
+    assert browser.one(".md-logo").get_attribute("href") == (site / "index.html").as_uri()
 
 
 def test_the_switch_of_colours_shows_that_the_keyboard_is_on_it(
