@@ -288,7 +288,7 @@ class Runner:
                 for number in same:
                     del self._timed[number]
                 if made:
-                    told = "rule %s: entry %d was not done in time: its alternative is done"
+                    told = "rule %s: entry %d was not done in time: its alternative is run too"
                     log.warning(told, entry.rule, entry.number)
                 self._put(made)
 

@@ -57,7 +57,9 @@ def reaction(rule: Rule) -> Iterator[str]:
     reaction = rule.reaction
     if reaction.otherwise and reaction.within_micros is not None:
         acts = listed(map(_does, reaction.otherwise))
-        yield f"If that is not done within {length(reaction.within_micros)}, it {acts} instead."
+        # The alternative takes nothing back: the action may still land after it (G23).
+        yield f"If that is not done within {length(reaction.within_micros)}, it also {acts}."
+        yield "What was not done in time goes on being tried."
 
 
 def _damping(damping: Damping, per: str) -> Iterator[str]:

@@ -219,7 +219,8 @@ def test_a_whole_rule() -> None:
         "A firing goes on only if `sum(amount) > 10` is true of its rows.",
         "After a firing of one account_id, others are dropped for 1 h.",
         "Then it runs `MERGE INTO accounts ..` and raises ask, once for all firings of a bucket.",
-        "If that is not done within 5 min, it sends a webhook to ops.example.org instead.",
+        "If that is not done within 5 min, it also sends a webhook to ops.example.org.",
+        "What was not done in time goes on being tried.",
     ]
 
 
