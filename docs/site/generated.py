@@ -72,7 +72,7 @@ def _commands(name: str, group: click.Group) -> Iterator[tuple[str, click.Comman
     for each, command in sorted(group.commands.items()):
         if isinstance(command, click.Group):
             yield from _commands(f"{name} {each}", command)
-        elif not command.hidden:
+        else:
             yield f"{name} {each}", command
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -12,7 +13,9 @@ from tidegate import rules
 from tidegate.engine.cli.help import codes
 from tidegate.engine.cli.verdicts import Verdict, tell
 from tidegate.engine.core.keeping import DAY_MICROS, FILES, LOG, Keeping
+from tidegate.rules.errors import Place, Problem
 
+EXAMPLES = Path(__file__).parents[2] / "rules" / "examples" / "scripts"
 WRONG = """\
 rulebook: b
 events:
@@ -80,6 +83,34 @@ def test_a_word_of_the_command_line_has_no_place_in_a_file(tidegate: Tidegate, w
     (run,) = json.loads(tidegate(*words, "sarif").stdout)["runs"]
     assert [] in [one["locations"] for one in run["results"]]
     assert "::error title=unknown-key::unknown setting" in tidegate(*words, "github").stdout
+    assert "%0Adid you mean 'lease_seconds'" in tidegate(*words, "github").stdout
+
+
+def test_what_is_wrong_with_a_whole_file_has_the_file_and_no_line(
+    wrong: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    whole = Problem("unknown-key", "no good", Place(str(wrong), 0, 0))
+    verdicts = [Verdict(wrong, None, [whole, whole], ())]
+    tell(verdicts, "sarif")
+    (run,) = json.loads(capsys.readouterr().out)["runs"]
+    assert [one["locations"] for one in run["results"]] == [
+        [{"physicalLocation": {"artifactLocation": {"uri": "a%20b.yaml"}}}]
+    ] * 2
+    assert [rule["id"] for rule in run["tool"]["driver"]["rules"]] == ["unknown-key"]
+    tell(verdicts, "github")
+    assert capsys.readouterr().out == "::error file=a b.yaml,title=unknown-key::no good\n" * 2
+
+
+def test_scripts_are_counted_where_there_are_any(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    book = rules.load(WRONG.replace('  "s:,%": {on: zz}', ""))
+    (script, *_) = rules.load(EXAMPLES / "scripts.yaml").scripts.values()
+    for scripts in ({}, {"p": script, "q": script}):
+        tell([Verdict(tmp_path / "b.yaml", replace(book, scripts=scripts), (), ())], "text")
+    without, two = capsys.readouterr().out.splitlines()
+    assert without.endswith("ok (0 tables, 1 event, 1 rule)")
+    assert two.endswith("ok (0 tables, 1 event, 1 rule, 2 scripts)")
 
 
 @pytest.mark.parametrize(("words", "of"), [([], "rulebook"), (["tests"], "tests")])

@@ -71,7 +71,7 @@ def test_the_commands_are_all_there_with_their_options() -> None:
     group = main.commands["rules"]
     assert isinstance(group, click.Group)
     commands |= {f"rules {name}": each for name, each in group.commands.items()}
-    assert sorted(parts) == sorted(name for name, each in commands.items() if not each.hidden)
+    assert sorted(parts) == sorted(commands)
     for name, part in parts.items():
         assert f"    tidegate {name}" in part
         options = [e for e in commands[name].params if isinstance(e, click.Option) and not e.hidden]
@@ -150,7 +150,7 @@ def test_its_search_index_is_asked_in_the_words_of_the_questions() -> None:
     """Each of them is a heading; `test_site_built` asks the search itself."""
     asked = json.loads((ROOT / "tests" / "docs" / "questions.json").read_text(encoding="utf-8"))
     heads = {re.sub(r"[`?]", "", head).lower() for head in headings(PAGES["questions.md"])}
-    assert len(asked) == 12
+    assert len(asked) == len(set(asked)) >= 12
     for question in asked:
         assert re.sub(r"[`?]", "", question).lower() in heads
 

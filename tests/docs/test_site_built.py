@@ -172,3 +172,21 @@ def test_the_search_answers_the_questions_of_a_first_week(site: Path) -> None:
     for question, places in zip(asked, hits(site, asked), strict=True):
         kept = re.sub(r"[^\w\- ]", "", question.lower()).replace(" ", "-")
         assert places[0] == f"questions.html#{kept}", question
+
+
+@IN_NODE
+def test_a_word_or_two_lead_to_the_answer(site: Path) -> None:
+    asked = {
+        "backfill": "how-do-i-backfill-replay-or-start-from-the-beginning",
+        "delete rule": "how-do-i-change-rename-or-delete-a-rule",
+        "duplicate rows": "what-becomes-of-duplicate-rows",
+        "kafka": "does-it-read-kafka-or-other-streams",
+        "late data": "what-becomes-of-late-data",
+        "memory": "how-much-memory-does-it-need",
+        "rename column": "what-if-a-column-is-renamed-or-the-schema-changes",
+        "retry failed action": "what-if-an-action-fails-and-how-do-i-retry-it",
+        "two engines": "can-two-engines-run-one-rulebook",
+        "upsert": "how-do-i-upsert-or-delete-rows",
+    }
+    for (words, anchor), places in zip(asked.items(), hits(site, list(asked)), strict=True):
+        assert places[0] == f"questions.html#{anchor}", words
