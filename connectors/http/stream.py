@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping
 from functools import partial
 from typing import Any
 
@@ -51,11 +51,12 @@ class Streams:
             self.open_count -= 1
             raise
 
-    def watch(self) -> StreamingResponse:
+    def watch(self, may: Callable[[], bool]) -> StreamingResponse:
         """A stream that says, without values, when any rulebook has a new bucket: `changed`. It
-        says `alive` each `PULSE_SECONDS`. Raises Refusal."""
+        says `alive` each `PULSE_SECONDS`. It ends when who listens `may` no more. Raises
+        Refusal."""
         self._count_one()
-        return _Stream(self, self._changes())
+        return _Stream(self, self._changes(may))
 
     def _count_one(self) -> None:
         if self.open_count >= self._streams_max:
@@ -109,12 +110,12 @@ class Streams:
                 said = {"code": "busy", "message": "the store cannot be read now", "hint": ""}
             yield b"event: error\ndata: " + orjson.dumps(said) + b"\n\n"
 
-    async def _changes(self) -> AsyncIterator[bytes]:
+    async def _changes(self, may: Callable[[], bool]) -> AsyncIterator[bytes]:
         last, said = await self._look({}), "alive"  # before the page is told to look
-        while not self.stopping:
+        while not self.stopping and may():
             yield _block(f"event: {said}\ndata: {len(last)}")
             told, said = time.monotonic(), "alive"
-            while not self.stopping and time.monotonic() - told < PULSE_SECONDS:
+            while not self.stopping and may() and time.monotonic() - told < PULSE_SECONDS:
                 await asyncio.sleep(LOOK_SECONDS)
                 before, last = last, await self._look(last)
                 if last != before:

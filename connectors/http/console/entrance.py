@@ -67,6 +67,14 @@ class Entrance:
             raise _not_allowed("see the console", VIEW)
         return session
 
+    def lets_in(self, request: Request) -> bool:
+        """Whether who has sent a request may still look: a stream outlives a login."""
+        try:
+            self.visitor(request)
+        except (LoginNeeded, Refusal):
+            return False
+        return True
+
     def operator(self, request: Request, form: Mapping[str, str]) -> Session:
         """Who presses a button. Raises Refusal, LoginNeeded."""
         self._guard.check_host(request)

@@ -243,7 +243,7 @@ class Console:
 
     async def _live(self, request: Request) -> Response:
         self._entrance.visitor(request)
-        return self._streams.watch()
+        return self._streams.watch(partial(self._entrance.lets_in, request))
 
     async def _file(self, request: Request) -> Response:
         """A file of the console itself; there is no other."""

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from http.client import HTTPConnection
+from http.client import HTTPConnection, HTTPResponse
+from urllib.parse import urlencode
 
 import pytest
 
 from tests.connectors.http.conftest import until
-from tests.connectors.http.console.conftest import BOOK, SECRETS, fill
+from tests.connectors.http.console.conftest import ADA, BOOK, OWN, SECRETS, fill
 from tests.support import make
 from tidegate import rules
 from tidegate.connectors.http import Inbox, parse_address, stream
+from tidegate.connectors.http.console.entrance import FORM
 from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
@@ -81,3 +83,33 @@ def test_a_stream_asks_who_listens(
         client = HTTPConnection(address.host, address.port, timeout=20)
         client.request("GET", "/console/live")
         assert client.getresponse().status == 303
+
+
+def test_a_stream_ends_with_its_login(
+    store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    fill(store)
+    policy = Policy(console_keys={"ada": frozenset({"view"})})
+    with Inbox(parse_address("127.0.0.1:0"), policy, console_of(None)) as inbox:
+        address = inbox.begin(url, None, rules.load(BOOK).settings).address
+        live, pages = (HTTPConnection(address.host, address.port, timeout=20) for _ in range(2))
+
+        def sent(method: str, path: str, cookie: str = "", **form: str) -> HTTPResponse:
+            headers = {**OWN, "cookie": cookie, "content-type": FORM}
+            pages.request(method, f"/console/{path}", urlencode(form), headers)
+            return pages.getresponse()
+
+        login = sent("POST", "login", name="ada", secret=ADA)
+        login.read()
+        cookie = login.headers["set-cookie"].partition(";")[0]
+        page = sent("GET", "overview", cookie).read().decode()
+        token = page.partition('name="token" value="')[2].partition('"')[0]
+        live.request("GET", "/console/live", headers={"cookie": cookie})
+        found = live.getresponse()
+        assert events(found.readline) == "alive"
+        assert sent("POST", "logout", cookie, token=token).status == 303
+        assert found.readline() == b""
+        for each in (found, live, pages):
+            each.close()
