@@ -7,7 +7,7 @@ import hashlib
 import secrets
 import threading
 import time
-from collections import OrderedDict
+from collections import Counter, OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
@@ -44,13 +44,14 @@ class Sessions:
         self._lock = threading.Lock()
 
     def begin(self, key: Key) -> tuple[str, Session]:
-        """A new session, and what its cookie holds. Where there are too many, the oldest ends."""
+        """A new session, and what its cookie holds. Where there are too many, the oldest ends of the
+        key that has most: nobody can end the sessions of others by logging in often."""
         id_, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
         made = Session(key, secrets.token_urlsafe(TOKEN_BYTES), now + self._seconds)
         with self._lock:
             self._forget(now)
             while len(self._known) >= self._max:
-                self._known.popitem(last=False)
+                del self._known[self._surplus(key)]
             self._known[_digest(id_)] = made
         return id_, made
 
@@ -61,9 +62,16 @@ class Sessions:
             return self._known.get(_digest(_id_of(request)))
 
     def end(self, request: Request) -> None:
-        """End the session of a request."""
+        """End the session of a request, also one whose cookie counts for nothing beside another."""
         with self._lock:
-            self._known.pop(_digest(_id_of(request)), None)
+            for name in (SECURE_COOKIE, COOKIE):
+                self._known.pop(_digest(request.cookies.get(name, "")), None)
+
+    def _surplus(self, own: Key) -> bytes:
+        """The oldest session of the key that has most; of several such keys, of `own` first."""
+        count = Counter(session.key.name for session in self._known.values())
+        most = max(count, key=lambda name: (count[name], name == own.name))
+        return next(id_ for id_, one in self._known.items() if one.key.name == most)
 
     def _forget(self, now: float) -> None:
         while self._known and next(iter(self._known.values())).ends <= now:

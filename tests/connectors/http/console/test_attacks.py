@@ -220,6 +220,14 @@ def test_g28_a_session_is_over_when_it_is_over(ada: Visitor, consoles: Consoles)
     assert found.status_code == 303  # the oldest of three has ended
 
 
+def test_g28_a_login_ends_the_one_before_it(ada: Visitor) -> None:
+    before = {"cookie": f"{COOKIE}={ada.client.cookies[COOKIE]}"}
+    log_in(ada.client)
+    assert ada.client.get("/console/overview").status_code == 200
+    ada.client.cookies.clear()
+    assert ada.client.get("/console/overview", headers=before).status_code == 303
+
+
 def test_g28_who_may_view_may_not_operate(consoles: Consoles, store: SqlStore) -> None:
     fill(store)
     bob = log_in(consoles(guarded=True), "bob", BOB)

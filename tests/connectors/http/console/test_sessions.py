@@ -45,6 +45,25 @@ def test_the_oldest_ends_where_there_are_too_many() -> None:
     ] * 3
 
 
+def test_who_logs_in_often_ends_the_own_sessions() -> None:
+    sessions = Sessions(3, 10, Clock())
+    of_bob = with_cookies({COOKIE: sessions.begin(BOB)[0]})
+    of_ada = [with_cookies({COOKIE: sessions.begin(ADA)[0]}) for _ in range(5)]
+    assert sessions.of(of_bob) is not None
+    assert [sessions.of(one) is not None for one in of_ada] == [False] * 3 + [True] * 2
+    sessions.begin(Key("eve"))
+    assert sessions.of(of_bob) is not None
+    assert [sessions.of(one) is not None for one in of_ada] == [False] * 4 + [True]
+
+
+def test_both_cookies_of_a_request_end() -> None:
+    sessions = Sessions(10, 10, Clock())
+    plain, secure = sessions.begin(ADA)[0], sessions.begin(ADA)[0]
+    sessions.end(with_cookies({COOKIE: plain, SECURE_COOKIE: secure}))
+    assert sessions.of(with_cookies({COOKIE: plain})) is None
+    assert sessions.of(with_cookies({SECURE_COOKIE: secure})) is None
+
+
 def test_no_two_sessions_share_an_id_or_a_token() -> None:
     sessions = Sessions(100, 10, Clock())
     made = [sessions.begin(BOB) for _ in range(50)]
