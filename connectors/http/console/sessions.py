@@ -44,8 +44,8 @@ class Sessions:
         self._lock = threading.Lock()
 
     def begin(self, key: Key) -> tuple[str, Session]:
-        """A new session, and what its cookie holds. Where there are too many, the oldest one ends of
-        the key that has most: nobody can end the sessions of others by logging in often."""
+        """A new session, and what its cookie holds. Where there are too many, the oldest one of the
+        key that has most ends: nobody can end the sessions of others by logging in often."""
         id_, now = secrets.token_urlsafe(TOKEN_BYTES), self._clock()
         made = Session(key, secrets.token_urlsafe(TOKEN_BYTES), now + self._seconds)
         with self._lock:
