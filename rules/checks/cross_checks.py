@@ -264,16 +264,16 @@ def _stated(book: Draft, earlier: str, later: str) -> Place:
 def _rule(book: Draft, name: str, record: Record, report: Report) -> None:
     if record.has("within") != record.has("otherwise"):
         have, lack = ("within", "otherwise") if record.has("within") else ("otherwise", "within")
-        message = f"{have!r} of the contingency needs {lack!r}"
+        message = f"{have!r} needs {lack!r}"
         hint = (
             "write both, or neither; how long the events may take stands in on: a ; b within 5 min"
         )
         report.add("missing-key", message, record.place(have), hint)
     elif record.has("within") and not record.has("do"):
-        message = "'within' of the contingency needs 'do': how long the actions may take"
+        message = "'within' needs 'do': how long the actions may take"
         report.add("missing-key", message, record.place("within"), "give the rule a do:")
     elif record.get("otherwise") == ():
-        hint = "write what to do instead, as in do: [{signal: late_order}]"
+        hint = "write what to do then, as in do: [{signal: late_order}]"
         report.add("value", "'otherwise' does nothing", record.place("otherwise"), hint)
     others = book.names("rules")
     for key in ("precedes", "follows"):
