@@ -48,6 +48,7 @@ RARE = (
     "sink.seal after",
     "sink.fate",
     "taken over in a statement",
+    "sink.run_together before",
     "sink.run_together lost",
     "sink.run_together after",
     "taken over in a shared commit",

@@ -14,7 +14,7 @@ from tests.simulate.quick import COUNTERS, detector, silence, simulate, simulate
 from tests.simulate.simulation import FAULTS
 from tidegate.engine.detect import stage
 
-SEEDS, LONG_SEEDS = 250, 100_000
+SEEDS, LONG_SEEDS = 600, 100_000
 LEFT_OUT = {"a condition fails for good", "sink.seal refused", "sink.seal after"}
 NOTHING = dict.fromkeys(COUNTERS, 0)
 
