@@ -86,7 +86,8 @@ LIMITS = {
     "inbox_streams_max": "Programs that may wait for firings at a time; more are refused.",
     "inbox_client_seconds_max": "A client that neither sends nor reads for so long is "
     "disconnected.",
-    "console_sessions_max": "Logins of the console at a time; with more, the oldest one of the key that has most ends.",
+    "console_sessions_max": "Logins of the console at a time; with more, the oldest one of the "
+    "key that has most ends.",
     "console_session_minutes": "So long after a login the console asks for the key again.",
     "webhooks_in_flight_max": "Webhooks of all rules that are sent at a time; the others wait.",
     "webhook_seconds_max": "A webhook without an answer by then has failed, and is tried again.",
