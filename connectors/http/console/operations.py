@@ -255,19 +255,15 @@ OPERATIONS = (
     Operation(f"{_RULE}/redrive", "redrive", _redrive_all, _take_all, "stuck"),
     Operation(f"{_RULE}/enable", "enable", _enable, _switch("enable"), "stuck"),
     Operation(f"{_RULE}/disable", "disable", _disable, _switch("disable"), "rules"),
-    Operation(
-        f"{_RULE}/disable-for",
-        "reload",
-        partial(_question_for_key, off=True),
-        _switch_for_key(off=True),
-        "rules",
-    ),
-    Operation(
-        f"{_RULE}/enable-for",
-        "reload",
-        partial(_question_for_key, off=False),
-        _switch_for_key(off=False),
-        "rules",
+    *(
+        Operation(
+            f"{_RULE}/{verb}-for",
+            "reload",
+            partial(_question_for_key, off=off),
+            _switch_for_key(off=off),
+            "rules",
+        )
+        for verb, off in (("disable", True), ("enable", False))
     ),
     Operation("rulebooks/{rulebook}/reload", "reload", _reload, _take_file, "rules"),
 )

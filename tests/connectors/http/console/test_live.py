@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlencode
 
@@ -14,6 +15,7 @@ from tests.support import make
 from tidegate import rules
 from tidegate.connectors.http import Inbox, parse_address, stream
 from tidegate.connectors.http.console.entrance import FORM
+from tidegate.connectors.http.server import Address
 from tidegate.engine.app.serve import console_of
 from tidegate.engine.core.policy import Policy
 from tidegate.engine.store import SqlStore
@@ -71,15 +73,21 @@ def test_no_bucket_is_missed_when_a_stream_begins(
         found.close()
 
 
+@contextmanager
+def for_ada(url: str, monkeypatch: pytest.MonkeyPatch) -> Iterator[Address]:
+    """Where a console listens that ada may view."""
+    for name, secret in SECRETS.items():
+        monkeypatch.setenv(name, secret)
+    policy = Policy(console_keys={"ada": frozenset({"view"})})
+    with Inbox(parse_address("127.0.0.1:0"), policy, console_of(None)) as inbox:
+        yield inbox.begin(url, None, rules.load(BOOK).settings).address
+
+
 def test_a_stream_asks_who_listens(
     store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, secret in SECRETS.items():
-        monkeypatch.setenv(name, secret)
     fill(store)
-    policy = Policy(console_keys={"ada": frozenset({"view"})})
-    with Inbox(parse_address("127.0.0.1:0"), policy, console_of(None)) as inbox:
-        address = inbox.begin(url, None, rules.load(BOOK).settings).address
+    with for_ada(url, monkeypatch) as address:
         client = HTTPConnection(address.host, address.port, timeout=20)
         client.request("GET", "/console/live")
         assert client.getresponse().status == 303
@@ -88,12 +96,8 @@ def test_a_stream_asks_who_listens(
 def test_a_stream_ends_with_its_login(
     store: SqlStore, url: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name, secret in SECRETS.items():
-        monkeypatch.setenv(name, secret)
     fill(store)
-    policy = Policy(console_keys={"ada": frozenset({"view"})})
-    with Inbox(parse_address("127.0.0.1:0"), policy, console_of(None)) as inbox:
-        address = inbox.begin(url, None, rules.load(BOOK).settings).address
+    with for_ada(url, monkeypatch) as address:
         live, pages = (HTTPConnection(address.host, address.port, timeout=20) for _ in range(2))
 
         def sent(method: str, path: str, cookie: str = "", **form: str) -> HTTPResponse:
