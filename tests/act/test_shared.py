@@ -127,6 +127,14 @@ def test_g15_none_joins_over_one_that_excludes_it() -> None:
     assert sink.alone == [1, 2]
 
 
+def test_g15_a_rules_entry_of_a_later_stage_waits_for_the_stage_before_it() -> None:
+    """An immediate rule has one stage an instant: another rule may write between two of them."""
+    later, between = {**INSERT, "stage": 1}, {"target": "y"}
+    entries = [numbered(1, "a", **INSERT), numbered(2, "a", **later), numbered(3, "b", **between)]
+    sink = acted(*entries, size=1)
+    assert (sink.groups, sink.committed) == ([], [1, 3, 2])
+
+
 def test_g16_what_a_shared_commit_leaves_out_runs_alone() -> None:
     sink = Together()
     sink.left_out = {2}
