@@ -44,7 +44,9 @@ def insert_of(session: SparkSession, entry: Entry, parsed: Any, marker: int) -> 
     rows. Nothing is run. Raises what Spark's analysis raises."""
     plans = Plans(session)
     plan = plans.resolve(parsed)
-    if str(plan.getClass().getName()) != _APPEND or not plan.writeOptions().isEmpty():
+    if str(plan.getClass().getName()) != _APPEND:
+        return None
+    if not (plan.writeOptions().isEmpty() and plan.table().options().isEmpty()):
         return None
     return Insert(entry, plan, {name: kind for _, name, kind in plans.output(plan.query())}, marker)
 

@@ -9,9 +9,10 @@ from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 import pytest
+from pyspark.sql import Observation
 
 from tests.connectors.delta.test_reading_markers import TABLES, actions
 from tests.connectors.delta.test_sink import FIRED, FIRST, ZERO, Bank
@@ -22,7 +23,7 @@ from tidegate.connectors.delta import sink as sink_module
 from tidegate.connectors.delta.catalog import latest_snapshot
 from tidegate.connectors.delta.plans import Plans
 from tidegate.connectors.delta.session import new_session
-from tidegate.connectors.delta.shared_commit import Insert, insert_of, run_shared
+from tidegate.connectors.delta.shared_commit import Insert, _count, insert_of, run_shared
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.ports import SinkError
 
@@ -210,6 +211,43 @@ def test_g16_who_writes_the_fields_of_a_struct_in_another_order_does_not_share(
     )
     assert one.columns != nested.columns
     assert one.columns != inner.columns
+
+
+def test_g16_an_insert_with_options_of_its_own_does_not_share(
+    lake: Lake, spark: SparkSession
+) -> None:
+    """They would be those of all, or of none."""
+    lake.create("t", "id BIGINT")
+    with_options = "WITH (mergeSchema = 'true') SELECT 1L AS id"
+    assert [i.entry.number for i in inserts(spark, lake.path("t"), with_options, "SELECT 2L")] == [
+        2
+    ]
+
+
+class Late:
+    """An observation that Spark completes after it was asked three times."""
+
+    def __init__(self) -> None:
+        self._jo = self
+        self.asked = 0
+
+    def future(self) -> Late:
+        return self
+
+    def isCompleted(self) -> bool:
+        self.asked += 1
+        return self.asked > 3
+
+    def getRow(self) -> Late:
+        return self
+
+    def getLong(self, at: int) -> int:
+        return 5 + at
+
+
+def test_a_count_that_comes_late_is_waited_for_but_not_for_ever() -> None:
+    assert _count(cast(Observation, Late()), time.monotonic() + 60) == 5
+    assert _count(cast(Observation, Late()), time.monotonic() - 1) is None
 
 
 def test_g16_of_shared_inserts_one_that_fails_leaves_nothing_of_the_others(bank: Bank) -> None:
