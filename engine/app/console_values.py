@@ -14,10 +14,11 @@ from typing import Any
 
 from tidegate.connectors.http import Told
 from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text.layout import bytes_text
 from tidegate.engine.explain.build import build
 from tidegate.engine.explain.picture import pictures
 from tidegate.engine.explain.svg import drawing
-from tidegate.engine.replay.backtest.report.card import card_in
+from tidegate.engine.replay.backtest.report.card import Card, card_in
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.page import ROWS_MAX
@@ -43,6 +44,8 @@ from tidegate.rules.model import Rulebook
 
 REPORTS_MAX = 500
 """Reports that are listed: the newest."""
+REPORT_BYTES_MAX = 64 << 20
+"""Of a report that is shown: one that `backtest` has written is far smaller."""
 _REPORT = re.compile(r"[\w-]+\.html", re.ASCII)
 
 
@@ -129,7 +132,7 @@ def backtests(folder: Path | None) -> dict[str, Any]:
     files = (
         [] if folder is None else [f for f in folder.glob("*.html") if _REPORT.fullmatch(f.name)]
     )
-    cards = [(file.name, card) for file in files if (card := card_in(file))]
+    cards = [(file.name, card) for file in files if (card := _card(file))]
     cards.sort(key=lambda one: (one[1].made_at, one[0]), reverse=True)
     rows = [{"report": name, **asdict(card)} for name, card in cards[:REPORTS_MAX]]
     return {"folder": None if folder is None else str(folder), "rows": rows, "found": len(cards)}
@@ -152,9 +155,18 @@ def changes(before: Rulebook, after: Rulebook) -> list[str]:
 def report(folder: Path | None, name: str) -> bytes:
     """A report as it was written. Raises EngineError."""
     file = None if folder is None or not _REPORT.fullmatch(name) else folder / name
-    if file is None or file.is_symlink() or card_in(file) is None:
+    if file is None or _card(file) is None:
         raise EngineError("no-report", "there is no such report", "see the list of backtests")
+    size = file.stat().st_size
+    if size > REPORT_BYTES_MAX:
+        message = f"the report has {bytes_text(size)}; at most {bytes_text(REPORT_BYTES_MAX)} are shown"
+        raise EngineError("no-report", message, f"open the file itself: {name}")
     return file.read_bytes()
+
+
+def _card(file: Path) -> Card | None:
+    """The card of a report; None if the file is none, or a link out of the folder."""
+    return None if file.is_symlink() else card_in(file)
 
 
 TOLD = Told(told_rule, firing, why_not, backtests, report, changes)

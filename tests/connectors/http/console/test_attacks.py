@@ -17,6 +17,7 @@ from tests.connectors.http.console.conftest import (
     fill,
     log_in,
 )
+from tidegate.connectors.http.console.entrance import FIELDS_MAX, FORM, FORM_BYTES_MAX
 from tidegate.connectors.http.console.sessions import COOKIE, SECURE_COOKIE
 from tidegate.engine.replay.backtest.report.card import Card, element
 from tidegate.engine.store import SqlStore
@@ -126,6 +127,16 @@ def test_g28_a_rebound_name_sees_nothing(
         found = client.post(SKIP, data={"token": ""}, headers=rebound)
         assert found.status_code in (401, 403)
     assert asked(store) == []
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_g28_a_request_names_one_host(consoles: Consoles, guarded: bool) -> None:
+    """A proxy in front may go by the second of two."""
+    client = consoles(guarded=guarded)
+    for other in ("evil.example", "127.0.0.1"):
+        for path in ("overview", "login", "static/console.css", "overview.json"):
+            headers = [(b"host", b"127.0.0.1"), (b"host", other.encode())]
+            assert client.get(f"/console/{path}", headers=headers).status_code == 400, path
 
 
 @pytest.mark.parametrize("into", ["iframe", "frame", "embed", "object", "image", "script", "empty"])
@@ -324,8 +335,38 @@ def test_a_key_of_a_program_reads_json_and_presses_nothing(
     assert asked(store) == []
 
 
+def test_g28_a_secret_in_the_wrong_field_is_not_logged(
+    consoles: Consoles, caplog: pytest.LogCaptureFixture
+) -> None:
+    client = consoles(guarded=True)
+    for form in ({"name": ADA, "secret": "ada"}, {"name": "ada", "secret": BOB}, {"name": "\x1b[2J"}):
+        found = client.post("/console/login", data=form, headers=OWN)
+        assert (found.status_code, ADA in found.text) == (403, False)
+    logged = [record.getMessage() for record in caplog.records if "a login as" in record.message]
+    assert logged == [
+        f"console: a login as {name} was refused"
+        for name in ("nobody it knows", "ada", "nobody it knows")
+    ]
+    assert not [text for text in (ADA, BOB, "\x1b") if text in caplog.text]
+
+
+def test_a_form_that_is_too_large_is_not_read(consoles: Consoles) -> None:
+    """The page names the limit that it is over, and the connection ends."""
+    client = consoles(guarded=True)
+    form = {"name": "ada", "secret": "s" * FORM_BYTES_MAX}
+    found = client.post("/console/login", data=form, headers=OWN)
+    assert (found.status_code, found.headers["connection"]) == (413, "close")
+    assert "larger than 65,536 bytes (of a form of the console)" in found.text
+    many = "&".join(f"n{number}=" for number in range(FIELDS_MAX + 1))
+    headers = {**OWN, "content-type": FORM}
+    assert client.post("/console/login", content=many, headers=headers).status_code == 400
+
+
 def test_g28_logins_are_tried_as_often_as_a_program_may_call(consoles: Consoles) -> None:
     client = consoles(guarded=True, inbox_requests_per_second_max="3")
     form = {"name": "ada", "secret": "w" * 20}
     tried = [client.post("/console/login", data=form, headers=OWN).status_code for _ in range(9)]
     assert (tried[0], tried[-1]) == (403, 429)
+    found = client.post("/console/login", data=form, headers=OWN)
+    assert (found.status_code, found.headers["retry-after"]) == (429, "1")
+    assert "frame-ancestors 'none'" in found.headers["content-security-policy"]

@@ -116,16 +116,23 @@ def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: Sql
     assert asked(store) == []
     status, leads = ada.press(path, **key)
     assert (status, leads) == (303, "/console/audit?rulebook=shop&kind=reload&subject=3")
-    assert asked(store) == [("reload", "3", None, BY)]
+    assert asked(store) == [("reload", "3", "disable noticed for atm_id=7", BY)]
+    audit = Page(ada.client.get(leads).text)
+    assert audit.texts("td")[1:3] == ["disable noticed for atm_id=7", "version 3 shop"]
     newest = store.of("shop").versions.newest().known()
     assert newest.rules["noticed"].disabled_for == ({"atm_id": "7"},)
     for other, said in (
         ({"key.atm_id": "7"}, "is disabled for this key"),
         ({"key.atm_id": "x"}, "the values of atm_id are bigint"),
         ({}, "the key columns of rule `noticed` are atm_id"),
+        ({"key.atm_id": "7" * 301}, "`key.atm_id` is given is longer than 300 characters"),
+        ({"key.atm_id": "7\0"}, "`key.atm_id` is given holds a NUL"),
     ):
         found = ada.client.get(f"/console/{path}", params=other)
         assert (found.status_code, said in Page(found.text).text("main")) == (400, True), other
+        refused = ada.press(path, **other)
+        assert (refused[0], said in Page(refused[1]).text("main")) == (400, True), other
+    assert len(asked(store)) == 1
     store.of("shop").versions.register(of_key, None, newest.added)  # the engine has taken it
     ada = log_in(consoles(guarded=True))
     page = Page(ada.client.get(rule).text)
@@ -133,6 +140,10 @@ def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: Sql
     assert f"{rule}/{again}" in [one.get("href") for one in page.attributes("a")]
     assert ada.press("rules/shop/noticed/enable-for", **key)[0] == 303
     assert store.of("shop").versions.newest().known().rules["noticed"].disabled_for == ()
+    found = ada.client.get("/console/audit.json?kind=enable&subject=noticed").json()["rows"]
+    assert [(row["said"], row["asked_by"]) for row in found] == [
+        ("enable noticed for atm_id=7", BY)
+    ]
 
 
 def test_a_text_in_quarantine_is_released_by_its_rule(consoles: Consoles, store: SqlStore) -> None:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +15,7 @@ from tests.connectors.http.console.conftest import BOOK, TEXT, Consoles, Visitor
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
 from tidegate.connectors.http.console.pages import PAGES
+from tidegate.engine.app.console_values import REPORT_BYTES_MAX
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.report.card import Card, element
 from tidegate.engine.store import SqlStore, open_store
@@ -126,6 +129,30 @@ def test_a_hostile_filter_is_text(anybody: TestClient, store: SqlStore) -> None:
         harmless(anybody, f"/console/firings/{text.encode().hex()[:32]}", rulebook=text)
 
 
+def test_a_filter_that_means_nothing_is_refused(anybody: TestClient, store: SqlStore) -> None:
+    """An empty list would say that there are none, and a list of all that all are so."""
+    fill(store)
+    for query, said in (
+        ("firings?state=zzz", "it is one of: pending, held, dead, done, skipped, redriven, failed, "),
+        ("rules?state=Parked", "it is one of: active, dry, parked, disabled, not active"),
+        ("audit?kind=undo", "it is one of: skip, redrive, enable, disable, reload, reset"),
+        ("firings?rul=noticed", "this page has no filter `rul`"),
+        ("stuck?rule=noticed", "it has rulebook"),
+        ("backtests?page=2", "it has none"),
+        ("rules/shop/noticed/why-not?id=7", "it has key.COLUMN, at"),
+        ("firings?rule=noticed&rule=quiet", "`rule` is given twice"),
+        ("rules?find=" + "n" * 301, "`find` is given is longer than 300 characters"),
+        ("audit?by=%00", "`by` is given holds a NUL"),
+        ("rules?" + "n" * 60 + "=1", "no filter `" + "n" * 50 + ".. (60 characters)`"),
+    ):
+        page = anybody.get(f"/console/{query}")
+        assert (page.status_code, said in Page(page.text).text("main")) == (400, True), query
+        found = anybody.get("/console/" + query.replace("?", ".json?"))
+        error = found.json()["error"]
+        assert (found.status_code, error["code"]) == (400, "bad-filter"), query
+        assert said in f"{error['message']}; {error['hint']}", query
+
+
 def test_what_is_not_there_is_said(anybody: TestClient, store: SqlStore) -> None:
     fill(store)
     for path, said in (
@@ -200,6 +227,11 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     script = "<script>document.title = 'ran'</script>"
     (tmp_path / "bank-1.html").write_text(f"<!doctype html>{element(card)}{script}")
     (tmp_path / "other.html").write_text("no report")
+    for zone in ("Mars/Olympus", "America", "../x", ""):  # no list could tell its times
+        other = element(replace(card, zone=zone))
+        (tmp_path / f"zone-{len(zone)}.html").write_text(other)
+    os.mkfifo(tmp_path / "pipe.html")
+    (tmp_path / "linked.html").symlink_to(tmp_path / "bank-1.html")
     client = consoles(reports=tmp_path)
     found = client.get("/console/backtests.json").json()
     assert [(row["report"], row["fired"]) for row in found["rows"]] == [("bank-1.html", 120)]
@@ -212,6 +244,9 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     assert "allow-same-origin" not in policy
     assert "frame-ancestors 'none'" in policy
     assert shown.headers["x-content-type-options"] == "nosniff"
+    os.truncate(tmp_path / "bank-1.html", REPORT_BYTES_MAX + 1)
+    shown = client.get("/console/reports/bank-1.html")
+    assert (shown.status_code, "open the file itself" in shown.text) == (404, True)
 
 
 def test_where_tables_must_be_read_the_command_that_does_is_named(
