@@ -19,6 +19,7 @@ from tidegate.engine.control.console import (
     sources,
     stuck,
 )
+from tidegate.engine.control.console.listing import chosen
 from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
@@ -155,7 +156,10 @@ def _why_not(asked: Asked) -> dict[str, Any]:
 
 
 def _firing(asked: Asked) -> dict[str, Any]:
-    return asked.told.firing(asked.store, asked.chosen.get("rulebook"), asked.place["firing"])
+    """Of the rulebooks that are shown: the store may have others."""
+    some = chosen(asked.books, asked.chosen.get("rulebook"))
+    name = some[0].name if len(some) == 1 else None
+    return asked.told.firing(asked.store, name, asked.place["firing"])
 
 
 _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")

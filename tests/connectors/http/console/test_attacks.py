@@ -11,7 +11,9 @@ from starlette.testclient import TestClient
 from tests.connectors.http.console.conftest import (
     ADA,
     BOB,
+    BOOK,
     OWN,
+    TEXT,
     Consoles,
     Visitor,
     fill,
@@ -129,6 +131,25 @@ def test_g28_a_rebound_name_sees_nothing(
     assert asked(store) == []
 
 
+def test_g28_a_console_of_one_rulebook_shows_no_other(consoles: Consoles, store: SqlStore) -> None:
+    """`serve --rulebook bank`: of `shop`, in the same store, nothing is seen, by no path."""
+    store.of("bank").versions.register(BOOK.replace("rulebook: shop", "rulebook: bank"), None)
+    firing, _ = fill(store)
+    client = consoles(rulebook="bank")
+    shown = [page for page in PAGES if "shop" not in page and page not in ("live", "reports/a.html")]
+    for path in shown:
+        found = client.get(f"/console/{path}.json")
+        assert (found.status_code, "shop" in found.text) == (200, False), path
+        assert client.get(f"/console/{path}.json?rulebook=shop").status_code in (400, 404), path
+    for path in (
+        f"firings/{firing}", f"firings/{firing[:6]}", f"firings/{firing}?rulebook=shop",
+        "rules/shop/noticed", "rules/shop/noticed/why-not", "entries/shop/1/skip",
+    ):  # fmt: skip
+        found = client.get(f"/console/{path}")
+        assert (found.status_code, TEXT in found.text) == (404, False), path
+    assert consoles().get(f"/console/firings/{firing}").status_code == 200
+
+
 @pytest.mark.parametrize("guarded", [False, True])
 def test_g28_a_request_names_one_host(consoles: Consoles, guarded: bool) -> None:
     """A proxy in front may go by the second of two."""
@@ -137,6 +158,10 @@ def test_g28_a_request_names_one_host(consoles: Consoles, guarded: bool) -> None
         for path in ("overview", "login", "static/console.css", "overview.json"):
             headers = [(b"host", b"127.0.0.1"), (b"host", other.encode())]
             assert client.get(f"/console/{path}", headers=headers).status_code == 400, path
+        for path in ("login", "logout", "entries/shop/1/skip"):
+            more = [*headers, *((name.encode(), text.encode()) for name, text in OWN.items())]
+            found = client.post(f"/console/{path}", data={"token": ""}, headers=more)
+            assert found.status_code == 400, path
 
 
 @pytest.mark.parametrize("into", ["iframe", "frame", "embed", "object", "image", "script", "empty"])
@@ -218,6 +243,8 @@ def test_g28_a_cookie_that_somebody_has_planted_is_nobodys(consoles: Consoles) -
 
 def test_g28_a_session_is_over_when_it_is_over(ada: Visitor, consoles: Consoles) -> None:
     stolen = {"cookie": f"{COOKIE}={ada.client.cookies[COOKIE]}"}
+    found = ada.client.post("/console/logout", data={"token": "x"}, headers=OWN)
+    assert (found.status_code, ada.client.get("/console/overview").status_code) == (403, 200)
     assert ada.press("logout")[:2] == (303, "/console/login")
     assert ada.client.cookies.get(COOKIE) is None
     assert ada.client.get("/console/overview", headers=stolen).status_code == 303

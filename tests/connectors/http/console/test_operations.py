@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.connectors.http.conftest import BOOK
 from tests.connectors.http.console.conftest import Consoles, Visitor, fill, log_in
 from tests.support import make
 from tests.support.parsed_page import Page
 from tidegate import rules
+from tidegate.connectors.http.console import operations
+from tidegate.engine.control.rulebooks import Rules, changed_text
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.quarantine.rulebook_texts import texts_of
-from tidegate.engine.store import SqlStore
+from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.rules.model import Rulebook
 
 
 def asked(store: SqlStore) -> list[tuple[str, str, str | None, str]]:
@@ -171,6 +177,40 @@ def test_nothing_stuck_of_a_rule_is_no_redrive(ada: Visitor, store: SqlStore) ->
     assert ada.press("rules/shop/quiet/redrive", last="9")[0] == 409
 
 
+def test_the_file_that_was_compared_is_taken_over(
+    ada: Visitor, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes between the comparison and the request; and another version comes in between."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(BOOK + "# changed\n")
+    store.of("shop").versions.register(BOOK, str(file))
+    path = "rulebooks/shop/reload"
+
+    def shown() -> str:
+        page = Page(ada.client.get(f"/console/{path}").text)
+        return next(str(a["value"]) for a in page.attributes("input") if a["name"] == "shown")
+
+    def meanwhile(text: str) -> Callable[..., tuple[KeptRulebook, KeptRulebook]]:
+        def read(of: SqlStore, book: Rulebook) -> tuple[KeptRulebook, KeptRulebook]:
+            found = changed_text(of, book)
+            file.write_text(text)
+            if text != BOOK:
+                Rules(of, book.name).put("late", "{on: rung}")
+            return found
+
+        return read
+
+    one = shown()
+    monkeypatch.setattr(operations, "changed_text", meanwhile(BOOK))
+    assert ada.press(path, shown=one)[0] == 303
+    assert store.of("shop").versions.newest().text == BOOK + "# changed\n"
+    monkeypatch.undo()
+    other = shown()
+    monkeypatch.setattr(operations, "changed_text", meanwhile("rulebook: shop"))
+    assert ada.press(path, shown=other)[0] == 409
+    assert store.of("shop").versions.newest().text == BOOK + "# changed\n"
+
+
 def test_reload_shows_the_difference_and_takes_only_that(
     ada: Visitor, store: SqlStore, tmp_path: Path
 ) -> None:
@@ -197,6 +237,8 @@ def test_reload_shows_the_difference_and_takes_only_that(
     file.write_text(changed)
     assert ada.press(path, shown=shown)[0] == 303
     ((kind, version, _, by),) = asked(store)
+    status, told = ada.press(path, shown=shown)  # the difference is from another version now
+    assert (status, "has changed since" in told, len(asked(store))) == (409, True, 1)
     assert (kind, by) == ("reload", BY)
     proposed = store.of("shop").versions.version(int(version))
     assert proposed is not None

@@ -129,6 +129,17 @@ def test_a_hostile_filter_is_text(anybody: TestClient, store: SqlStore) -> None:
         harmless(anybody, f"/console/firings/{text.encode().hex()[:32]}", rulebook=text)
 
 
+def test_a_label_says_what_its_number_counts(anybody: TestClient, store: SqlStore) -> None:
+    """Hours of the clock are not the last 60 minutes, within which rows were rejected."""
+    fill(store)
+    page = Page(anybody.get("/console/overview").text)
+    figures = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
+    assert figures["rejected in the last 60 minutes"] == "2"
+    assert "in the hour before" in figures["fired"]
+    assert any(text.startswith("This hour, since ") for text in page.texts("h3"))
+    assert "; the last bucket was detected by the driver." in page.text("main")
+
+
 def test_a_filter_that_means_nothing_is_refused(anybody: TestClient, store: SqlStore) -> None:
     """An empty list would say that there are none, and a list of all that all are so."""
     fill(store)
