@@ -159,7 +159,9 @@ def report(folder: Path | None, name: str) -> bytes:
         raise EngineError("no-report", "there is no such report", "see the list of backtests")
     size = file.stat().st_size
     if size > REPORT_BYTES_MAX:
-        message = f"the report has {bytes_text(size)}; at most {bytes_text(REPORT_BYTES_MAX)} are shown"
+        message = (
+            f"the report has {bytes_text(size)}; at most {bytes_text(REPORT_BYTES_MAX)} are shown"
+        )
         raise EngineError("no-report", message, f"open the file itself: {name}")
     return file.read_bytes()
 

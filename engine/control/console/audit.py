@@ -18,7 +18,6 @@ from tidegate.engine.control.console.listing import (
 from tidegate.engine.store import SqlStore
 from tidegate.engine.store.controls import RELOAD
 
-
 KINDS = ("skip", "redrive", "enable", "disable", "reload", "reset")
 
 

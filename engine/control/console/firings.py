@@ -21,10 +21,10 @@ LOOK_SECONDS = 0.25
 
 class Page(TypedDict):
     """Firings, newest first. `states`: by which they can be filtered. Each row is a line of
-    `firings --json`, with its `rulebook`. `before`:
-    the id before which the next page goes on, None: this is the last one, or several rulebooks are
-    listed. `looked_until`: how far back was looked, where a filter lets few through: the next page
-    looks on from there. None: as far as was asked."""
+    `firings --json`, with its `rulebook`. `before`: the id before which the next page goes on,
+    None: this is the last one, or several rulebooks are listed. `looked_until`: how far back was
+    looked, where a filter lets few through: the next page looks on from there. None: as far as was
+    asked."""
 
     zones: dict[str, str]
     states: tuple[str, ...]

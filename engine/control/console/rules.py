@@ -28,10 +28,10 @@ STATES = ("active", "dry", "parked", "disabled", "not active")
 
 
 class Page(Place):
-    """Rules, a page of them. `states`: those that a rule may be in. Each row: `COLUMNS`; `sentence`: what it does, in one; `hours`: how
-    many fired in each of 24 hours, the last one is this hour up to now; `lag_seconds`: how far its
-    rulebook is behind. `fired`, `condition_failed`, `damped`, `dead`: the sums over these hours,
-    `pending`, `held`: its entries now."""
+    """Rules, a page of them. `states`: those that a rule may be in. Each row: `COLUMNS`;
+    `sentence`: what it does, in one; `hours`: how many fired in each of 24 hours, the last one is
+    this hour up to now; `lag_seconds`: how far its rulebook is behind. `fired`, `condition_failed`,
+    `damped`, `dead`: the sums over these hours, `pending`, `held`: its entries now."""
 
     zones: dict[str, str]
     states: tuple[str, ...]

@@ -177,6 +177,27 @@ def test_nothing_stuck_of_a_rule_is_no_redrive(ada: Visitor, store: SqlStore) ->
     assert ada.press("rules/shop/quiet/redrive", last="9")[0] == 409
 
 
+def test_a_reload_compares_what_is_included_and_shows_no_variable(
+    ada: Visitor, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_VAR_LAKE", "/of-this-machine")
+    file, more = tmp_path / "shop.yaml", tmp_path / "more.yaml"
+    included = f"{BOOK}include: [more.yaml]\n"
+    file.write_text(included.replace("path: /orders", 'path: "${TIDEGATE_VAR_LAKE}/orders"'))
+    more.write_text("rules: {more: {on: rung}}")
+    book = rules.load(file)
+    store.of("shop").versions.register(book.text, book.file, files=book.files)
+    file.write_text(included)
+    more.write_text("rules: {more: {on: moved}}")
+    path = "rulebooks/shop/reload"
+    page = Page(ada.client.get(f"/console/{path}").text)
+    assert {"-rules: {more: {on: rung}}", "+rules: {more: {on: moved}}"} <= {*page.texts("span")}
+    assert "of-this-machine" not in "".join(page.every_text)
+    (shown,) = [str(a["value"]) for a in page.attributes("input") if a["name"] == "shown"]
+    more.write_text("rules: {more: {on: ordered}}")
+    assert ada.press(path, shown=shown)[0] == 409
+
+
 def test_the_file_that_was_compared_is_taken_over(
     ada: Visitor, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
 from tidegate.connectors.http.console.pages import PAGES
 from tidegate.engine.app.console_values import REPORT_BYTES_MAX
+from tidegate.engine.control.rulebooks import Rules
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.report.card import Card, element
 from tidegate.engine.store import SqlStore, open_store
@@ -144,7 +145,7 @@ def test_a_filter_that_means_nothing_is_refused(anybody: TestClient, store: SqlS
     """An empty list would say that there are none, and a list of all that all are so."""
     fill(store)
     for query, said in (
-        ("firings?state=zzz", "it is one of: pending, held, dead, done, skipped, redriven, failed, "),
+        ("firings?state=zzz", "is one of: pending, held, dead, done, skipped, redriven, failed, "),
         ("rules?state=Parked", "it is one of: active, dry, parked, disabled, not active"),
         ("audit?kind=undo", "it is one of: skip, redrive, enable, disable, reload, reset"),
         ("firings?rul=noticed", "this page has no filter `rul`"),
@@ -229,6 +230,11 @@ def test_the_pages_of_several_rulebooks_on_each_store(slow_store_url: str) -> No
             assert len(client.get("/console/overview.json").json()["rulebooks"]) == 2
             asked = client.get("/console/firings.json?rulebook=bank").json()
             assert asked["rows"] == []
+            Rules(store, "bank").put("late", "{on: rung}")
+            store.of("bank").controls.ask("disable", "late")
+            for subject, said in (("late", ["disable", "put late"]), ("Late", []), ("put", [])):
+                audit = client.get(f"/console/audit.json?subject={subject}").json()["rows"]
+                assert [row["said"] for row in audit] == said
 
 
 def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_path: Path) -> None:
@@ -258,6 +264,16 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     os.truncate(tmp_path / "bank-1.html", REPORT_BYTES_MAX + 1)
     shown = client.get("/console/reports/bank-1.html")
     assert (shown.status_code, "open the file itself" in shown.text) == (404, True)
+
+
+def test_a_report_that_somebody_else_wrote_is_text(consoles: Consoles, tmp_path: Path) -> None:
+    for number, text in enumerate(HOSTILE):
+        card = Card(*[text] * 4, "UTC", 120, 11, 2, 0, 0, text, None, text)
+        (tmp_path / f"hostile-{number}.html").write_text(element(card))
+    client = consoles(reports=tmp_path)
+    assert client.get("/console/backtests.json").json()["found"] == len(HOSTILE)
+    page = harmless(client, "/console/backtests")
+    assert in_line(HOSTILE[0]) in "".join(page.every_text)
 
 
 def test_where_tables_must_be_read_the_command_that_does_is_named(
