@@ -364,6 +364,7 @@ def test_a_key_of_a_program_reads_json_and_presses_nothing(
     client = consoles(guarded=True)
     bearer = {"authorization": f"Bearer {ADA}"}
     assert client.get("/console/rules.json", headers=bearer).json()["found"] == 2
+    assert 'href="/console/entries' not in client.get("/console/stuck", headers=bearer).text
     till = {"authorization": f"Bearer {'t' * 20}"}
     assert client.get("/console/rules.json", headers=till).status_code == 403
     wrong = {"authorization": "Bearer wrong"}
