@@ -33,18 +33,21 @@ from tidegate.connectors.http.console.pages import Asked, Page, Told, key_in
 from tidegate.connectors.http.console.rendering import environment
 from tidegate.connectors.http.console.sessions import Session, Sessions, drop_cookies, set_cookie
 from tidegate.connectors.http.credentials import Guard
+from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.refusal import Refusal, refused
 from tidegate.connectors.http.requests import Bodies
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.stream import Streams
 from tidegate.engine.core.policy import OPERATE
 from tidegate.engine.core.text.json_text import plain
+from tidegate.engine.core.text.layout import counted
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Settings
 
 log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
+LOGGED_PER_SECOND = 1  # lines of logins that were refused
 _STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -73,6 +76,7 @@ class Console:
         self._bodies = Bodies(
             FORM_BYTES_MAX, settings.inbox_client_seconds_max, "of a form of the console"
         )
+        self._log_rate, self._refused_logins = Rates(LOGGED_PER_SECOND), 0
         self._readers = anyio.CapacityLimiter(READERS)
         self._templates = environment()
         self._static = dict(_static_files())
@@ -223,12 +227,20 @@ class Console:
         form = await self._form(request)
         id_ = self._entrance.login(request, form)
         if id_ is None:
-            name = self._entrance.known_name(form)  # any other may be a secret in the wrong field
-            log.warning("console: a login as %s was refused", name or "nobody it knows")
+            self._note_refused(form)
             return await self._login_page(request, form.get("next", ""), "No key has this secret.")
         response = RedirectResponse(_own(form.get("next", "")), 303)
         set_cookie(response, id_, ROOT, secure=is_secure(request))
         return response
+
+    def _note_refused(self, form: Mapping[str, str]) -> None:
+        """Log that logins were refused, so often that who tries many fills no disk."""
+        self._refused_logins += 1
+        if self._log_rate.take(""):
+            name = self._entrance.known_name(form)  # any other may be a secret in the wrong field
+            many = counted(self._refused_logins, "login")
+            log.warning("console: %s refused, the last as %s", many, name or "nobody it knows")
+            self._refused_logins = 0
 
     async def _logout(self, request: Request) -> Response:
         self._entrance.logout(request, await self._form(request))
