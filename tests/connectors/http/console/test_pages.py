@@ -139,6 +139,9 @@ def test_a_label_says_what_its_number_counts(anybody: TestClient, store: SqlStor
     assert "in the hour before" in figures["fired"]
     assert any(text.startswith("This hour, since ") for text in page.texts("h3"))
     assert "; the last bucket was detected by the driver." in page.text("main")
+    store.of("shop", store.of("shop").lease.acquire("one", 60)).lease.release()
+    heading = Page(anybody.get("/console/overview").text).text("h2")
+    assert heading.endswith("stopped (not running); tidegate run goes on")  # without backticks
 
 
 def test_a_filter_that_means_nothing_is_refused(anybody: TestClient, store: SqlStore) -> None:
