@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -80,10 +80,12 @@ def _with_used(book: Rulebook, rule: str) -> Rulebook:
     return replace(book, rules=few, scripts={}, warnings=())
 
 
-def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]:
-    """A firing as `why` tells it, with its time line and its sentences. Raises InputError,
-    EngineError."""
-    story = why(store, rulebook, digits)
+def firing(
+    store: SqlStore, rulebook: str | None, digits: str, shown: Collection[str]
+) -> dict[str, Any]:
+    """A firing as `why` tells it, with its time line and its sentences. `shown`: the rulebooks
+    whose firings may be named as its causes and effects. Raises InputError, EngineError."""
+    story = _among(why(store, rulebook, digits), shown)
     times = Times(story)
     told = as_json(story)
     more = {name: len(told[name]) - ROWS_MAX for name in ("constituents", "causes", "effects")}
@@ -94,6 +96,19 @@ def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]
         "said": _said(story, times),
         "picture": picture(story, times),
     }
+
+
+def _among(story: Story, shown: Collection[str]) -> Story:
+    """A story without the firings of other rulebooks; a note says that there are some."""
+    known = (None, *shown)  # None: its own
+    causes, effects = (
+        tuple(link for link in links if link.rulebook in known)
+        for links in (story.causes, story.effects)
+    )
+    if (causes, effects) == (story.causes, story.effects):
+        return story
+    note = "Causes or effects of it in rulebooks that this console does not show are left out."
+    return replace(story, causes=causes, effects=effects, notes=(*story.notes, note))
 
 
 def _said(story: Story, times: Times) -> dict[str, Any]:

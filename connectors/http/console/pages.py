@@ -5,7 +5,7 @@ A page shows one value, which its JSON is. It computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,12 +37,12 @@ KEY = "key."
 class Told:
     """What other parts of tidegate tell, which connectors do not know. `rule`: in sentences, with
     its graph, given what each node carries. `firing`: as `why` tells it, given its rulebook, if
-    known, and the first digits of its id. `why_not`: given a key, and when, if not now.
-    `backtests`: of a folder. `report`: one of them, by its name. `changes`: between two texts of a
-    rulebook, in sentences. Each raises InputError or EngineError."""
+    known, the first digits of its id, and which rulebooks are shown. `why_not`: given a key, and
+    when, if not now. `backtests`: of a folder. `report`: one of them, by its name. `changes`:
+    between two texts of a rulebook, in sentences. Each raises InputError or EngineError."""
 
     rule: Callable[[Rulebook, str, Mapping[str, int]], dict[str, Any]]
-    firing: Callable[[SqlStore, str | None, str], dict[str, Any]]
+    firing: Callable[[SqlStore, str | None, str, Collection[str]], dict[str, Any]]
     why_not: Callable[[SqlStore, Rulebook, str, Mapping[str, str], str | None], dict[str, Any]]
     backtests: Callable[[Path | None], dict[str, Any]]
     report: Callable[[Path | None, str], bytes]
@@ -159,7 +159,7 @@ def _firing(asked: Asked) -> dict[str, Any]:
     """Of the rulebooks that are shown: the store may have others."""
     some = chosen(asked.books, asked.chosen.get("rulebook"))
     name = some[0].name if len(some) == 1 else None
-    return asked.told.firing(asked.store, name, asked.place["firing"])
+    return asked.told.firing(asked.store, name, asked.place["firing"], asked.books)
 
 
 _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")

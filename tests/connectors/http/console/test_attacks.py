@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -19,7 +21,10 @@ from tests.connectors.http.console.conftest import (
     fill,
     log_in,
 )
+from tidegate.engine.app import console_values
 from tidegate.engine.replay.backtest.report.card import Card, element
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Link, Story
 from tidegate.engine.store import SqlStore
 
 SKIP = "/console/entries/shop/1/skip"
@@ -151,6 +156,25 @@ def test_g28_a_console_of_one_rulebook_shows_no_other(consoles: Consoles, store:
         found = client.get(f"/console/{path}")
         assert (found.status_code, TEXT in found.text) == (404, False), path
     assert consoles().get(f"/console/firings/{firing}").status_code == 200
+
+
+def test_g28_what_came_of_a_firing_in_another_rulebook_is_left_out(
+    consoles: Consoles, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.of("bank").versions.register(BOOK.replace("rulebook: shop", "rulebook: bank"), None)
+    firing, other = fill(store)
+    own, foreign = Link(other, "quiet", "its signal"), Link("b" * 32, "alarm", "a commit", "bank")
+
+    def linked(*given: Any) -> Story:
+        return replace(why(*given), causes=(foreign,), effects=(own, foreign))
+
+    monkeypatch.setattr(console_values, "why", linked)
+    for rulebook, seen, notes in (("shop", [other], 1), (None, [other, "b" * 32], 0)):
+        client = consoles(rulebook=rulebook)
+        found = client.get(f"/console/firings/{firing}.json").json()
+        assert (found["effects"], len(found["notes"])) == (seen, notes)
+        page = client.get(f"/console/firings/{firing}").text
+        assert [text in page for text in ("alarm", "bbbbbbbb")] == [rulebook is None] * 2
 
 
 @pytest.mark.parametrize("guarded", [False, True])
