@@ -47,6 +47,7 @@ from tidegate.rules.model import Settings
 log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
+TOO_MANY = 429
 LOGGED_PER_SECOND = 1  # lines of logins that were refused
 _STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
@@ -191,8 +192,8 @@ class Console:
         return Response(text, status, media_type="text/html")
 
     async def _refused(self, request: Request, refusal: Refusal) -> Response:
-        if request.url.path.endswith(".json"):
-            return refused(refusal)
+        if request.url.path.endswith(".json") or refusal.status == TOO_MANY:
+            return refused(refusal)  # who asks too often waits for no thread that writes pages
         try:
             session = self._entrance.visitor(request)
         except (Refusal, LoginNeeded):

@@ -165,4 +165,5 @@ def test_g28_logins_are_tried_as_often_as_a_program_may_call(consoles: Consoles)
     assert (tried[0], tried[-1]) == (403, 429)
     found = client.post("/console/login", data=form, headers=OWN)
     assert (found.status_code, found.headers["retry-after"]) == (429, "1")
+    assert found.json()["error"]["code"] == "too-many-requests"  # no page: none is rendered
     assert "frame-ancestors 'none'" in found.headers["content-security-policy"]
