@@ -105,8 +105,8 @@ class App:
                 console.on_asked,
                 console.reports,
             )
-            shown = [(p, m, partial(pages.answer, answer)) for p, m, answer in pages.paths()]
-            answers += [(p, m, partial(self._limited, answer)) for p, m, answer in shown]
+            limited = [(p, m, partial(self._limited, answer)) for p, m, answer in pages.paths()]
+            answers += [(p, m, partial(pages.answer, answer)) for p, m, answer in limited]
         self.asgi = Starlette(
             routes=[
                 Route(path, partial(self._answer, endpoint), methods=[method])

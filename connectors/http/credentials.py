@@ -106,7 +106,10 @@ class Guard:
         return self._first(lambda key: hmac.compare_digest(key.token, given))
 
     def check_host(self, request: Request) -> None:
-        """Raises Refusal where no key is asked for, and the request names another machine."""
+        """Raises Refusal where no key is asked for, and the request names another machine; and
+        where it names two: who stands between may go by the other one."""
+        if len(request.headers.getlist("host")) > 1:
+            raise Refusal(400, "bad-request", "the request has two headers Host", "send one")
         if not self.keys and not _is_loopback(_HOST.sub(r"\1", request.headers.get("host", ""))):
             hint = "call it by 127.0.0.1 or localhost"
             raise Refusal(403, "foreign-host", "this inbox is called by another name", hint)

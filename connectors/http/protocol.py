@@ -164,7 +164,7 @@ class Lingering:
         return self._closing or self._transport.is_closing()
 
     def write(self, data: bytes) -> None:
-        if not self._closing:
+        if not self.is_closing():  # requests behind an unread answer go on
             self._transport.write(data)
 
     def __getattr__(self, name: str) -> Any:

@@ -30,6 +30,10 @@ class Refusal(Exception):
     headers: Mapping[str, str] = field(default_factory=dict)
     close: bool = False
 
+    @property
+    def all_headers(self) -> dict[str, str]:
+        return {**self.headers, **({"connection": "close"} if self.close else {})}
+
 
 def refused(refusal: Refusal) -> Response:
     error: dict[str, Any] = _told(refusal.code, refusal.message, refusal.hint, refusal.path)
@@ -37,8 +41,7 @@ def refused(refusal: Refusal) -> Response:
         error["problems"] = [
             _told(p.code, p.message, p.hint, p.place.path) for p in refusal.problems
         ]
-    headers = {**refusal.headers, **({"connection": "close"} if refusal.close else {})}
-    return answer({"error": error}, refusal.status, headers)
+    return answer({"error": error}, refusal.status, refusal.all_headers)
 
 
 def answer(value: object, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:

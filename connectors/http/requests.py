@@ -12,10 +12,11 @@ HELD_BODIES = 16  # all bodies together are at most so many of the largest size
 
 
 class Bodies:
-    """The bodies that are in memory at the same time."""
+    """The bodies that are in memory at the same time. `limit`: what their size is bound by."""
 
-    def __init__(self, bytes_max: int, seconds_max: float) -> None:
+    def __init__(self, bytes_max: int, seconds_max: float, limit: str = "inbox_bytes_max") -> None:
         self._bytes_max = bytes_max
+        self._limit = limit
         self._seconds_max = seconds_max
         self._held = 0
 
@@ -49,16 +50,15 @@ class Bodies:
 
     def _check(self, size: int) -> None:
         if size > self._bytes_max:
-            message = f"the body is larger than {self._bytes_max:,} bytes (inbox_bytes_max)"
-            raise Refusal(413, "too-large", message, "send several requests", close=True)
+            message = f"the body is larger than {self._bytes_max:,} bytes ({self._limit})"
+            raise Refusal(413, "too-large", message, "send less at a time", close=True)
         if self._held > HELD_BODIES * self._bytes_max:
             raise busy("too much is being sent at a time")
 
 
-def busy(message: str) -> Refusal:
+def busy(message: str, hint: str = "send it again in a second, with the same ids") -> Refusal:
     """The refusal of a request that may succeed if it is sent again, with the same ids."""
     headers = {"retry-after": "1"}
-    hint = "send it again in a second, with the same ids"
     return Refusal(503, "busy", message, hint, headers=headers, close=True)
 
 

@@ -60,7 +60,8 @@ class Streams:
 
     def _count_one(self) -> None:
         if self.open_count >= self._streams_max:
-            raise busy(f"{self._streams_max} programs wait already (inbox_streams_max)")
+            message = f"{self._streams_max} streams are open already (inbox_streams_max)"
+            raise busy(message, "come back in a second, or close another one")
         self.open_count += 1
 
     async def _tail(self, request: Request, key: Key) -> tuple[str, Tail]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 import shlex
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -14,10 +14,11 @@ from typing import Any
 
 from tidegate.connectors.http import Told
 from tidegate.engine.core.ports import Feed
+from tidegate.engine.core.text.layout import bytes_text
 from tidegate.engine.explain.build import build
 from tidegate.engine.explain.picture import pictures
 from tidegate.engine.explain.svg import drawing
-from tidegate.engine.replay.backtest.report.card import card_in
+from tidegate.engine.replay.backtest.report.card import Card, card_in
 from tidegate.engine.replay.why.ask import why
 from tidegate.engine.replay.why.model import Story, as_json
 from tidegate.engine.replay.why.page import ROWS_MAX
@@ -43,6 +44,8 @@ from tidegate.rules.model import Rulebook
 
 REPORTS_MAX = 500
 """Reports that are listed: the newest."""
+REPORT_BYTES_MAX = 64 << 20
+"""Of a report that is shown: one that `backtest` has written is far smaller."""
 _REPORT = re.compile(r"[\w-]+\.html", re.ASCII)
 
 
@@ -77,10 +80,12 @@ def _with_used(book: Rulebook, rule: str) -> Rulebook:
     return replace(book, rules=few, scripts={}, warnings=())
 
 
-def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]:
-    """A firing as `why` tells it, with its time line and its sentences. Raises InputError,
-    EngineError."""
-    story = why(store, rulebook, digits)
+def firing(
+    store: SqlStore, rulebook: str | None, digits: str, shown: Collection[str]
+) -> dict[str, Any]:
+    """A firing as `why` tells it, with its time line and its sentences. `shown`: the rulebooks
+    whose firings may be named as its causes and effects. Raises InputError, EngineError."""
+    story = _among(why(store, rulebook, digits), shown)
     times = Times(story)
     told = as_json(story)
     more = {name: len(told[name]) - ROWS_MAX for name in ("constituents", "causes", "effects")}
@@ -91,6 +96,19 @@ def firing(store: SqlStore, rulebook: str | None, digits: str) -> dict[str, Any]
         "said": _said(story, times),
         "picture": picture(story, times),
     }
+
+
+def _among(story: Story, shown: Collection[str]) -> Story:
+    """A story without the firings of other rulebooks; a note says that there are some."""
+    known = (None, *shown)  # None: its own
+    causes, effects = (
+        tuple(link for link in links if link.rulebook in known)
+        for links in (story.causes, story.effects)
+    )
+    if (causes, effects) == (story.causes, story.effects):
+        return story
+    note = "Causes or effects of it in rulebooks that this console does not show are left out."
+    return replace(story, causes=causes, effects=effects, notes=(*story.notes, note))
 
 
 def _said(story: Story, times: Times) -> dict[str, Any]:
@@ -129,7 +147,7 @@ def backtests(folder: Path | None) -> dict[str, Any]:
     files = (
         [] if folder is None else [f for f in folder.glob("*.html") if _REPORT.fullmatch(f.name)]
     )
-    cards = [(file.name, card) for file in files if (card := card_in(file))]
+    cards = [(file.name, card) for file in files if (card := _card(file))]
     cards.sort(key=lambda one: (one[1].made_at, one[0]), reverse=True)
     rows = [{"report": name, **asdict(card)} for name, card in cards[:REPORTS_MAX]]
     return {"folder": None if folder is None else str(folder), "rows": rows, "found": len(cards)}
@@ -152,9 +170,20 @@ def changes(before: Rulebook, after: Rulebook) -> list[str]:
 def report(folder: Path | None, name: str) -> bytes:
     """A report as it was written. Raises EngineError."""
     file = None if folder is None or not _REPORT.fullmatch(name) else folder / name
-    if file is None or file.is_symlink() or card_in(file) is None:
+    if file is None or _card(file) is None:
         raise EngineError("no-report", "there is no such report", "see the list of backtests")
+    size = file.stat().st_size
+    if size > REPORT_BYTES_MAX:
+        message = (
+            f"the report has {bytes_text(size)}; at most {bytes_text(REPORT_BYTES_MAX)} are shown"
+        )
+        raise EngineError("no-report", message, f"open the file itself: {name}")
     return file.read_bytes()
+
+
+def _card(file: Path) -> Card | None:
+    """The card of a report; None if the file is none, or a link out of the folder."""
+    return None if file.is_symlink() else card_in(file)
 
 
 TOLD = Told(told_rule, firing, why_not, backtests, report, changes)

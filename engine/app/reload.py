@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from tidegate.engine.core.ports import LOST, OutageError
 from tidegate.engine.store import KeptRulebook, Ledger
-from tidegate.engine.store.versions import RELOAD
+from tidegate.engine.store.controls import RELOAD
 from tidegate.rules.errors import InputError, TidegateError
 from tidegate.rules.form.assembly import files_named, is_script
 from tidegate.rules.model import Rulebook

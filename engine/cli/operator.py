@@ -16,6 +16,7 @@ from tidegate.engine.cli.options import (
     pairs,
     the_store,
 )
+from tidegate.engine.core.lifecycle import FIRING_STATES
 from tidegate.engine.core.text.layout import counted, fates_text
 
 of_key = click.option(
@@ -88,9 +89,7 @@ def reset(table: str, start: str, at: At) -> None:
 @click.option("--until", metavar="TIME", help="Only those that ended then or before.")
 @click.option(
     "--state",
-    type=click.Choice(
-        ["pending", "held", "dead", "done", "skipped", "redriven", "failed", "damped"]
-    ),
+    type=click.Choice(FIRING_STATES),
     help="Only those with an action in this state; failed: their condition does not hold.",
 )
 @click.option("--before", metavar="FIRING", help="Only those that come before this one.")

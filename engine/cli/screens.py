@@ -8,7 +8,7 @@ from typing import Any
 
 from rich.cells import cell_len
 
-from tidegate.engine.control.state_text import behind_text, lag_text, state_text
+from tidegate.engine.control.state_text import behind_text, detected_text, lag_text, state_text
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.layout import (
     bytes_text,
@@ -51,8 +51,8 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if lag := behind_text(status):
         yield from wrapped(lag, width, "  ")
     yield from wrapped(_progress(status), width, "  ")
-    if (detected := status["detected"]) and detected["because"]:
-        said = f"the last bucket was detected by the {detected['by']}: {detected['because']}"
+    detected = status["detected"]
+    if detected and detected["because"] and (said := detected_text(status)):
         yield from wrapped(said, width, "  ")
     zone = status["timezone"]
     yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"

@@ -17,6 +17,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.parameters import key_schema
 from tidegate.engine.core.text.json_text import key_text
+from tidegate.engine.core.text.layout import pairs_text
 from tidegate.engine.core.types.spark import spark_type
 from tidegate.engine.store import KeptRulebook, SqlStore, open_store
 from tidegate.rules.analysis.graph import table_events
@@ -46,19 +47,21 @@ class Rules:
         if "/" in name:  # `name/disabled_for` is how a part of a rule is kept
             message, hint = f"{name!r} is not a name", "letters, digits and _, not a keyword"
             raise InputError([Problem("name", message, word_place("NAME"), hint)])
-        return self._ask(lambda kept: {**kept.added, name: text})
+        return self._ask(lambda kept: {**kept.added, name: text}, f"put {name}")
 
     def drop(self, name: str) -> int:
         """Drop a rule that was put; returns the version. Raises InputError."""
-        return self._ask(lambda kept: _dropped(kept, name))
+        return self._ask(lambda kept: _dropped(kept, name), f"drop {name}")
 
     def disable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Keep a rule from firing for a key; returns the version. Raises InputError."""
-        return self._ask(lambda kept: _switched(kept, rule, key, off=True))
+        said = f"disable {rule} for {pairs_text(key)}"
+        return self._ask(lambda kept: _switched(kept, rule, key, off=True), said)
 
     def enable_for(self, rule: str, key: Mapping[str, str]) -> int:
         """Let a rule fire for a key again; returns the version. Raises InputError."""
-        return self._ask(lambda kept: _switched(kept, rule, key, off=False))
+        said = f"enable {rule} for {pairs_text(key)}"
+        return self._ask(lambda kept: _switched(kept, rule, key, off=False), said)
 
     def check_switch(self, rule: str, key: Mapping[str, str], *, off: bool) -> None:
         """Raises InputError where `disable_for` (`off`) or `enable_for` would change nothing."""
@@ -80,16 +83,17 @@ class Rules:
             for rule in kept.known().rules.values()
         ]
 
-    def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]]) -> int:
+    def _ask(self, added: Callable[[KeptRulebook], Mapping[str, str]], said: str) -> int:
         """Propose the newest version with other rules beside its text. It starts again where
-        somebody else has proposed a version meanwhile."""
+        somebody else has proposed a version meanwhile. `said`: what changes, for who looks later
+        who has asked for what."""
         version = None
         while version is None:
             before = self._store.of(self._rulebook).versions.newest()
             kept = replace(before, added=added(before))
             self._store.of(self._rulebook).versions.judged(kept)
             versions = self._store.of(self._rulebook).versions
-            version = versions.propose(kept, before.version, self._asked_by)
+            version = versions.propose(kept, before.version, self._asked_by, said)
         self._wake()
         return version
 

@@ -36,6 +36,14 @@ def behind_text(status: Mapping[str, Any]) -> str | None:
     return f"{said}, as of {time_text(as_of, status['timezone'])}" if as_of else said
 
 
+def detected_text(status: Mapping[str, Any]) -> str | None:
+    """Where the last bucket was detected, and why; None before the first one."""
+    if (detected := status["detected"]) is None:
+        return None
+    because = f": {detected['because']}" if detected["because"] else ""
+    return f"the last bucket was detected by the {detected['by']}{because}"
+
+
 def lag_text(seconds: float | None) -> str:
     """An age, which may not be known."""
     return "not known" if seconds is None else age_text(seconds)

@@ -26,6 +26,9 @@ class Control:
                 sealed
     `redrive`   seals entry `subject` and puts a new one in its place (G18); option `may-double`:
                 also if its fate is unknown, or another history passed it
+    `reload`    takes over version `subject` of the rulebook; option: in words, what a version that
+                changes no text does: `disable RULE for K=V`, `enable RULE for K=V`, `put RULE`,
+                `drop RULE`
 
     `asked_at`: when it was asked for, by the store's clock. `asked_by`: by whom, as
     `user@machine`, or by the rule whose action it was.

@@ -1,4 +1,4 @@
-"""What an engine does now, as `status` and monitors show it."""
+"""What an engine does now, as `status` and monitors show it; what became of a firing."""
 
 from __future__ import annotations
 
@@ -9,6 +9,10 @@ STOPPING, STOPPED = "stopping", "stopped"
 STATES = (STARTING, CATCHING_UP, IDLE, WAITING, STOPPING, STOPPED)
 LOOKED = (CATCHING_UP, IDLE, WAITING)
 """The states of an engine that has looked at all of its sources since it started."""
+
+FIRING_STATES = ("pending", "held", "dead", "done", "skipped", "redriven", "failed", "damped")
+"""What firings are listed by: the state of an entry, `failed` (the condition does not hold), or
+`damped`."""
 
 DRIVER, EXECUTORS = "driver", "executors"
 """Who detects a bucket; executors, as far as rules have a key."""

@@ -15,6 +15,9 @@ from tidegate.engine.store.database import mappings, server_now
 from tidegate.engine.store.holder import this_user
 from tidegate.engine.store.tables import controls
 
+RELOAD = "reload"
+VERBS = ("disable", "enable", "put", "drop")
+"""What a reload may do to one rule, as its option says."""
 _OF_ACTION = re.compile(r"rule (\w+), entry \d+")
 
 
@@ -56,7 +59,8 @@ class Controls(Bound):
             return pending(connection, self.rulebook)
 
     def count(self, wanted: Mapping[str, str | None]) -> int:
-        """How many requests there are. `wanted`: by column, what it must be; None: anything."""
+        """How many requests there are. `wanted`: kind, subject, asked_by; None: any. A reload that
+        disables a rule for a key is found as what it does, too: `disable`, and the rule."""
         query = sa.select(sa.func.count()).select_from(controls).where(*self._where(wanted))
         with self.database.read() as connection:
             return int(connection.execute(query).scalar_one())
@@ -75,13 +79,24 @@ class Controls(Bound):
 
     def _where(self, wanted: Mapping[str, str | None]) -> list[sa.ColumnElement[bool]]:
         c = controls.c
-        given = [c[name] == text for name, text in wanted.items() if text is not None]
-        return [c.rulebook == self.rulebook, *given]
+        given = {name: text for name, text in wanted.items() if text is not None}
+        same = {name: c[name] == text for name, text in given.items()}
+        if kind := given.get("kind"):
+            same["kind"] |= _says(kind)
+        if subject := given.get("subject"):
+            same["subject"] |= sa.or_(*(_says(f"{verb} {subject}") for verb in VERBS))
+        return [c.rulebook == self.rulebook, *same.values()]
 
     def answer(self, control: int, text: str) -> None:
         with self.leased() as connection:
             answer(connection, self.rulebook, control, text)
             failpoint("answer.before")
+
+
+def _says(words: str) -> sa.ColumnElement[bool]:
+    """Whether a request is a reload whose option begins with these words."""
+    begin = sa.func.substr(controls.c.option + " ", 1, len(words) + 1)
+    return sa.and_(controls.c.kind == RELOAD, begin == f"{words} ")
 
 
 def add(

@@ -19,11 +19,11 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import controls
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.controls import RELOAD
 from tidegate.engine.store.database import insert_new, server_now, upsert
 from tidegate.rules.errors import InputError, Problem, word_place
 from tidegate.rules.model import Rulebook
 
-RELOAD = "reload"
 TAKEN = {"yaml_bytes_max": str(2**62), "script_markers_max": str(2**62)}
 """Limits on the size of texts, for one that the engine has taken."""
 
@@ -130,17 +130,22 @@ class Versions(Bound):
         return kept.judged(self.rulebook, limits, environment)
 
     def propose(
-        self, kept: KeptRulebook, after: int | None = None, asked_by: str | None = None
+        self,
+        kept: KeptRulebook,
+        after: int | None = None,
+        asked_by: str | None = None,
+        option: str | None = None,
     ) -> int | None:
         """Ask the engine to take over a new version. Returns its number. `after`: the version that
         it was made from. If that is not the newest any more, nothing is asked for, and the result
-        is None. `asked_by`: None for the user of this process."""
+        is None. `asked_by`: None for the user of this process. `option`: of the request."""
         with self.database.write() as connection:
             self._lock(connection)
             if after is not None and self._newest(connection).version != after:
                 return None
             number = self._numbered(connection, kept)
-            controls.add(connection, self.rulebook, RELOAD, str(number), asked_by=asked_by)
+            asked = (self.rulebook, RELOAD, str(number))
+            controls.add(connection, *asked, option=option, asked_by=asked_by)
         return number
 
     def running(self) -> KeptRulebook:

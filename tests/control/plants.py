@@ -110,8 +110,8 @@ TEN: Mapping[str, Trouble] = {
     "a poisoned row": Trouble(
         "rejected",
         poisoned_row,
-        "1 row or signal rejected in the last hour; the newest, of withdrawal from transactions: "
-        "where raises: DIVIDE_BY_ZERO",
+        "1 row or signal rejected in the last 60 minutes; the newest, of withdrawal from "
+        "transactions: where raises: DIVIDE_BY_ZERO",
         "tidegate rejected -v",
     ),
     "a held entry": Trouble(

@@ -102,6 +102,10 @@ class Entrance:
         self._sessions.end(request)
         return self._sessions.begin(key)[0]
 
+    def known_name(self, form: Mapping[str, str]) -> str | None:
+        """The name in a form of a login, if a key has it."""
+        return next((k.name for k in self._guard.keys if k.name == form.get("name")), None)
+
     def logout(self, request: Request, form: Mapping[str, str]) -> None:
         """End a session. Raises Refusal."""
         self._guard.check_host(request)

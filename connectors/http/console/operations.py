@@ -23,7 +23,7 @@ from tidegate.engine.control.requests import (
     open_entry,
     open_to_redrive,
 )
-from tidegate.engine.control.rulebooks import Rules, ask_to_reload, changed_text
+from tidegate.engine.control.rulebooks import Rules, changed_text
 from tidegate.engine.core.text.layout import counted, pairs_text
 from tidegate.engine.store import KeptRulebook
 from tidegate.rules.errors import InputError, Problem, word_place
@@ -216,17 +216,21 @@ def _reload(asked: Asked) -> Question:
             "Rules that are as they were keep what they remember.",
         ),
         f"tidegate reload --rulebook {book.name}",
-        fixed={"shown": _digest(changed)},
+        fixed={"shown": _digest(kept, changed)},
         difference=tuple(_difference(kept, changed)),
     )
 
 
 def _take_file(asked: Asked, form: Mapping[str, str], by: str) -> str:
-    _, changed = changed_text(asked.store, asked.book)
-    if form.get("shown") != _digest(changed):
-        message = "the file has changed since its difference was shown"
+    kept, changed = changed_text(asked.store, asked.book)
+    version = None
+    if form.get("shown") == _digest(kept, changed):
+        versions = asked.store.of(asked.book.name).versions
+        version = versions.propose(changed, kept.version, by)  # what was read, not the file anew
+    if version is None:
+        message = "the file, or the rulebook, has changed since its difference was shown"
         raise Refusal(409, "stale-form", message, "look at the difference again")
-    return str(ask_to_reload(asked.store, asked.book, asked_by=by))
+    return str(version)
 
 
 def _difference(kept: KeptRulebook, changed: KeptRulebook) -> Iterator[str]:
@@ -241,8 +245,9 @@ def _difference(kept: KeptRulebook, changed: KeptRulebook) -> Iterator[str]:
         )
 
 
-def _digest(kept: KeptRulebook) -> str:
-    said = repr((kept.text, sorted(kept.files.items())))
+def _digest(kept: KeptRulebook, changed: KeptRulebook) -> str:
+    """Of what is taken over, and of the version that it was compared with."""
+    said = repr((kept.version, changed.text, sorted(changed.files.items())))
     return hashlib.sha256(said.encode("utf-8", "surrogatepass")).hexdigest()
 
 

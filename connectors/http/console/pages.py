@@ -5,7 +5,7 @@ A page shows one value, which its JSON is. It computes nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,12 +19,16 @@ from tidegate.engine.control.console import (
     sources,
     stuck,
 )
+from tidegate.engine.control.console.listing import chosen
+from tidegate.engine.core.text.printable import shortened
 from tidegate.engine.store import SqlStore
 from tidegate.rules.errors import EngineError, InputError, Problem, did_you_mean, word_place
 from tidegate.rules.model import Rulebook
 
 CHOICE_MAX = 300
-"""Characters of what a filter is given."""
+"""Characters of what a filter, or a column of a key, is given."""
+NAME_MAX = 50
+"""Characters of a filter's name that are shown."""
 KEY = "key."
 """What the names of fields of a key begin with."""
 
@@ -33,12 +37,12 @@ KEY = "key."
 class Told:
     """What other parts of tidegate tell, which connectors do not know. `rule`: in sentences, with
     its graph, given what each node carries. `firing`: as `why` tells it, given its rulebook, if
-    known, and the first digits of its id. `why_not`: given a key, and when, if not now.
-    `backtests`: of a folder. `report`: one of them, by its name. `changes`: between two texts of a
-    rulebook, in sentences. Each raises InputError or EngineError."""
+    known, the first digits of its id, and which rulebooks are shown. `why_not`: given a key, and
+    when, if not now. `backtests`: of a folder. `report`: one of them, by its name. `changes`:
+    between two texts of a rulebook, in sentences. Each raises InputError or EngineError."""
 
     rule: Callable[[Rulebook, str, Mapping[str, int]], dict[str, Any]]
-    firing: Callable[[SqlStore, str | None, str], dict[str, Any]]
+    firing: Callable[[SqlStore, str | None, str, Collection[str]], dict[str, Any]]
     why_not: Callable[[SqlStore, Rulebook, str, Mapping[str, str], str | None], dict[str, Any]]
     backtests: Callable[[Path | None], dict[str, Any]]
     report: Callable[[Path | None, str], bytes]
@@ -94,19 +98,40 @@ class Page:
     values: Callable[[Asked], Mapping[str, Any]]
     filters: tuple[str, ...] = ()
 
-    def chosen(self, query: Mapping[str, str]) -> dict[str, str]:
-        """The filters of a query. Others, and empty ones, are left out."""
-        wanted = [name for name in query if name in self.filters or self._of_key(name)]
-        given = {name: query[name].strip()[:CHOICE_MAX] for name in wanted}
+    def chosen(self, query: Sequence[tuple[str, str]]) -> dict[str, str]:
+        """The filters of a query; empty ones are left out. Raises InputError for a name that is no
+        filter of the page, or stands twice: what it asks for would be left out in silence."""
+        for name, _ in query:
+            if name not in self.filters and not (KEY in self.filters and name.startswith(KEY)):
+                known = ", ".join(f"{KEY}COLUMN" if one == KEY else one for one in self.filters)
+                raise _bad_filter(name, "this page has no filter `{}`", f"it has {known or 'none'}")
+        given = {name: text.strip() for name, text in checked(query).items()}
         return {name: text for name, text in given.items() if text}
 
-    def _of_key(self, name: str) -> bool:
-        return KEY in self.filters and name.startswith(KEY)
+
+def key_in(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The fields of a key, of a form or a query. Raises InputError."""
+    return checked([(name, text) for name, text in fields if name.startswith(KEY)])
 
 
-def key_in(fields: Mapping[str, str]) -> dict[str, str]:
-    """The fields of a key, of a form or a query."""
-    return {name: fields[name][:CHOICE_MAX] for name in fields if name.startswith(KEY)}
+def checked(fields: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """What filters or columns of a key are given, by name. Raises InputError for a name that stands
+    twice, and for a text that is too long or that no store holds: a part of it means another."""
+    found: dict[str, str] = {}
+    for name, text in fields:
+        if name in found:
+            raise _bad_filter(name, "`{}` is given twice", "give it once")
+        if len(text) > CHOICE_MAX or "\0" in text:
+            what = "holds a NUL" if "\0" in text else f"is longer than {CHOICE_MAX} characters"
+            hint = "a command takes longer ones, `tidegate firings --key`"
+            raise _bad_filter(name, f"what `{{}}` is given {what}", hint)
+        found[name] = text
+    return found
+
+
+def _bad_filter(name: str, message: str, hint: str) -> InputError:
+    said = message.format(shortened(name, NAME_MAX))
+    return InputError([Problem("bad-filter", said, word_place("query"), hint)])
 
 
 def _listed(of: Callable[..., Mapping[str, Any]]) -> Callable[[Asked], Mapping[str, Any]]:
@@ -131,7 +156,10 @@ def _why_not(asked: Asked) -> dict[str, Any]:
 
 
 def _firing(asked: Asked) -> dict[str, Any]:
-    return asked.told.firing(asked.store, asked.chosen.get("rulebook"), asked.place["firing"])
+    """Of the rulebooks that are shown: the store may have others."""
+    some = chosen(asked.books, asked.chosen.get("rulebook"))
+    name = some[0].name if len(some) == 1 else None
+    return asked.told.firing(asked.store, name, asked.place["firing"], asked.books)
 
 
 _FIRINGS = ("rulebook", "rule", "key", "state", "since", "until", "before")

@@ -74,7 +74,7 @@ def when(instant: str | None, zone: str = "UTC") -> Markup:
     day, _, clock = local_text(instant, zone).partition("T")
     local = f"{day} {clock[:8]}"
     form = Markup('<time datetime="{}" data-zone="{}" data-local="{}">{} <small>{}</small></time>')
-    return form.format(instant, zone, local, local, zone)
+    return form.format(*map(in_line, (instant, zone, local, local, zone)))
 
 
 def linked(path: str, given: Mapping[str, Any], **changes: Any) -> str:

@@ -33,18 +33,22 @@ from tidegate.connectors.http.console.pages import Asked, Page, Told, key_in
 from tidegate.connectors.http.console.rendering import environment
 from tidegate.connectors.http.console.sessions import Session, Sessions, drop_cookies, set_cookie
 from tidegate.connectors.http.credentials import Guard
+from tidegate.connectors.http.inbox_limits import Rates
 from tidegate.connectors.http.refusal import Refusal, refused
 from tidegate.connectors.http.requests import Bodies
 from tidegate.connectors.http.rulebooks import Source
 from tidegate.connectors.http.stream import Streams
 from tidegate.engine.core.policy import OPERATE
 from tidegate.engine.core.text.json_text import plain
+from tidegate.engine.core.text.layout import counted
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Settings
 
 log = logging.getLogger(__name__)
 ROOT = "/console"
 READERS = 4  # threads that read the store for pages
+TOO_MANY = 429
+LOGGED_PER_SECOND = 1  # lines of logins that were refused
 _STATUS = dict.fromkeys(("firing-gone", "firing-unclear", "no-rulebook", "no-report"), 404)
 _NEXT = re.compile(rf"{ROOT}(/[\w-][\w.-]*)*(\?[\w.%&=+:-]*)?", re.ASCII)
 _KINDS = {".css": "text/css", ".js": "text/javascript", ".svg": "image/svg+xml"}
@@ -70,7 +74,10 @@ class Console:
         self._source, self._streams, self._reports = source, streams, reports
         sessions = Sessions(settings.console_sessions_max, settings.console_session_minutes)
         self._entrance = Entrance(guard, sessions)
-        self._bodies = Bodies(FORM_BYTES_MAX, settings.inbox_client_seconds_max)
+        self._bodies = Bodies(
+            FORM_BYTES_MAX, settings.inbox_client_seconds_max, "of a form of the console"
+        )
+        self._log_rate, self._refused_logins = Rates(LOGGED_PER_SECOND), 0
         self._readers = anyio.CapacityLimiter(READERS)
         self._templates = environment()
         self._static = dict(_static_files())
@@ -116,18 +123,19 @@ class Console:
 
     async def _json(self, page: Page, request: Request) -> Response:
         self._entrance.visitor(request)
-        found = await self._values(page, request)
+        found = await self._values(page, request, _filters(page, request))
         return Response(orjson.dumps(found, default=plain), media_type="application/json")
 
     async def _page(self, page: Page, request: Request) -> Response:
         session = self._entrance.visitor(request)
-        found = await self._values(page, request)
-        chosen = page.chosen(request.query_params)
+        chosen = _filters(page, request)
+        found = await self._values(page, request, chosen)
         return await self._rendered(request, page.template, session, it=found, given=chosen)
 
-    async def _values(self, page: Page, request: Request) -> Mapping[str, Any]:
+    async def _values(
+        self, page: Page, request: Request, chosen: Mapping[str, str]
+    ) -> Mapping[str, Any]:
         """What a page shows, as its JSON has it."""
-        chosen = page.chosen(request.query_params)
         asked = await self._asked(request, chosen)
         found: Mapping[str, Any] = await self._in_thread(partial(page.values, asked))
         return found
@@ -141,7 +149,7 @@ class Console:
     async def _ask(self, operation: Operation, request: Request) -> Response:
         """What a button would do, with a form that asks."""
         session = self._entrance.visitor(request)
-        asked = await self._asked(request, key_in(request.query_params))
+        asked = await self._asked(request, key_in(request.query_params.multi_items()))
         question = await self._in_thread(partial(operation.question, asked))
         given = {"it": question, "back": f"{ROOT}/{operation.back}"}
         return await self._rendered(request, "ask.html", session, **given)
@@ -150,7 +158,7 @@ class Console:
         """Ask the engine for it; the audit page shows what comes of it."""
         form = await self._form(request)
         session = self._entrance.operator(request, form)
-        asked, by = await self._asked(request, key_in(form)), asker(session.key.name)
+        asked, by = await self._asked(request, key_in([*form.items()])), asker(session.key.name)
         subject = await self._in_thread(partial(operation.carry_out, asked, form, by))
         self._on_asked()
         named = {"rulebook": asked.book.name, "kind": operation.kind}
@@ -184,15 +192,17 @@ class Console:
         return Response(text, status, media_type="text/html")
 
     async def _refused(self, request: Request, refusal: Refusal) -> Response:
-        if request.url.path.endswith(".json"):
-            return refused(refusal)
+        if request.url.path.endswith(".json") or refusal.status == TOO_MANY:
+            return refused(refusal)  # who asks too often waits for no thread that writes pages
         try:
             session = self._entrance.visitor(request)
         except (Refusal, LoginNeeded):
             session = NOBODY
         given = {"refusal": refusal, "inside": session is not NOBODY or not self._entrance.asks}
         status = refusal.status
-        return await self._rendered(request, "refused.html", session, status, **given)
+        page = await self._rendered(request, "refused.html", session, status, **given)
+        page.headers.update(refusal.all_headers)
+        return page
 
     async def _login_needed(self, request: Request) -> Response:
         """The way to the login; for what a page's script fetches, a refusal."""
@@ -218,11 +228,20 @@ class Console:
         form = await self._form(request)
         id_ = self._entrance.login(request, form)
         if id_ is None:
-            log.warning("console: a login as %r was refused", form.get("name", "")[:50])
+            self._note_refused(form)
             return await self._login_page(request, form.get("next", ""), "No key has this secret.")
         response = RedirectResponse(_own(form.get("next", "")), 303)
         set_cookie(response, id_, ROOT, secure=is_secure(request))
         return response
+
+    def _note_refused(self, form: Mapping[str, str]) -> None:
+        """Log that logins were refused, so often that who tries many fills no disk."""
+        self._refused_logins += 1
+        if self._log_rate.take(""):
+            name = self._entrance.known_name(form)  # any other may be a secret in the wrong field
+            many = counted(self._refused_logins, "login")
+            log.warning("console: %s refused, the last as %s", many, name or "nobody it knows")
+            self._refused_logins = 0
 
     async def _logout(self, request: Request) -> Response:
         self._entrance.logout(request, await self._form(request))
@@ -275,6 +294,11 @@ def _refusal(error: Refusal | InputError | EngineError) -> Refusal:
 def _address(request: Request) -> str:
     """The path of a request with its query."""
     return request.url.path + (f"?{request.url.query}" if request.url.query else "")
+
+
+def _filters(page: Page, request: Request) -> dict[str, str]:
+    """What a page is filtered by. Raises InputError."""
+    return page.chosen(request.query_params.multi_items())
 
 
 def _own(address: str) -> str:

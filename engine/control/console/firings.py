@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import Any, TypedDict
 
-from tidegate.engine.control.console.listing import Books, chosen, zones
+from tidegate.engine.control.console.listing import Books, check_choice, chosen, zones
 from tidegate.engine.control.firings import FiringFilter
+from tidegate.engine.core.lifecycle import FIRING_STATES
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import of_option, of_text
 from tidegate.engine.store import SqlStore
@@ -19,12 +20,14 @@ LOOK_SECONDS = 0.25
 
 
 class Page(TypedDict):
-    """Firings, newest first. Each row is a line of `firings --json`, with its `rulebook`. `before`:
-    the id before which the next page goes on, None: this is the last one, or several rulebooks are
-    listed. `looked_until`: how far back was looked, where a filter lets few through: the next page
-    looks on from there. None: as far as was asked."""
+    """Firings, newest first. `states`: by which they can be filtered. Each row is a line of
+    `firings --json`, with its `rulebook`. `before`: the id before which the next page goes on,
+    None: this is the last one, or several rulebooks are listed. `looked_until`: how far back was
+    looked, where a filter lets few through: the next page looks on from there. None: as far as was
+    asked."""
 
     zones: dict[str, str]
+    states: tuple[str, ...]
     rows: list[dict[str, Any]]
     before: str | None
     looked_until: str | None
@@ -44,6 +47,7 @@ def page(
 ) -> Page:
     """The firings that a filter lets through (`FiringFilter`). `key`: as `account_id=7,atm_id=2`.
     Raises EngineError, InputError."""
+    check_choice("state", state, FIRING_STATES)
     some = [book for book in chosen(books, rulebook) if rule is None or rule in book.rules]
     if before is not None and len(some) > 1:
         message = "an id is of one rulebook, and several are listed"
@@ -61,6 +65,7 @@ def page(
     looked = [of_text(found.looked_until) for found in more if found.looked_until]
     return {
         "zones": zones(books),
+        "states": FIRING_STATES,
         "rows": rows[:SHOWN],
         "before": more[0].before if len(more) == 1 else None,
         "looked_until": json_text.instant(max(looked, default=None)),

@@ -41,6 +41,14 @@ def in_order(rows: Sequence[Row], sort: str | None, columns: Collection[str]) ->
     return sorted(known, key=lambda row: row[name], reverse=sort.startswith("-")) + unknown
 
 
+def check_choice(name: str, given: str | None, known: Sequence[str]) -> None:
+    """Raises InputError where the filter `name` is given what no row can have."""
+    if given is not None and given not in known:
+        hint = f"it is one of: {', '.join(known)}"
+        message = f"`{name}` is never `{given}`"
+        raise InputError([Problem("bad-filter", message, word_place(name), hint)])
+
+
 def number(page: str | None) -> int:
     """The number of a page, from 1. Raises InputError."""
     if page is None:

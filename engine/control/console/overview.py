@@ -15,7 +15,7 @@ from tidegate.engine.control.console.troubles import (
     name_of,
     troubles,
 )
-from tidegate.engine.control.state_text import behind_text, state_text
+from tidegate.engine.control.state_text import behind_text, detected_text, state_text
 from tidegate.engine.control.status import next_clocks, status_of
 from tidegate.engine.core.text import json_text
 from tidegate.engine.store import SqlStore
@@ -34,7 +34,8 @@ HOW_LOSING = (
 
 class Doing(TypedDict):
     """Whether it runs, and what it does. `said`: in a sentence. `since`: since when. `version`: of
-    the rulebook."""
+    the rulebook. `detected`: who detected the last bucket, `by` and `because`, or None, and
+    `detected_said`: the same in a sentence."""
 
     state: str
     said: str
@@ -44,6 +45,8 @@ class Doing(TypedDict):
     standby: str | None
     stopped: str | None
     version: int
+    detected: dict[str, str] | None
+    detected_said: str | None
 
 
 class Behind(TypedDict):
@@ -179,6 +182,8 @@ def _doing(status: Mapping[str, Any]) -> Doing:
         "standby": status["standby"],
         "stopped": status["stopped"],
         "version": status["version"],
+        "detected": status["detected"],
+        "detected_said": detected_text(status),
     }
 
 

@@ -7,6 +7,7 @@ from typing import Any
 from tidegate.engine.control.console.listing import (
     Books,
     Place,
+    check_choice,
     chosen,
     in_order,
     paged,
@@ -23,14 +24,17 @@ COLUMNS = (
     "dead", "pending", "held", "carried_instances",
 )  # fmt: skip
 
+STATES = ("active", "dry", "parked", "disabled", "not active")
+
 
 class Page(Place):
-    """Rules, a page of them. Each row: `COLUMNS`; `sentence`: what it does, in one; `hours`: how
-    many fired in each of 24 hours, the last one is this hour up to now; `lag_seconds`: how far its
-    rulebook is behind. `fired`, `condition_failed`, `damped`, `dead`: the sums over these hours,
-    `pending`, `held`: its entries now."""
+    """Rules, a page of them. `states`: those that a rule may be in. Each row: `COLUMNS`;
+    `sentence`: what it does, in one; `hours`: how many fired in each of 24 hours, the last one is
+    this hour up to now; `lag_seconds`: how far its rulebook is behind. `fired`, `condition_failed`,
+    `damped`, `dead`: the sums over these hours, `pending`, `held`: its entries now."""
 
     zones: dict[str, str]
+    states: tuple[str, ...]
     rows: list[dict[str, Any]]
 
 
@@ -46,6 +50,7 @@ def page(
 ) -> Page:
     """The rules of one rulebook, or of all. `state`: only those in it. `find`: only those whose
     name holds it. `sort`: a column, with a `-` downwards. Raises EngineError, InputError."""
+    check_choice("state", state, STATES)
     rows = []
     with store.snapshot():
         for book in chosen(books, rulebook):
@@ -59,7 +64,7 @@ def page(
         at = place(len(found), page)
         shown = paged(found, at)
         with_more(store, books, shown, now)
-    return {"zones": zones(books), "rows": shown, **at}
+    return {"zones": zones(books), "states": STATES, "rows": shown, **at}
 
 
 def row(book: Rulebook, status: dict[str, Any], one: dict[str, Any]) -> dict[str, Any]:

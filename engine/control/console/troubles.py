@@ -76,7 +76,7 @@ def troubles(facts: Facts) -> list[Trouble]:
     `parked`       a limit has stopped a rule
     `quarantined`  a text has harmed Spark twice
     `outbox_full`  nothing more is taken until entries are done
-    `rejected`     rows or signals could not become occurrences in the last hour
+    `rejected`     rows or signals could not become occurrences in the last 60 minutes
     `slow_table`   the engine is behind, and spends most of its time on reading
     `behind`       the engine is behind for another reason
     `clock_moved`  a clock is ahead or was set back
@@ -154,7 +154,7 @@ def _rejected(facts: Facts) -> Iterator[Trouble]:
         return
     newest = facts.status["rejected"][-1:]
     what = counted(facts.rejected, "row or signal", "rows or signals")
-    said = f"{what} rejected in the last hour"
+    said = f"{what} rejected in the last 60 minutes"
     for row in newest:
         said += f"; the newest, of {row['event']} from {row['source']}: {row['reason']}"
     subject = newest[0]["event"] if newest else "rows"

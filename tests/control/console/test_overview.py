@@ -5,12 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import get_type_hints
 
+import pytest
+
 from tests.control.planted import HOUR, MINUTE, Planted
 from tests.support import make
 from tests.support.make import SECOND
 from tidegate.engine.control.console import overview
 from tidegate.engine.core.lifecycle import CATCHING_UP
 from tidegate.engine.core.text.times import of_text
+from tidegate.engine.core.values import Site
 
 
 def test_it_says_whether_it_runs_and_what_it_does(planted: Planted) -> None:
@@ -43,6 +46,25 @@ def test_fired_is_not_detected_and_an_hour_is_named_by_its_ends(planted: Planted
     assert of_text(str(this["to"])) == now
     assert len(rest) == 22
     assert not any(row["fired"] for row in rest)
+
+
+@pytest.mark.parametrize(
+    ("site", "by", "because"),
+    [
+        (Site(), "driver", ""),
+        (Site(False, "detect: auto, and the driver has room"), "driver", ": detect: auto, and the"),
+        (Site(True, "detect: spark"), "executors", ": detect: spark"),
+    ],
+)
+def test_who_detected_the_last_bucket_and_why(
+    planted: Planted, site: Site, by: str, because: str
+) -> None:
+    assert planted.overview()["doing"]["detected_said"] is None
+    planted.commit(planted.plan(site=site))
+    doing = planted.overview()["doing"]
+    assert doing["detected"] == {"by": by, "because": site.why}
+    said = f"the last bucket was detected by the {by}{because}"
+    assert str(doing["detected_said"]).startswith(said)
 
 
 def test_losing_ground_and_the_lags_of_the_last_buckets(planted: Planted) -> None:

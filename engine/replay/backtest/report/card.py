@@ -13,6 +13,7 @@ import re
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any, TypeGuard
+from zoneinfo import ZoneInfo
 
 import orjson
 
@@ -97,7 +98,17 @@ def _is_card(values: Any) -> TypeGuard[dict[str, Any]]:
     if not isinstance(values, dict) or values.keys() != {field.name for field in fields(Card)}:
         return False
     kinds = ((values[field.name], _KINDS[str(field.type)]) for field in fields(Card))
-    return all(isinstance(value, kind) and not isinstance(value, bool) for value, kind in kinds)
+    fit = all(isinstance(value, kind) and not isinstance(value, bool) for value, kind in kinds)
+    return fit and _is_zone(values["zone"])
+
+
+def _is_zone(name: str) -> bool:
+    """Whether times can be told in it: nobody could see a list with a report that names another."""
+    try:
+        ZoneInfo(name)
+    except (ValueError, KeyError, OSError):
+        return False
+    return True
 
 
 def _short(text: str) -> str:

@@ -40,16 +40,21 @@ Consoles = Callable[..., TestClient]
 
 @contextmanager
 def console(
-    store: SqlStore, *, guarded: bool = False, reports: Path | None = None, **settings: str
+    store: SqlStore,
+    *,
+    guarded: bool = False,
+    reports: Path | None = None,
+    rulebook: str | None = None,
+    **settings: str,
 ) -> Iterator[TestClient]:
-    """A browser's stand-in at a console over a store; with keys if `guarded`. It follows no
-    redirect."""
+    """A browser's stand-in at a console over a store, or over one `rulebook` of it; with keys if
+    `guarded`. It follows no redirect."""
     (kept, *_) = store.rulebooks().values()
     limits = rules.load(kept.text, settings=settings).settings
     keys = load_keys(POLICY, SECRETS) if guarded else ()
     guard = Guard(keys, limits.inbox_window_seconds)
     writer = Writer(store, lambda: None)
-    app = App(Source(store), writer, guard, limits, console=console_of(reports))
+    app = App(Source(store, rulebook), writer, guard, limits, console=console_of(reports))
     with TestClient(app.asgi, base_url=HOST, follow_redirects=False) as client:
         yield client
     writer.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
@@ -11,14 +13,18 @@ from starlette.testclient import TestClient
 from tests.connectors.http.console.conftest import (
     ADA,
     BOB,
+    BOOK,
     OWN,
+    TEXT,
     Consoles,
     Visitor,
     fill,
     log_in,
 )
-from tidegate.connectors.http.console.sessions import COOKIE, SECURE_COOKIE
+from tidegate.engine.app import console_values
 from tidegate.engine.replay.backtest.report.card import Card, element
+from tidegate.engine.replay.why.ask import why
+from tidegate.engine.replay.why.model import Link, Story
 from tidegate.engine.store import SqlStore
 
 SKIP = "/console/entries/shop/1/skip"
@@ -75,6 +81,9 @@ def test_a_browser_without_fetch_metadata_may_still_use_its_own_pages(
         found = ada.client.post(SKIP, data={"token": ada.token}, headers={"origin": origin})
         assert found.status_code == 303
         assert asked(store) == ["skip"] * number
+    headers = {"origin": "http://tidegate.example", "host": "TideGate.example"}
+    found = ada.client.post("/console/logout", data={"token": ada.token}, headers=headers)
+    assert found.status_code == 303
 
 
 def test_g28_a_form_without_its_sessions_token_asks_for_nothing(
@@ -128,6 +137,60 @@ def test_g28_a_rebound_name_sees_nothing(
     assert asked(store) == []
 
 
+def test_g28_a_console_of_one_rulebook_shows_no_other(consoles: Consoles, store: SqlStore) -> None:
+    """`serve --rulebook bank`: of `shop`, in the same store, nothing is seen, by no path."""
+    store.of("bank").versions.register(BOOK.replace("rulebook: shop", "rulebook: bank"), None)
+    firing, _ = fill(store)
+    client = consoles(rulebook="bank")
+    shown = [
+        page for page in PAGES if "shop" not in page and page not in ("live", "reports/a.html")
+    ]
+    for path in shown:
+        found = client.get(f"/console/{path}.json")
+        assert (found.status_code, "shop" in found.text) == (200, False), path
+        assert client.get(f"/console/{path}.json?rulebook=shop").status_code in (400, 404), path
+    for path in (
+        f"firings/{firing}", f"firings/{firing[:6]}", f"firings/{firing}?rulebook=shop",
+        "rules/shop/noticed", "rules/shop/noticed/why-not", "entries/shop/1/skip",
+    ):  # fmt: skip
+        found = client.get(f"/console/{path}")
+        assert (found.status_code, TEXT in found.text) == (404, False), path
+    assert consoles().get(f"/console/firings/{firing}").status_code == 200
+
+
+def test_g28_what_came_of_a_firing_in_another_rulebook_is_left_out(
+    consoles: Consoles, store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    store.of("bank").versions.register(BOOK.replace("rulebook: shop", "rulebook: bank"), None)
+    firing, other = fill(store)
+    own, foreign = Link(other, "quiet", "its signal"), Link("b" * 32, "alarm", "a commit", "bank")
+
+    def linked(*given: Any) -> Story:
+        return replace(why(*given), causes=(foreign,), effects=(own, foreign))
+
+    monkeypatch.setattr(console_values, "why", linked)
+    for rulebook, seen, notes in (("shop", [other], 1), (None, [other, "b" * 32], 0)):
+        client = consoles(rulebook=rulebook)
+        found = client.get(f"/console/firings/{firing}.json").json()
+        assert (found["effects"], len(found["notes"])) == (seen, notes)
+        page = client.get(f"/console/firings/{firing}").text
+        assert [text in page for text in ("alarm", "bbbbbbbb")] == [rulebook is None] * 2
+
+
+@pytest.mark.parametrize("guarded", [False, True])
+def test_g28_a_request_names_one_host(consoles: Consoles, guarded: bool) -> None:
+    """A proxy in front may go by the second of two."""
+    client = consoles(guarded=guarded)
+    for other in ("evil.example", "127.0.0.1"):
+        for path in ("overview", "login", "static/console.css", "overview.json"):
+            headers = [(b"host", b"127.0.0.1"), (b"host", other.encode())]
+            assert client.get(f"/console/{path}", headers=headers).status_code == 400, path
+        for path in ("login", "logout", "entries/shop/1/skip"):
+            more = [*headers, *((name.encode(), text.encode()) for name, text in OWN.items())]
+            found = client.post(f"/console/{path}", data={"token": ""}, headers=more)
+            assert found.status_code == 400, path
+
+
 @pytest.mark.parametrize("into", ["iframe", "frame", "embed", "object", "image", "script", "empty"])
 def test_g28_no_page_of_another_site_holds_one_of_these(
     anybody: TestClient, store: SqlStore, into: str
@@ -173,61 +236,6 @@ def test_each_answer_tells_the_browser_what_it_may_do(
             assert stored == ("private, max-age=300" if path.endswith("css") else "no-store")
 
 
-def test_g28_a_cookie_is_for_this_site_and_not_for_scripts(consoles: Consoles) -> None:
-    client = consoles(guarded=True)
-    form = {"name": "ada", "secret": ADA}
-    plain = client.post("/console/login", data=form, headers=OWN).headers["set-cookie"]
-    assert plain.startswith(f"{COOKIE}=")
-    parts = {part.strip().lower() for part in plain.split(";")[1:]}
-    assert parts == {"httponly", "path=/console", "samesite=strict"}
-    headers = {"origin": "https://127.0.0.1"}  # a proxy speaks TLS
-    secure = client.post("/console/login", data=form, headers=headers).headers["set-cookie"]
-    assert secure.startswith(f"{SECURE_COOKIE}=")
-    parts = {part.strip().lower() for part in secure.split(";")[1:]}
-    assert parts == {"httponly", "path=/", "samesite=strict", "secure"}
-    id_ = plain.partition("=")[2].partition(";")[0]
-    assert len(id_) > 40
-    assert id_ != secure.partition("=")[2].partition(";")[0]
-
-
-def test_g28_a_cookie_that_somebody_has_planted_is_nobodys(consoles: Consoles) -> None:
-    """Not before the login, and not after it: a session has an id that only the login gives."""
-    client = consoles(guarded=True)
-    for planted in ("x" * 43, "", "é", "a;b", "../../x"):
-        for name in (COOKIE, SECURE_COOKIE):
-            headers = [(b"cookie", f"{name}={planted}".encode())]
-            assert client.get("/console/overview", headers=headers).status_code == 303
-    client.cookies.set(COOKIE, "planted" * 6, domain="127.0.0.1", path="/console")
-    log_in(client)
-    assert "planted" not in client.cookies[COOKIE]
-    fresh = consoles(guarded=True)
-    fresh.cookies.set(COOKIE, "planted" * 6, path="/console")
-    assert fresh.get("/console/overview").status_code == 303
-
-
-def test_g28_a_session_is_over_when_it_is_over(ada: Visitor, consoles: Consoles) -> None:
-    stolen = {"cookie": f"{COOKIE}={ada.client.cookies[COOKIE]}"}
-    assert ada.press("logout")[:2] == (303, "/console/login")
-    assert ada.client.cookies.get(COOKIE) is None
-    assert ada.client.get("/console/overview", headers=stolen).status_code == 303
-    bound = consoles(guarded=True, console_sessions_max="2")
-    first = log_in(bound).client.cookies[COOKIE]
-    bound.cookies.clear()
-    for name, secret in (("bob", BOB), ("ada", ADA)):
-        log_in(bound, name, secret)
-        bound.cookies.clear()
-    found = bound.get("/console/overview", headers={"cookie": f"{COOKIE}={first}"})
-    assert found.status_code == 303  # the oldest of three has ended
-
-
-def test_g28_a_login_ends_the_one_before_it(ada: Visitor) -> None:
-    before = {"cookie": f"{COOKIE}={ada.client.cookies[COOKIE]}"}
-    log_in(ada.client)
-    assert ada.client.get("/console/overview").status_code == 200
-    ada.client.cookies.clear()
-    assert ada.client.get("/console/overview", headers=before).status_code == 303
-
-
 def test_g28_who_may_view_may_not_operate(consoles: Consoles, store: SqlStore) -> None:
     fill(store)
     bob = log_in(consoles(guarded=True), "bob", BOB)
@@ -246,42 +254,6 @@ def test_g28_without_keys_nobody_operates(anybody: TestClient, store: SqlStore) 
     found = anybody.post("/console/login", data={"name": "", "secret": ""}, headers=OWN)
     assert found.status_code == 403
     assert asked(store) == []
-
-
-def test_g28_a_wrong_login_is_nobody(consoles: Consoles) -> None:
-    client = consoles(guarded=True)
-    for name, secret in (
-        ("ada", BOB), ("bob", ADA), ("ada", ""), ("", ADA), ("till", "t" * 20), ("ada", ADA + " "),
-        ("ada", ADA.upper()), ("ada", "é" * 20), ("ADA", ADA), ("ada", "a" * 60_000),
-    ):  # fmt: skip
-        found = client.post("/console/login", data={"name": name, "secret": secret}, headers=OWN)
-        assert found.status_code == 403, name
-        assert COOKIE not in client.cookies
-        assert not secret or secret not in found.text
-        assert client.get("/console/overview.json").status_code == 401
-
-
-def test_a_login_leads_nowhere_else(consoles: Consoles) -> None:
-    client = consoles(guarded=True)
-    for elsewhere in (
-        "https://evil.example", "//evil.example", "/\\evil.example", "/console//evil.example",
-        "/console/../metrics", "/console@evil.example", "javascript:alert(1)", "/metrics", "",
-        "/console/rules\r\nset-cookie: a=b", "/console/..", "/consolex", "http:/console",
-    ):  # fmt: skip
-        page = client.get("/console/login", params={"next": elsewhere}).text
-        assert 'name="next" value="/console/overview"' in page, elsewhere
-        form = {"name": "ada", "secret": ADA, "next": elsewhere}
-        found = client.post("/console/login", data=form, headers=OWN)
-        assert found.headers["location"] == "/console/overview"
-        assert "a=b" not in found.headers["set-cookie"]
-
-
-def test_a_login_leads_back(consoles: Consoles) -> None:
-    client = consoles(guarded=True)
-    wanted = "/console/firings?rule=noticed&key=account_id%3D7"
-    asked_for = client.get(wanted).headers["location"]
-    page = client.get(asked_for).text
-    assert f'name="next" value="{wanted.replace("&", "&amp;")}"' in page
 
 
 def test_g28_no_path_leads_to_another_file(consoles: Consoles, tmp_path: Path) -> None:
@@ -316,16 +288,10 @@ def test_a_key_of_a_program_reads_json_and_presses_nothing(
     client = consoles(guarded=True)
     bearer = {"authorization": f"Bearer {ADA}"}
     assert client.get("/console/rules.json", headers=bearer).json()["found"] == 2
+    assert 'href="/console/entries' not in client.get("/console/stuck", headers=bearer).text
     till = {"authorization": f"Bearer {'t' * 20}"}
     assert client.get("/console/rules.json", headers=till).status_code == 403
     wrong = {"authorization": "Bearer wrong"}
     assert client.get("/console/rules.json", headers=wrong).status_code == 401
     assert client.post(SKIP, data={"token": ""}, headers={**bearer, **OWN}).status_code == 401
     assert asked(store) == []
-
-
-def test_g28_logins_are_tried_as_often_as_a_program_may_call(consoles: Consoles) -> None:
-    client = consoles(guarded=True, inbox_requests_per_second_max="3")
-    form = {"name": "ada", "secret": "w" * 20}
-    tried = [client.post("/console/login", data=form, headers=OWN).status_code for _ in range(9)]
-    assert (tried[0], tried[-1]) == (403, 429)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import socket
+import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from http.client import HTTPConnection, HTTPResponse
 from urllib.parse import urlencode
 
@@ -71,6 +73,32 @@ def test_no_bucket_is_missed_when_a_stream_begins(
         assert events(found.readline) == "changed"
         client.close()
         found.close()
+
+
+def test_a_client_that_stops_reading_is_closed_without_a_word(
+    store: SqlStore, url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """It has sent many requests at once. What is not answered yet is not written any more: that
+    would be an error in the log for each of such clients."""
+    fill(store)
+    settings = rules.load(BOOK, settings={"inbox_client_seconds_max": "1"}).settings
+    with Inbox(parse_address("127.0.0.1:0"), Policy(), console_of(None)) as inbox:
+        address = inbox.begin(url, None, settings).address
+        with socket.create_connection((address.host, address.port), timeout=20) as client:
+            asked = b"GET /console/static/htmx.min.js HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n"
+            client.sendall(asked * 600)  # answers of 30 MB: more than the system's buffers
+            time.sleep(2)
+            assert rest_of(client) < 30_000_000
+    assert "Exception" not in caplog.text
+
+
+def rest_of(client: socket.socket) -> int:
+    """The bytes that still come until the server has closed a connection."""
+    found = 0
+    with suppress(ConnectionResetError):
+        while piece := client.recv(1 << 20):
+            found += len(piece)
+    return found
 
 
 @contextmanager

@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
+
+import pytest
 
 from tests.connectors.http.conftest import BOOK
 from tests.connectors.http.console.conftest import Consoles, Visitor, fill, log_in
 from tests.support import make
 from tests.support.parsed_page import Page
 from tidegate import rules
+from tidegate.connectors.http.console import operations
+from tidegate.engine.control.rulebooks import Rules, changed_text
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.quarantine.rulebook_texts import texts_of
-from tidegate.engine.store import SqlStore
+from tidegate.engine.store import KeptRulebook, SqlStore
+from tidegate.rules.model import Rulebook
 
 
 def asked(store: SqlStore) -> list[tuple[str, str, str | None, str]]:
@@ -116,16 +122,23 @@ def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: Sql
     assert asked(store) == []
     status, leads = ada.press(path, **key)
     assert (status, leads) == (303, "/console/audit?rulebook=shop&kind=reload&subject=3")
-    assert asked(store) == [("reload", "3", None, BY)]
+    assert asked(store) == [("reload", "3", "disable noticed for atm_id=7", BY)]
+    audit = Page(ada.client.get(leads).text)
+    assert audit.texts("td")[1:3] == ["disable noticed for atm_id=7", "version 3 shop"]
     newest = store.of("shop").versions.newest().known()
     assert newest.rules["noticed"].disabled_for == ({"atm_id": "7"},)
     for other, said in (
         ({"key.atm_id": "7"}, "is disabled for this key"),
         ({"key.atm_id": "x"}, "the values of atm_id are bigint"),
         ({}, "the key columns of rule `noticed` are atm_id"),
+        ({"key.atm_id": "7" * 301}, "`key.atm_id` is given is longer than 300 characters"),
+        ({"key.atm_id": "7\0"}, "`key.atm_id` is given holds a NUL"),
     ):
         found = ada.client.get(f"/console/{path}", params=other)
         assert (found.status_code, said in Page(found.text).text("main")) == (400, True), other
+        refused = ada.press(path, **other)
+        assert (refused[0], said in Page(refused[1]).text("main")) == (400, True), other
+    assert len(asked(store)) == 1
     store.of("shop").versions.register(of_key, None, newest.added)  # the engine has taken it
     ada = log_in(consoles(guarded=True))
     page = Page(ada.client.get(rule).text)
@@ -133,6 +146,10 @@ def test_a_rule_is_disabled_and_enabled_for_a_key(consoles: Consoles, store: Sql
     assert f"{rule}/{again}" in [one.get("href") for one in page.attributes("a")]
     assert ada.press("rules/shop/noticed/enable-for", **key)[0] == 303
     assert store.of("shop").versions.newest().known().rules["noticed"].disabled_for == ()
+    found = ada.client.get("/console/audit.json?kind=enable&subject=noticed").json()["rows"]
+    assert [(row["said"], row["asked_by"]) for row in found] == [
+        ("enable noticed for atm_id=7", BY)
+    ]
 
 
 def test_a_text_in_quarantine_is_released_by_its_rule(consoles: Consoles, store: SqlStore) -> None:
@@ -158,6 +175,61 @@ def test_nothing_stuck_of_a_rule_is_no_redrive(ada: Visitor, store: SqlStore) ->
     assert found.status_code == 400
     assert "no entry of rule quiet is dead or held" in Page(found.text).text("main")
     assert ada.press("rules/shop/quiet/redrive", last="9")[0] == 409
+
+
+def test_a_reload_compares_what_is_included_and_shows_no_variable(
+    ada: Visitor, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TIDEGATE_VAR_LAKE", "/of-this-machine")
+    file, more = tmp_path / "shop.yaml", tmp_path / "more.yaml"
+    included = f"{BOOK}include: [more.yaml]\n"
+    file.write_text(included.replace("path: /orders", 'path: "${TIDEGATE_VAR_LAKE}/orders"'))
+    more.write_text("rules: {more: {on: rung}}")
+    book = rules.load(file)
+    store.of("shop").versions.register(book.text, book.file, files=book.files)
+    file.write_text(included)
+    more.write_text("rules: {more: {on: moved}}")
+    path = "rulebooks/shop/reload"
+    page = Page(ada.client.get(f"/console/{path}").text)
+    assert {"-rules: {more: {on: rung}}", "+rules: {more: {on: moved}}"} <= {*page.texts("span")}
+    assert "of-this-machine" not in "".join(page.every_text)
+    (shown,) = [str(a["value"]) for a in page.attributes("input") if a["name"] == "shown"]
+    more.write_text("rules: {more: {on: ordered}}")
+    assert ada.press(path, shown=shown)[0] == 409
+
+
+def test_the_file_that_was_compared_is_taken_over(
+    ada: Visitor, store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It changes between the comparison and the request; and another version comes in between."""
+    file = tmp_path / "shop.yaml"
+    file.write_text(BOOK + "# changed\n")
+    store.of("shop").versions.register(BOOK, str(file))
+    path = "rulebooks/shop/reload"
+
+    def shown() -> str:
+        page = Page(ada.client.get(f"/console/{path}").text)
+        return next(str(a["value"]) for a in page.attributes("input") if a["name"] == "shown")
+
+    def meanwhile(text: str) -> Callable[..., tuple[KeptRulebook, KeptRulebook]]:
+        def read(of: SqlStore, book: Rulebook) -> tuple[KeptRulebook, KeptRulebook]:
+            found = changed_text(of, book)
+            file.write_text(text)
+            if text != BOOK:
+                Rules(of, book.name).put("late", "{on: rung}")
+            return found
+
+        return read
+
+    one = shown()
+    monkeypatch.setattr(operations, "changed_text", meanwhile(BOOK))
+    assert ada.press(path, shown=one)[0] == 303
+    assert store.of("shop").versions.newest().text == BOOK + "# changed\n"
+    monkeypatch.undo()
+    other = shown()
+    monkeypatch.setattr(operations, "changed_text", meanwhile("rulebook: shop"))
+    assert ada.press(path, shown=other)[0] == 409
+    assert store.of("shop").versions.newest().text == BOOK + "# changed\n"
 
 
 def test_reload_shows_the_difference_and_takes_only_that(
@@ -186,6 +258,8 @@ def test_reload_shows_the_difference_and_takes_only_that(
     file.write_text(changed)
     assert ada.press(path, shown=shown)[0] == 303
     ((kind, version, _, by),) = asked(store)
+    status, told = ada.press(path, shown=shown)  # the difference is from another version now
+    assert (status, "has changed since" in told, len(asked(store))) == (409, True, 1)
     assert (kind, by) == ("reload", BY)
     proposed = store.of("shop").versions.version(int(version))
     assert proposed is not None

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from dataclasses import replace
 from importlib import resources
 from pathlib import Path
 
@@ -13,6 +15,8 @@ from tests.connectors.http.console.conftest import BOOK, TEXT, Consoles, Visitor
 from tests.support.hostile_texts import HOSTILE
 from tests.support.parsed_page import Page
 from tidegate.connectors.http.console.pages import PAGES
+from tidegate.engine.app.console_values import REPORT_BYTES_MAX
+from tidegate.engine.control.rulebooks import Rules
 from tidegate.engine.core.text.printable import in_line
 from tidegate.engine.replay.backtest.report.card import Card, element
 from tidegate.engine.store import SqlStore, open_store
@@ -126,6 +130,44 @@ def test_a_hostile_filter_is_text(anybody: TestClient, store: SqlStore) -> None:
         harmless(anybody, f"/console/firings/{text.encode().hex()[:32]}", rulebook=text)
 
 
+def test_a_label_says_what_its_number_counts(anybody: TestClient, store: SqlStore) -> None:
+    """Hours of the clock are not the last 60 minutes, within which rows were rejected."""
+    fill(store)
+    page = Page(anybody.get("/console/overview").text)
+    figures = dict(zip(page.texts("dt"), page.texts("dd"), strict=True))
+    assert figures["rejected in the last 60 minutes"] == "2"
+    assert "in the hour before" in figures["fired"]
+    assert any(text.startswith("This hour, since ") for text in page.texts("h3"))
+    assert "; the last bucket was detected by the driver." in page.text("main")
+    store.of("shop", store.of("shop").lease.acquire("one", 60)).lease.release()
+    heading = Page(anybody.get("/console/overview").text).text("h2")
+    assert heading.endswith("stopped (not running); tidegate run goes on")  # without backticks
+
+
+def test_a_filter_that_means_nothing_is_refused(anybody: TestClient, store: SqlStore) -> None:
+    """An empty list would say that there are none, and a list of all that all are so."""
+    fill(store)
+    for query, said in (
+        ("firings?state=zzz", "is one of: pending, held, dead, done, skipped, redriven, failed, "),
+        ("rules?state=Parked", "it is one of: active, dry, parked, disabled, not active"),
+        ("audit?kind=undo", "it is one of: skip, redrive, enable, disable, reload, reset"),
+        ("firings?rul=noticed", "this page has no filter `rul`"),
+        ("stuck?rule=noticed", "it has rulebook"),
+        ("backtests?page=2", "it has none"),
+        ("rules/shop/noticed/why-not?id=7", "it has key.COLUMN, at"),
+        ("firings?rule=noticed&rule=quiet", "`rule` is given twice"),
+        ("rules?find=" + "n" * 301, "`find` is given is longer than 300 characters"),
+        ("audit?by=%00", "`by` is given holds a NUL"),
+        ("rules?" + "n" * 60 + "=1", "no filter `" + "n" * 50 + ".. (60 characters)`"),
+    ):
+        page = anybody.get(f"/console/{query}")
+        assert (page.status_code, said in Page(page.text).text("main")) == (400, True), query
+        found = anybody.get("/console/" + query.replace("?", ".json?"))
+        error = found.json()["error"]
+        assert (found.status_code, error["code"]) == (400, "bad-filter"), query
+        assert said in f"{error['message']}; {error['hint']}", query
+
+
 def test_what_is_not_there_is_said(anybody: TestClient, store: SqlStore) -> None:
     fill(store)
     for path, said in (
@@ -191,6 +233,11 @@ def test_the_pages_of_several_rulebooks_on_each_store(slow_store_url: str) -> No
             assert len(client.get("/console/overview.json").json()["rulebooks"]) == 2
             asked = client.get("/console/firings.json?rulebook=bank").json()
             assert asked["rows"] == []
+            Rules(store, "bank").put("late", "{on: rung}")
+            store.of("bank").controls.ask("disable", "late")
+            for subject, said in (("late", ["disable", "put late"]), ("Late", []), ("put", [])):
+                audit = client.get(f"/console/audit.json?subject={subject}").json()["rows"]
+                assert [row["said"] for row in audit] == said
 
 
 def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_path: Path) -> None:
@@ -200,6 +247,11 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     script = "<script>document.title = 'ran'</script>"
     (tmp_path / "bank-1.html").write_text(f"<!doctype html>{element(card)}{script}")
     (tmp_path / "other.html").write_text("no report")
+    for zone in ("Mars/Olympus", "America", "../x", ""):  # no list could tell its times
+        other = element(replace(card, zone=zone))
+        (tmp_path / f"zone-{len(zone)}.html").write_text(other)
+    os.mkfifo(tmp_path / "pipe.html")
+    (tmp_path / "linked.html").symlink_to(tmp_path / "bank-1.html")
     client = consoles(reports=tmp_path)
     found = client.get("/console/backtests.json").json()
     assert [(row["report"], row["fired"]) for row in found["rows"]] == [("bank-1.html", 120)]
@@ -212,6 +264,19 @@ def test_reports_of_backtests_are_listed_and_run_apart(consoles: Consoles, tmp_p
     assert "allow-same-origin" not in policy
     assert "frame-ancestors 'none'" in policy
     assert shown.headers["x-content-type-options"] == "nosniff"
+    os.truncate(tmp_path / "bank-1.html", REPORT_BYTES_MAX + 1)
+    shown = client.get("/console/reports/bank-1.html")
+    assert (shown.status_code, "open the file itself" in shown.text) == (404, True)
+
+
+def test_a_report_that_somebody_else_wrote_is_text(consoles: Consoles, tmp_path: Path) -> None:
+    for number, text in enumerate(HOSTILE):
+        card = Card(*[text] * 4, "UTC", 120, 11, 2, 0, 0, text, None, text)
+        (tmp_path / f"hostile-{number}.html").write_text(element(card))
+    client = consoles(reports=tmp_path)
+    assert client.get("/console/backtests.json").json()["found"] == len(HOSTILE)
+    page = harmless(client, "/console/backtests")
+    assert in_line(HOSTILE[0]) in "".join(page.every_text)
 
 
 def test_where_tables_must_be_read_the_command_that_does_is_named(
