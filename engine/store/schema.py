@@ -18,7 +18,7 @@ from tidegate.rules.errors import EngineError
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-SCHEMA = "0019"  # the last revision in migrations/versions
+SCHEMA = "0020"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
 _ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it migrates in variables of its modules
@@ -76,7 +76,8 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
                 command.upgrade(config, "head")
             failpoint("migrate.before")
         if found is None:
-            row = {"one": 1, "store_id": uuid.uuid4().hex, "last_entry": 0}
+            ids = {"store_id": uuid.uuid4().hex, "state_id": uuid.uuid4().hex}
+            row = {"one": 1, **ids, "last_entry": 0}
             connection.execute(sa.insert(t.meta), row)
     return found, SCHEMA
 

@@ -70,12 +70,14 @@ def _partial(name: str, *columns: str, where: str | TextClause) -> Index:
     return Index(name, *columns, info={WHERE: str(where)})
 
 
-# One row: the random id of the store (G20), the last number of the outbox's sequence (G16).
+# One row: the random id of the store (G20); another one that stays, of its state files (G26); the
+# last number of the outbox's sequence (G16).
 meta = Table(
     "meta",
     metadata,
     Column("one", Integer, primary_key=True),
     Column("store_id", Text, nullable=False),
+    Column("state_id", Text, nullable=False),
     Column("last_entry", BigInteger, nullable=False),
     CheckConstraint("one = 1", name="meta_one"),
 )
@@ -294,15 +296,27 @@ def _of_bucket() -> ForeignKeyConstraint:
 
 
 # A part of what is carried: at which watermark its first timer is due, how many it has; how many
-# rows it has, which are instances where the part is of a node (`node:DIGEST/PARTITION`).
+# rows it has, which are instances where the part is of a node (`node:DIGEST/PARTITION`). It stands
+# here, or in a row group of a state file.
 carried = _of_rulebook(
     "carried",
     Column("name", Text, primary_key=True),
-    Column("arrow", LargeBinary, nullable=False),
+    Column("file", Text),
+    Column("file_row", BigInteger),
+    Column("arrow", LargeBinary),
     Column("due", BigInteger),
     Column("timers", BigInteger, nullable=False, server_default="0"),
     Column("row_count", BigInteger, nullable=False, server_default="0"),
     Index("carried_by_due", "rulebook", "due"),
+    _partial("carried_by_file", "rulebook", "file", where="file IS NOT NULL"),
+)
+
+# The state files that transactions have pointed to (G26); since when none of them is pointed to.
+state_files = _of_rulebook(
+    "state_files",
+    Column("file", Text, primary_key=True),
+    Column("bytes", BigInteger, nullable=False),
+    Column("unused_since", BigInteger),
 )
 
 # All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping. Beside

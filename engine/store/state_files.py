@@ -1,0 +1,261 @@
+"""Large parts of what is carried, as files beside the store (G26).
+
+A bucket writes the parts that it changed to one Parquet file, a row group each, before its
+transaction. The transaction lists the file and points to its row groups; that is the only commit. A
+file is never changed, and is deleted some time after nothing points to it any more.
+
+    STATE_PATH/HOME/RULEBOOK/000000000042-3-9f1c7e0a5b2d4c68.parquet    bucket, epoch, random
+
+HOME names the place of this very database. A copy of a store lies elsewhere, so it has another
+home: it deletes nothing in the home that it came from, and its next bucket writes what it needs of
+that to its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlalchemy as sa
+
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.values import Plan
+from tidegate.engine.store import folder as disk
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import Database
+from tidegate.engine.store.hours import HOUR_MICROS
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import IN_STORE, Settings
+
+BYTES_MIN = 65_536
+"""A smaller part stays in the store: a file for it would cost more."""
+KEPT_MICROS_MIN = 60_000_000
+"""So long a file is kept in any case: who reads the store's pointers reads the files after that."""
+REMOVED_AT_ONCE = 1_000
+_BESIDE = ".state"
+_SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
+
+
+class Pointer(NamedTuple):
+    """A row group of a file."""
+
+    file: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where the large parts of a bucket are now. `left`: the files of other homes, to which nothing
+    points any more. `sizes`: by new file, its bytes."""
+
+    pointers: Mapping[str, Pointer]
+    sizes: Mapping[str, int]
+    left: frozenset[str]
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store's files are written: a folder, its `home` there. `folder`: a path or a URI; ""
+    beside the database's file; None: what is carried stays in the store. `foreign`: the files of
+    other homes that are pointed to; `moving`: the parts that lie in them."""
+
+    folder: str | None
+    home: str
+    foreign: frozenset[str] = frozenset()
+    moving: frozenset[str] = frozenset()
+
+
+class StateFiles(Bound):
+    """The state files of one rulebook."""
+
+    def place(self, state_path: str | None) -> Place:
+        """Where files are written with a setting `state_path`."""
+        folder = None if state_path == IN_STORE else state_path
+        if state_path is None and self.database.file is not None:
+            folder = ""
+        c, s = t.carried.c, t.state_files.c
+        with self.database.read() as connection:
+            listing = sa.select(s.file).where(s.rulebook == self.rulebook)
+            listed = connection.execute(listing).scalars().all()
+            if folder is None and not listed:
+                return Place(None, "")
+            home = _home(connection, self.database)
+            foreign = {file for file in listed if _home_of(file) != home}
+            moving = sa.select(c.name).where(c.rulebook == self.rulebook, c.file.in_(foreign))
+            names = connection.execute(moving).scalars() if foreign else ()
+            return Place(folder, home, frozenset(foreign), frozenset(names))
+
+    def write(self, place: Place, plan: Plan, parts: Mapping[str, bytes]) -> Written:
+        """Write the large ones of some parts to a file. Nobody points to it until `listed`. Raises
+        OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
+        large = {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
+        if not large or place.folder is None:
+            return Written({}, {}, place.foreign)
+        name = f"{plan.bucket:012d}-{self.epoch}-{secrets.token_hex(8)}.parquet"
+        file = f"{self._own(place)}/{name}"
+        full = self._full(file)
+        try:
+            with disk.created(full) as sink:
+                with pq.ParquetWriter(
+                    sink,
+                    _SCHEMA,
+                    compression="none",  # they are compressed
+                    use_dictionary=False,
+                    write_statistics=False,
+                    write_page_checksum=True,
+                ) as writer:
+                    for data in large.values():
+                        writer.write_table(pa.table([[data]], schema=_SCHEMA))
+                        failpoint("state.middle")
+                size = int(sink.tell())
+        except (OSError, pa.ArrowException) as error:
+            disk.deleted(full)
+            raise OutageError(
+                "state-unwritable",
+                f"state file {full} cannot be written: {error}",
+                "make room, or see to the storage of the setting state_path; nothing of the bucket "
+                "is stored",
+            ) from error
+        failpoint("state.written")
+        pointers = {name: Pointer(file, row) for row, name in enumerate(large)}
+        return Written(pointers, {file: size}, place.foreign)
+
+    def read(self, pointers: Mapping[str, Pointer]) -> dict[str, bytes]:
+        """The parts by name. Raises EngineError `state-file` where a file is gone or damaged, and
+        OutageError where its storage does not answer."""
+        of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for name, (file, row) in pointers.items():
+            of_file[file].append((row, name))
+        found = {}
+        for file, some in of_file.items():
+            full = self._full(file)
+            try:
+                with disk.opened(full) as source:
+                    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                    for row, name in sorted(some):
+                        found[name] = parquet.read_row_group(row).column(0)[0].as_py()
+            except (OSError, pa.ArrowException, IndexError) as error:
+                raise _unread(full, error) from error
+        return found
+
+    def remove_unused(self, settings: Settings, now: int) -> int:
+        """Delete files to which nothing points, those first that are unused longest, as
+        `state_unused_hours` and `state_unused_bytes_max` say; and as old ones that no transaction
+        has ever listed. Returns how many."""
+        place = self.place(settings.state_path)
+        unused_before = now - settings.state_unused_hours * HOUR_MICROS
+        c = t.state_files.c
+        query = sa.select(c.file, c.bytes, c.unused_since).where(
+            c.rulebook == self.rulebook, c.unused_since.is_not(None)
+        )
+        with self.leased() as connection:
+            rows = connection.execute(query.order_by(c.unused_since, c.file)).all()
+        rows = [row for row in rows if _home_of(row.file) == place.home]
+        left, old = sum(row.bytes for row in rows), []
+        for row in rows[:REMOVED_AT_ONCE]:
+            over = left > settings.state_unused_bytes_max
+            if row.unused_since < (now - KEPT_MICROS_MIN if over else unused_before):
+                old.append(row.file)
+                left -= row.bytes
+        gone = [file for file in old if disk.deleted(self._full(file))]
+        failpoint("state.deleted")
+        if gone:
+            with self.leased() as connection:
+                these = (c.rulebook == self.rulebook) & c.file.in_(gone)
+                connection.execute(sa.delete(t.state_files).where(these))
+        return len(gone) + self._remove_unlisted(place, unused_before)
+
+    def _remove_unlisted(self, place: Place, before: int) -> int:
+        """Delete what a crash before a transaction has left, once it is old."""
+        if place.folder is None:
+            return 0
+        own = self._own(place)
+        found = disk.files_older_than(self._full(own), before)
+        if not found:
+            return 0
+        query = sa.select(t.state_files.c.file).where(t.state_files.c.rulebook == self.rulebook)
+        with self.leased() as connection:
+            known = {*connection.execute(query).scalars()}
+        lost = [f"{own}/{name}" for name in found if f"{own}/{name}" not in known]
+        return sum(disk.deleted(self._full(file)) for file in lost[:REMOVED_AT_ONCE])
+
+    def _own(self, place: Place) -> str:
+        """The folder of this rulebook's files."""
+        own = f"{place.home}/{quote(self.rulebook, safe='')}"
+        return own if not place.folder else f"{place.folder.rstrip('/')}/{own}"
+
+    def _full(self, file: str) -> str:
+        """The path or URI of a file. A relative one lies beside the database's file."""
+        if file.startswith("/") or "://" in file or self.database.file is None:
+            return file
+        return f"{self.database.file.absolute()}{_BESIDE}/{file}"
+
+
+def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
+    """List the files of a bucket whose parts are saved, and note to which ones nothing points any
+    more."""
+    c, carried = t.state_files.c, t.carried.c
+    own = c.rulebook == plan.rulebook
+    rows = [
+        {"rulebook": plan.rulebook, "file": file, "bytes": size}
+        for file, size in written.sizes.items()
+    ]
+    if rows:
+        connection.execute(sa.insert(t.state_files), rows)
+    if written.left:
+        connection.execute(sa.delete(t.state_files).where(own, c.file.in_(written.left)))
+    pointed = sa.select(carried.file).where(
+        carried.rulebook == plan.rulebook, carried.file.is_not(None)
+    )
+    unused = sa.update(t.state_files).where(own, c.unused_since.is_(None), c.file.not_in(pointed))
+    connection.execute(unused.values(unused_since=plan.now))
+
+
+def counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+    """How many files a rulebook has, unused ones included, and how many bytes they take."""
+    c = t.state_files.c
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(c.bytes), 0))
+    files, size = connection.execute(query.where(c.rulebook == rulebook)).one()
+    return {"state_files": int(files), "state_bytes": int(size)}
+
+
+def _home(connection: sa.Connection, database: Database) -> str:
+    """The name of this very database: no copy of it, wherever it is, has the same."""
+    made = connection.execute(sa.select(t.meta.c.state_id)).scalar_one()
+    text = f"{made} {database.identity(connection)}"
+    return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+
+def _home_of(file: str) -> str:
+    return file.split("/")[-3]
+
+
+def _unread(file: str, error: Exception) -> EngineError:
+    """Why a file is not read: it is gone, its bytes are damaged, or its storage is away."""
+    if isinstance(error, FileNotFoundError):
+        how = "is gone"
+    else:
+        try:
+            disk.read_through(file)
+        except OSError as away:
+            return OutageError(
+                "state-unreadable",
+                f"state file {file} cannot be read: {away}",
+                "see to the storage of the setting state_path, run again",
+            )
+        how = "is damaged"
+    return EngineError(
+        "state-file",
+        f"state file {file} {how}: what rules carry is in it",
+        "put it back as it was, or restore the store and state_path from one backup; or let rules "
+        "begin anew in a new store: `--store`, then `tidegate adopt`",
+    )
