@@ -35,7 +35,8 @@ LIVES: dict[type[Life], str] = {
     Sharing: "shared.before shared.after",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
     Kept: """state.middle state.written commit.begun commit.bucket commit.carried commit.middle
-        commit.firings commit.before commit.after settle.begun settle.signals settle.before settle.after acted.before""",
+        commit.firings commit.before commit.after settle.begun settle.signals settle.before
+        settle.after acted.before""",
     Clients: """lease.acquired lease.renewed register.before signal.raised posted.before
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
