@@ -324,15 +324,17 @@ def test_g26_two_copies_of_a_store_delete_nothing_of_each_other(
 ) -> None:
     with open_store(sqlite_url, create=True) as first:
         epoch = first.of("bank").lease.acquire("one", 60)
-        commit(first, epoch, 1, folder, one=large(1), other=large(2))
+        late = time.time_ns() // 1_000 + 9 * DAY
+        commit(first, epoch, 1, folder, gone=large(0))
+        commit(first, epoch, 2, folder, gone=None, one=large(1), other=large(2))
         with copy_of(first, tmp_path) as second:
-            commit(second, epoch, 2, folder, one=large(3))
-            commit(first, epoch, 2, folder, other=large(4))
-            for bucket, part in ((3, 5), (4, 6)):
+            assert removed(second, epoch, folder, late) == 0  # not even what nothing points to
+            commit(second, epoch, 3, folder, one=large(3))
+            commit(first, epoch, 3, folder, other=large(4))
+            for bucket, part in ((4, 5), (5, 6)):
                 for store in (first, second):
                     commit(store, epoch, bucket, folder, one=large(part))
-            late = time.time_ns() // 1_000 + 9 * DAY
-            assert removed(first, epoch, folder, late) == 2
+            assert removed(first, epoch, folder, late) == 3
             assert removed(second, epoch, folder, late) == 1
             for store, other in ((first, 4), (second, 2)):
                 assert carried(store)["one"].equals(large(6))
