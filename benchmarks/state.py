@@ -74,7 +74,9 @@ class State:
         self.watermark = int(at[-1])
         _, self.carried, _ = self.detector.step(self.carried, {event: batch}, self.watermark)
         with self.database.write() as connection:
-            save_carried(connection, "state", self.carried, parts_of(self.carried), {})
+            save_carried(
+                connection, "state", self.carried, parts_of(self.carried, self.carried.changed), {}
+            )
         return time.perf_counter() - begun
 
 

@@ -87,7 +87,9 @@ class Pending:
         begun = time.perf_counter()
         _, self.carried, _ = self.detector.step(self.carried, batches, watermark)
         with self.database.write() as connection:
-            save_carried(connection, "timers", self.carried, parts_of(self.carried), {})
+            save_carried(
+                connection, "timers", self.carried, parts_of(self.carried, self.carried.changed), {}
+            )
         return time.perf_counter() - begun
 
 

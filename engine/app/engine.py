@@ -519,8 +519,10 @@ class Engine(Requests):
         if self._parts is not None:
             self._tell_keepings(self._parts)
         retention = loop.ports.ledger.retention
-        retention.remove_files(self.rulebook.settings, loop.ports.now())
-        purge(retention, self.rulebook, loop.ports.now(), self._stop.is_set)
+        settings, now = self.rulebook.settings, loop.ports.now()
+        retention.remove_files(settings, now)
+        retention.remove_lost_files(settings, now)
+        purge(retention, self.rulebook, now, self._stop.is_set)
 
 
 def purge(retention: Retention, book: Rulebook, now: int, stopped: Callable[[], bool]) -> None:

@@ -166,8 +166,12 @@ class Retention(Protocol):
     """Deletes what is too old (`engine.store.retention`)."""
 
     def remove_files(self, settings: Settings, now: int) -> int:
-        """Delete some of the state files that nothing points to, as the settings say. Returns how
-        many (G26)."""
+        """Delete some of the state files that nothing points to any more, as the settings say.
+        Returns how many (G26)."""
+        ...
+
+    def remove_lost_files(self, settings: Settings, now: int) -> int:
+        """The same of files that nothing has ever pointed to. It looks at all files."""
         ...
 
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 from typing import Any
 
@@ -46,8 +47,9 @@ class Buckets(Bound):
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
         files = StateFiles(self.database, name, self.epoch)
-        place = files.place(taken.state_path)
-        parts = parts_of(carried, place.moving)
+        parts = parts_of(carried, carried.changed)
+        place = files.place(taken.state_path, parts)
+        parts |= parts_of(carried, place.moving - carried.changed)
         written = files.write(place, plan, parts)
         with self.leased() as connection:
             failpoint("commit.begun")
@@ -248,10 +250,10 @@ def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
         _delete(connection, table, table.c.rule, plan.rulebook, gone)
 
 
-def parts_of(carried: Carried, also: Collection[str] = ()) -> dict[str, bytes]:
-    """The tables that changed, and `also` some others, as bytes."""
-    names = carried.changed.union(also) & carried.tables.keys()
-    return {name: table_to_bytes(carried.tables[name]) for name in sorted(names)}
+def parts_of(carried: Carried, names: AbstractSet[str]) -> dict[str, bytes]:
+    """Those of some tables that are carried, as bytes."""
+    kept = names & carried.tables.keys()
+    return {name: table_to_bytes(carried.tables[name]) for name in sorted(kept)}
 
 
 def save_carried(

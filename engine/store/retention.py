@@ -50,7 +50,14 @@ class Retention(Bound):
     """Implements `engine.core.ledger.Retention`."""
 
     def remove_files(self, settings: Settings, now: int) -> int:
-        return StateFiles(self.database, self.rulebook, self.epoch).remove_unused(settings, now)
+        return self._files.remove_unused(settings, now)
+
+    def remove_lost_files(self, settings: Settings, now: int) -> int:
+        return self._files.remove_lost(settings, now)
+
+    @property
+    def _files(self) -> StateFiles:
+        return StateFiles(self.database, self.rulebook, self.epoch)
 
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:
         with self.leased() as connection:

@@ -16,7 +16,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 from urllib.parse import quote
@@ -31,7 +31,7 @@ from tidegate.engine.core.values import Plan
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.database import Database
+from tidegate.engine.store.database import Database, upsert
 from tidegate.engine.store.hours import HOUR_MICROS
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
@@ -53,53 +53,50 @@ class Pointer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Written:
-    """Where the large parts of a bucket are now. `left`: the files of other homes, to which nothing
-    points any more. `sizes`: by new file, its bytes."""
-
-    pointers: Mapping[str, Pointer]
-    sizes: Mapping[str, int]
-    left: frozenset[str]
-
-
-@dataclass(frozen=True, slots=True)
 class Place:
-    """Where a store's files are written: a folder, its `home` there. `folder`: a path or a URI; ""
-    beside the database's file; None: what is carried stays in the store. `foreign`: the files of
-    other homes that are pointed to; `moving`: the parts that lie in them."""
+    """Where a store's files are written: a folder, and the store's `home` in it. `folder`: a path
+    or a URI; "" beside the database's file; None: what is carried stays in the store. `known`:
+    whether any file is listed. `moving`: the parts that lie in files of other homes."""
 
     folder: str | None
     home: str
-    foreign: frozenset[str] = frozenset()
+    known: bool = False
     moving: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where the large parts of a bucket are now; `sizes`: by new file, its bytes."""
+
+    place: Place
+    pointers: Mapping[str, Pointer]
+    sizes: Mapping[str, int]
 
 
 class StateFiles(Bound):
     """The state files of one rulebook."""
 
-    def place(self, state_path: str | None) -> Place:
-        """Where files are written with a setting `state_path`."""
-        folder = None if state_path == IN_STORE else state_path
-        if state_path is None and self.database.file is not None:
-            folder = ""
+    def place(self, state_path: str | None, parts: Mapping[str, bytes]) -> Place:
+        """Where the large ones of some parts are to be written, with a setting `state_path`."""
+        folder = self._folder(state_path)
         c, s = t.carried.c, t.state_files.c
+        listing = sa.select(s.file).where(s.rulebook == self.rulebook)
         with self.database.read() as connection:
-            listing = sa.select(s.file).where(s.rulebook == self.rulebook)
-            listed = connection.execute(listing).scalars().all()
-            if folder is None and not listed:
+            known = connection.execute(listing.limit(1)).one_or_none() is not None
+            if not known and (folder is None or not _large(parts)):
                 return Place(None, "")
             home = _home(connection, self.database)
-            foreign = {file for file in listed if _home_of(file) != home}
-            moving = sa.select(c.name).where(c.rulebook == self.rulebook, c.file.in_(foreign))
-            names = connection.execute(moving).scalars() if foreign else ()
-            return Place(folder, home, frozenset(foreign), frozenset(names))
+            elsewhere = listing.where(s.home != home)
+            moving = sa.select(c.name).where(c.rulebook == self.rulebook, c.file.in_(elsewhere))
+            names = frozenset(connection.execute(moving).scalars())
+            return Place(folder, home, known, names)
 
     def write(self, place: Place, plan: Plan, parts: Mapping[str, bytes]) -> Written:
         """Write the large ones of some parts to a file. Nobody points to it until `listed`. Raises
         OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
-        large = {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
+        large = _large(parts)
         if not large or place.folder is None:
-            return Written({}, {}, place.foreign)
+            return Written(place, {}, {})
         name = f"{plan.bucket:012d}-{self.epoch}-{secrets.token_hex(8)}.parquet"
         file = f"{self._own(place)}/{name}"
         full = self._full(file)
@@ -127,7 +124,7 @@ class StateFiles(Bound):
             ) from error
         failpoint("state.written")
         pointers = {name: Pointer(file, row) for row, name in enumerate(large)}
-        return Written(pointers, {file: size}, place.foreign)
+        return Written(place, pointers, {file: size})
 
     def read(self, pointers: Mapping[str, Pointer]) -> dict[str, bytes]:
         """The parts by name. Raises EngineError `state-file` where a file is gone or damaged, and
@@ -149,44 +146,59 @@ class StateFiles(Bound):
 
     def remove_unused(self, settings: Settings, now: int) -> int:
         """Delete files to which nothing points, those first that are unused longest, as
-        `state_unused_hours` and `state_unused_bytes_max` say; and as old ones that no transaction
-        has ever listed. Returns how many."""
-        place = self.place(settings.state_path)
-        unused_before = now - settings.state_unused_hours * HOUR_MICROS
+        `state_unused_hours` and `state_unused_bytes_max` say. Returns how many."""
         c = t.state_files.c
-        query = sa.select(c.file, c.bytes, c.unused_since).where(
-            c.rulebook == self.rulebook, c.unused_since.is_not(None)
-        )
-        with self.leased() as connection:
-            rows = connection.execute(query.order_by(c.unused_since, c.file)).all()
-        rows = [row for row in rows if _home_of(row.file) == place.home]
-        left, old = sum(row.bytes for row in rows), []
-        for row in rows[:REMOVED_AT_ONCE]:
+        with self.database.read() as connection:
+            unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
+            unused &= c.home == _home(connection, self.database)
+            query = sa.select(c.file, c.bytes, c.unused_since).where(unused)
+            first = query.order_by(c.unused_since, c.file).limit(REMOVED_AT_ONCE)
+            rows = connection.execute(first).all()
+            total = sa.select(sa.func.coalesce(sa.func.sum(c.bytes), 0)).where(unused)
+            left = int(connection.execute(total).scalar_one())
+        old = list[str]()
+        for row in rows:
             over = left > settings.state_unused_bytes_max
-            if row.unused_since < (now - KEPT_MICROS_MIN if over else unused_before):
+            if row.unused_since < now - (KEPT_MICROS_MIN if over else _kept(settings)):
                 old.append(row.file)
                 left -= row.bytes
-        gone = [file for file in old if disk.deleted(self._full(file))]
+        gone = self._deleted(old)
         failpoint("state.deleted")
         if gone:
             with self.leased() as connection:
                 these = (c.rulebook == self.rulebook) & c.file.in_(gone)
                 connection.execute(sa.delete(t.state_files).where(these))
-        return len(gone) + self._remove_unlisted(place, unused_before)
+        return len(gone)
 
-    def _remove_unlisted(self, place: Place, before: int) -> int:
-        """Delete what a crash before a transaction has left, once it is old."""
-        if place.folder is None:
+    def remove_lost(self, settings: Settings, now: int) -> int:
+        """Delete files that no transaction has ever listed, as a crash leaves them, after
+        `state_unused_hours`. Returns how many."""
+        folder = self._folder(settings.state_path)
+        if folder is None:
             return 0
-        own = self._own(place)
-        found = disk.files_older_than(self._full(own), before)
-        if not found:
-            return 0
-        query = sa.select(t.state_files.c.file).where(t.state_files.c.rulebook == self.rulebook)
-        with self.leased() as connection:
-            known = {*connection.execute(query).scalars()}
-        lost = [f"{own}/{name}" for name in found if f"{own}/{name}" not in known]
-        return sum(disk.deleted(self._full(file)) for file in lost[:REMOVED_AT_ONCE])
+        c = t.state_files.c
+        with self.database.read() as connection:
+            own = self._own(Place(folder, _home(connection, self.database)))
+        found = disk.files_older_than(self._full(own), now - _kept(settings))
+        with self.database.read() as connection:
+            listing = sa.select(c.file).where(c.rulebook == self.rulebook)
+            # by their names, which are unique: one folder may be written in several ways
+            known = {_name(file) for file in connection.execute(listing).scalars()}
+        lost = [f"{own}/{name}" for name in found if name not in known]
+        return len(self._deleted(lost[:REMOVED_AT_ONCE]))
+
+    def _deleted(self, files: Sequence[str]) -> list[str]:
+        """Delete files; returns those that are gone then."""
+        if files:
+            with self.leased():  # else they are another engine's to delete
+                pass
+        return [file for file in files if disk.deleted(self._full(file))]
+
+    def _folder(self, state_path: str | None) -> str | None:
+        """The `folder` of a place."""
+        if state_path is None:
+            return None if self.database.file is None else ""
+        return None if state_path == IN_STORE else state_path
 
     def _own(self, place: Place) -> str:
         """The folder of this rulebook's files."""
@@ -203,16 +215,14 @@ class StateFiles(Bound):
 def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
     """List the files of a bucket whose parts are saved, and note to which ones nothing points any
     more."""
-    c, carried = t.state_files.c, t.carried.c
+    if not (written.place.known or written.sizes):
+        return
+    c, carried, home = t.state_files.c, t.carried.c, written.place.home
     own = c.rulebook == plan.rulebook
-    rows = [
-        {"rulebook": plan.rulebook, "file": file, "bytes": size}
-        for file, size in written.sizes.items()
-    ]
-    if rows:
-        connection.execute(sa.insert(t.state_files), rows)
-    if written.left:
-        connection.execute(sa.delete(t.state_files).where(own, c.file.in_(written.left)))
+    new = {"rulebook": plan.rulebook, "home": home}
+    rows = [{**new, "file": file, "bytes": size} for file, size in written.sizes.items()]
+    upsert(connection, t.state_files, rows)
+    connection.execute(sa.delete(t.state_files).where(own, c.home != home))
     pointed = sa.select(carried.file).where(
         carried.rulebook == plan.rulebook, carried.file.is_not(None)
     )
@@ -235,8 +245,17 @@ def _home(connection: sa.Connection, database: Database) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:32]
 
 
-def _home_of(file: str) -> str:
-    return file.split("/")[-3]
+def _kept(settings: Settings) -> int:
+    """For how many microseconds files are kept."""
+    return settings.state_unused_hours * HOUR_MICROS
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
+
+
+def _large(parts: Mapping[str, bytes]) -> dict[str, bytes]:
+    return {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
 
 
 def _unread(file: str, error: Exception) -> EngineError:

@@ -311,10 +311,12 @@ carried = _of_rulebook(
     _partial("carried_by_file", "rulebook", "file", where="file IS NOT NULL"),
 )
 
-# The state files that transactions have pointed to (G26); since when none of them is pointed to.
+# The state files that transactions have pointed to (G26): whose database they are of (`home`); since
+# when nothing points to them.
 state_files = _of_rulebook(
     "state_files",
     Column("file", Text, primary_key=True),
+    Column("home", Text, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     Column("unused_since", BigInteger),
 )

@@ -239,6 +239,7 @@ def _buckets() -> None:
         "state_files",
         _column("rulebook", TEXT),
         _column("file", TEXT),
+        _column("home", TEXT),
         _column("bytes", BIG),
         _column("unused_since", BIG, nullable=True),
         sa.PrimaryKeyConstraint("rulebook", "file"),

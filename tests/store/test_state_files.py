@@ -79,7 +79,8 @@ def files(folder: Path) -> list[str]:
 
 def removed(store: SqlStore, epoch: int, folder: Path | None, now: int, **limits: int) -> int:
     settings = Settings(state_path=None if folder is None else str(folder), **limits)
-    return store.of("bank", epoch).retention.remove_files(settings, now)
+    retention = store.of("bank", epoch).retention
+    return retention.remove_files(settings, now) + retention.remove_lost_files(settings, now)
 
 
 def test_g26_large_parts_are_files_and_come_back(
@@ -286,11 +287,20 @@ def test_g26_another_place_is_taken_for_what_changes_from_then_on(
     assert (files(folder), files(tmp_path / "new")) == ([], ["2"])
 
 
-def test_g26_a_uri_is_a_place_too(store: SqlStore, epoch: int, folder: Path) -> None:
-    uri = f"file://{folder}"
-    left = Carried({"one": large(1)}, frozenset({"one"}))
-    make.commit(store, epoch, make.plan(1), carried=left, state_path=uri)
-    assert (files(folder), carried(store)["one"].equals(large(1))) == (["1"], True)
+def test_g26_one_folder_may_be_written_in_several_ways(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    left = Carried({**carried(store), "two": large(2)}, frozenset({"two"}))
+    make.commit(store, epoch, make.plan(2), carried=left, state_path=f"file://{folder}")
+    settings = Settings(state_path=f"file://{folder}/")
+    late = time.time_ns() // 1_000 + 9 * DAY
+    assert store.of("bank", epoch).retention.remove_lost_files(settings, late) == 0
+    assert files(folder) == ["1", "2"]
+    assert {
+        name: table.equals(large(n))
+        for name, table, n in (("one", carried(store)["one"], 1), ("two", carried(store)["two"], 2))
+    } == {"one": True, "two": True}
 
 
 def test_g26_without_the_setting_sqlite_has_its_folder_and_postgresql_has_none(
