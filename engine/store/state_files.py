@@ -41,6 +41,8 @@ BYTES_MIN = 65_536
 KEPT_MICROS_MIN = 60_000_000
 """So long a file is kept in any case: who reads the store's pointers reads the files after that."""
 REMOVED_AT_ONCE = 1_000
+UNREAD = frozenset({"state-file", "state-unreadable"})
+"""The codes with which a file is not read."""
 _BESIDE = ".state"
 _SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
 
@@ -86,7 +88,7 @@ class StateFiles(Bound):
             if not known and (folder is None or not _large(parts)):
                 return Place(None, "")
             home = _home(connection, self.database)
-            elsewhere = listing.where(s.home != home)
+            elsewhere = listing.where(s.unused_since.is_(None), s.home != home)
             moving = sa.select(c.name).where(c.rulebook == self.rulebook, c.file.in_(elsewhere))
             names = frozenset(connection.execute(moving).scalars())
             return Place(folder, home, known, names)
@@ -172,13 +174,16 @@ class StateFiles(Bound):
 
     def remove_lost(self, settings: Settings, now: int) -> int:
         """Delete files that no transaction has ever listed, as a crash leaves them, after
-        `state_unused_hours`. Returns how many."""
-        folder = self._folder(settings.state_path)
+        `state_unused_hours`. Returns how many. Files of other homes to which nothing points are
+        forgotten: whether somebody else needs them is not known."""
+        folder, c = self._folder(settings.state_path), t.state_files.c
+        with self.leased() as connection:
+            home = _home(connection, self.database)
+            unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
+            connection.execute(sa.delete(t.state_files).where(unused, c.home != home))
         if folder is None:
             return 0
-        c = t.state_files.c
-        with self.database.read() as connection:
-            own = self._own(Place(folder, _home(connection, self.database)))
+        own = self._own(Place(folder, home))
         found = disk.files_older_than(self._full(own), now - _kept(settings))
         with self.database.read() as connection:
             listing = sa.select(c.file).where(c.rulebook == self.rulebook)
@@ -217,12 +222,11 @@ def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
     more."""
     if not (written.place.known or written.sizes):
         return
-    c, carried, home = t.state_files.c, t.carried.c, written.place.home
+    c, carried = t.state_files.c, t.carried.c
     own = c.rulebook == plan.rulebook
-    new = {"rulebook": plan.rulebook, "home": home}
+    new = {"rulebook": plan.rulebook, "home": written.place.home}
     rows = [{**new, "file": file, "bytes": size} for file, size in written.sizes.items()]
     upsert(connection, t.state_files, rows)
-    connection.execute(sa.delete(t.state_files).where(own, c.home != home))
     pointed = sa.select(carried.file).where(
         carried.rulebook == plan.rulebook, carried.file.is_not(None)
     )

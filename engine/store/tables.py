@@ -311,14 +311,15 @@ carried = _of_rulebook(
     _partial("carried_by_file", "rulebook", "file", where="file IS NOT NULL"),
 )
 
-# The state files that transactions have pointed to (G26): whose database they are of (`home`); since
-# when nothing points to them.
+# The state files that transactions have pointed to (G26). `home`: of the database whose they are.
+# `unused_since`: since when nothing points to it.
 state_files = _of_rulebook(
     "state_files",
     Column("file", Text, primary_key=True),
     Column("home", Text, nullable=False),
     Column("bytes", BigInteger, nullable=False),
     Column("unused_since", BigInteger),
+    Index("state_files_unused", "rulebook", "unused_since", "file"),
 )
 
 # All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping. Beside

@@ -244,6 +244,7 @@ def _buckets() -> None:
         _column("unused_since", BIG, nullable=True),
         sa.PrimaryKeyConstraint("rulebook", "file"),
     )
+    _index("state_files_unused", "state_files", "rulebook", "unused_since", "file")
 
 
 def _firings() -> None:

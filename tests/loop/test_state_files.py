@@ -17,12 +17,21 @@ from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
 from tests.support.history import buckets
 from tests.support.live import Live
+from tests.support.make import BEGIN
+from tidegate import rules
+from tidegate.engine.control.status import next_timers, rule_timers
 from tidegate.engine.core.instants import MILLISECOND
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.store import SqlStore, state_files
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
+LATE = """
+rulebook: b
+events: {a: {signal: {v: bigint}}}
+rules: {late: {on: "a ; [1 hour]", per: v}}
+"""
 NUMBERS = itertools.count()
 LATER = 10 * 24 * 3_600 * SECOND
 
@@ -35,6 +44,24 @@ def restarted(live: Live, path: str | None) -> None:
 
 def stored(live: Live) -> Carried:
     return live.store.of(live.book.name).buckets.load().carried
+
+
+def test_g26_a_status_does_without_files_that_are_gone(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_files, "BYTES_MIN", 1)
+    live = Live(
+        store, rules.load(LATE + f"settings: {{state_path: {tmp_path}/state}}\n"), "b", BEGIN
+    )
+    live.signal([("a", BEGIN, {"v": 1})])
+    live.drain(BEGIN + SECOND)
+    shown = next_timers(store, live.book, live.at), rule_timers(store, live.book, "late")
+    assert [len(timers) for timers in shown] == [1, 1]
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    assert next_timers(store, live.book, live.at) == rule_timers(store, live.book, "late") == []
+    with pytest.raises(EngineError, match=r"state file .* is gone"):
+        stored(live)
 
 
 @resuming
