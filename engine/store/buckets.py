@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -46,11 +47,9 @@ class Buckets(Bound):
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
-        files = StateFiles(self.database, name, self.epoch)
-        parts = parts_of(carried, carried.changed)
-        place = files.place(taken.state_path, parts)
-        parts |= parts_of(carried, place.moving - carried.changed)
-        written = files.write(place, plan, parts)
+        moving = frozenset[str]() if self._at_home else self._files.elsewhere()
+        parts = parts_of(carried, carried.changed | moving)
+        written = self._files.write(taken.state_path, plan, parts)
         with self.leased() as connection:
             failpoint("commit.begun")
             sizes.note(connection, taken)
@@ -71,8 +70,18 @@ class Buckets(Bound):
             damping.remember(connection, name, taken.memory)
             numbered = outbox.insert_entries(connection, name, plan.bucket, taken.entries)
             failpoint("commit.before")
+        self._at_home.add(True)
         failpoint("commit.after")
         return numbered
+
+    @cached_property
+    def _files(self) -> StateFiles:
+        return StateFiles(self.database, self.rulebook, self.epoch)
+
+    @cached_property
+    def _at_home(self) -> set[bool]:
+        """Not empty once a bucket has taken over what lay in files of other homes."""
+        return set()
 
     def acted(self, bucket: int, seconds: float) -> None:
         one = sa.update(t.buckets).filter_by(rulebook=self.rulebook, bucket=bucket)

@@ -18,6 +18,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import NamedTuple
 from urllib.parse import quote
 
@@ -31,7 +32,7 @@ from tidegate.engine.core.values import Plan
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.database import Database, upsert
+from tidegate.engine.store.database import upsert
 from tidegate.engine.store.hours import HOUR_MICROS
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
@@ -55,52 +56,46 @@ class Pointer(NamedTuple):
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where a store's files are written: a folder, and the store's `home` in it. `folder`: a path
-    or a URI; "" beside the database's file; None: what is carried stays in the store. `known`:
-    whether any file is listed. `moving`: the parts that lie in files of other homes."""
-
-    folder: str | None
-    home: str
-    known: bool = False
-    moving: frozenset[str] = frozenset()
-
-
-@dataclass(frozen=True, slots=True)
 class Written:
-    """Where the large parts of a bucket are now; `sizes`: by new file, its bytes."""
+    """Where the large parts of a bucket are now; `sizes`: by new file of this `home`, its bytes."""
 
-    place: Place
     pointers: Mapping[str, Pointer]
     sizes: Mapping[str, int]
+    home: str = ""
+
+
+NOTHING = Written({}, {})
 
 
 class StateFiles(Bound):
     """The state files of one rulebook."""
 
-    def place(self, state_path: str | None, parts: Mapping[str, bytes]) -> Place:
-        """Where the large ones of some parts are to be written, with a setting `state_path`."""
-        folder = self._folder(state_path)
-        c, s = t.carried.c, t.state_files.c
-        listing = sa.select(s.file).where(s.rulebook == self.rulebook)
+    @cached_property
+    def home(self) -> str:
+        """The name of this very database: no copy of it, wherever it is, has the same."""
         with self.database.read() as connection:
-            known = connection.execute(listing.limit(1)).one_or_none() is not None
-            if not known and (folder is None or not _large(parts)):
-                return Place(None, "")
-            home = _home(connection, self.database)
-            elsewhere = listing.where(s.unused_since.is_(None), s.home != home)
-            moving = sa.select(c.name).where(c.rulebook == self.rulebook, c.file.in_(elsewhere))
-            names = frozenset(connection.execute(moving).scalars())
-            return Place(folder, home, known, names)
+            made = connection.execute(sa.select(t.meta.c.state_id)).scalar_one()
+            text = f"{made} {self.database.identity(connection)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
 
-    def write(self, place: Place, plan: Plan, parts: Mapping[str, bytes]) -> Written:
+    def elsewhere(self) -> frozenset[str]:
+        """The parts that lie in files of other homes."""
+        c, s = t.carried.c, t.state_files.c
+        pointed = sa.select(s.file).where(s.rulebook == self.rulebook, s.unused_since.is_(None))
+        moving = c.file.in_(pointed.where(s.home != self.home))
+        query = sa.select(c.name).where(c.rulebook == self.rulebook, moving)
+        with self.database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def write(self, state_path: str | None, plan: Plan, parts: Mapping[str, bytes]) -> Written:
         """Write the large ones of some parts to a file. Nobody points to it until `listed`. Raises
         OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
-        large = _large(parts)
-        if not large or place.folder is None:
-            return Written(place, {}, {})
+        large = {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
+        folder = self._folder(state_path)
+        if not large or folder is None:
+            return NOTHING
         name = f"{plan.bucket:012d}-{self.epoch}-{secrets.token_hex(8)}.parquet"
-        file = f"{self._own(place)}/{name}"
+        file = f"{self._own(folder)}/{name}"
         full = self._full(file)
         try:
             with disk.created(full) as sink:
@@ -126,7 +121,7 @@ class StateFiles(Bound):
             ) from error
         failpoint("state.written")
         pointers = {name: Pointer(file, row) for row, name in enumerate(large)}
-        return Written(place, pointers, {file: size})
+        return Written(pointers, {file: size}, self.home)
 
     def read(self, pointers: Mapping[str, Pointer]) -> dict[str, bytes]:
         """The parts by name. Raises EngineError `state-file` where a file is gone or damaged, and
@@ -150,9 +145,9 @@ class StateFiles(Bound):
         """Delete files to which nothing points, those first that are unused longest, as
         `state_unused_hours` and `state_unused_bytes_max` say. Returns how many."""
         c = t.state_files.c
+        unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
+        unused &= c.home == self.home
         with self.database.read() as connection:
-            unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
-            unused &= c.home == _home(connection, self.database)
             query = sa.select(c.file, c.bytes, c.unused_since).where(unused)
             first = query.order_by(c.unused_since, c.file).limit(REMOVED_AT_ONCE)
             rows = connection.execute(first).all()
@@ -176,14 +171,13 @@ class StateFiles(Bound):
         """Delete files that no transaction has ever listed, as a crash leaves them, after
         `state_unused_hours`. Returns how many. Files of other homes to which nothing points are
         forgotten: whether somebody else needs them is not known."""
-        folder, c = self._folder(settings.state_path), t.state_files.c
+        folder, home, c = self._folder(settings.state_path), self.home, t.state_files.c
         with self.leased() as connection:
-            home = _home(connection, self.database)
             unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
             connection.execute(sa.delete(t.state_files).where(unused, c.home != home))
         if folder is None:
             return 0
-        own = self._own(Place(folder, home))
+        own = self._own(folder)
         found = disk.files_older_than(self._full(own), now - _kept(settings))
         with self.database.read() as connection:
             listing = sa.select(c.file).where(c.rulebook == self.rulebook)
@@ -200,15 +194,16 @@ class StateFiles(Bound):
         return [file for file in files if disk.deleted(self._full(file))]
 
     def _folder(self, state_path: str | None) -> str | None:
-        """The `folder` of a place."""
+        """The folder of a setting: a path or a URI; "" beside the database's file; None: what is
+        carried stays in the store."""
         if state_path is None:
             return None if self.database.file is None else ""
         return None if state_path == IN_STORE else state_path
 
-    def _own(self, place: Place) -> str:
-        """The folder of this rulebook's files."""
-        own = f"{place.home}/{quote(self.rulebook, safe='')}"
-        return own if not place.folder else f"{place.folder.rstrip('/')}/{own}"
+    def _own(self, folder: str) -> str:
+        """Where this rulebook's files are in a folder."""
+        own = f"{self.home}/{quote(self.rulebook, safe='')}"
+        return own if not folder else f"{folder.rstrip('/')}/{own}"
 
     def _full(self, file: str) -> str:
         """The path or URI of a file. A relative one lies beside the database's file."""
@@ -220,11 +215,9 @@ class StateFiles(Bound):
 def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
     """List the files of a bucket whose parts are saved, and note to which ones nothing points any
     more."""
-    if not (written.place.known or written.sizes):
-        return
     c, carried = t.state_files.c, t.carried.c
     own = c.rulebook == plan.rulebook
-    new = {"rulebook": plan.rulebook, "home": written.place.home}
+    new = {"rulebook": plan.rulebook, "home": written.home}
     rows = [{**new, "file": file, "bytes": size} for file, size in written.sizes.items()]
     upsert(connection, t.state_files, rows)
     pointed = sa.select(carried.file).where(
@@ -242,13 +235,6 @@ def counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     return {"state_files": int(files), "state_bytes": int(size)}
 
 
-def _home(connection: sa.Connection, database: Database) -> str:
-    """The name of this very database: no copy of it, wherever it is, has the same."""
-    made = connection.execute(sa.select(t.meta.c.state_id)).scalar_one()
-    text = f"{made} {database.identity(connection)}"
-    return hashlib.sha256(text.encode()).hexdigest()[:32]
-
-
 def _kept(settings: Settings) -> int:
     """For how many microseconds files are kept."""
     return settings.state_unused_hours * HOUR_MICROS
@@ -256,10 +242,6 @@ def _kept(settings: Settings) -> int:
 
 def _name(file: str) -> str:
     return file.rpartition("/")[2]
-
-
-def _large(parts: Mapping[str, bytes]) -> dict[str, bytes]:
-    return {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
 
 
 def _unread(file: str, error: Exception) -> EngineError:
