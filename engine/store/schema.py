@@ -76,8 +76,7 @@ def migrate_schema(database: Database) -> tuple[str | None, str]:
                 command.upgrade(config, "head")
             failpoint("migrate.before")
         if found is None:
-            ids = {"store_id": uuid.uuid4().hex, "state_id": uuid.uuid4().hex}
-            row = {"one": 1, **ids, "last_entry": 0}
+            row = {"one": 1, "store_id": uuid.uuid4().hex, "last_entry": 0}
             connection.execute(sa.insert(t.meta), row)
     return found, SCHEMA
 

@@ -6,9 +6,9 @@ file is never changed, and is deleted some time after nothing points to it any m
 
     STATE_PATH/HOME/RULEBOOK/000000000042-3-9f1c7e0a5b2d4c68.parquet    bucket, epoch, random
 
-HOME names the place of this very database. A copy of a store lies elsewhere, so it has another
-home: it deletes nothing in the home that it came from, and its next bucket writes what it needs of
-that to its own.
+HOME names the store's id in the place of this very database. A copy of a store lies elsewhere, and
+one that was cloned with its machine is adopted, so it has another home: it deletes nothing in the
+home that it came from, and its next bucket writes what it needs of that to its own.
 """
 
 from __future__ import annotations
@@ -72,9 +72,9 @@ class StateFiles(Bound):
 
     @cached_property
     def home(self) -> str:
-        """The name of this very database: no copy of it, wherever it is, has the same."""
+        """The name of this very store: no copy of it, wherever it is, has the same."""
         with self.database.read() as connection:
-            made = connection.execute(sa.select(t.meta.c.state_id)).scalar_one()
+            made = connection.execute(sa.select(t.meta.c.store_id)).scalar_one()
             text = f"{made} {self.database.identity(connection)}"
         return hashlib.sha256(text.encode()).hexdigest()[:32]
 

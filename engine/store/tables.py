@@ -70,14 +70,12 @@ def _partial(name: str, *columns: str, where: str | TextClause) -> Index:
     return Index(name, *columns, info={WHERE: str(where)})
 
 
-# One row: the random id of the store (G20); another one that stays, of its state files (G26); the
-# last number of the outbox's sequence (G16).
+# One row: the random id of the store (G20), the last number of the outbox's sequence (G16).
 meta = Table(
     "meta",
     metadata,
     Column("one", Integer, primary_key=True),
     Column("store_id", Text, nullable=False),
-    Column("state_id", Text, nullable=False),
     Column("last_entry", BigInteger, nullable=False),
     CheckConstraint("one = 1", name="meta_one"),
 )

@@ -40,7 +40,6 @@ def _rulebooks() -> None:
         "meta",
         _column("one", SMALL),
         _column("store_id", TEXT),
-        _column("state_id", TEXT),
         _column("last_entry", BIG),
         sa.CheckConstraint("one = 1", name="meta_one"),
         sa.PrimaryKeyConstraint("one"),

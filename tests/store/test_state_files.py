@@ -365,14 +365,20 @@ def test_g26_a_copy_takes_what_it_needs_to_its_own_place(
             assert len({file.parent for file in folder.rglob("*.parquet")}) == 1
 
 
-def test_g20_another_id_of_the_store_leaves_its_files_its_own(
+def test_g20_an_adopted_store_deletes_nothing_that_it_wrote_before(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
-    commit(store, epoch, 1, folder, one=large(1))
+    """It may be the clone of a whole machine: the original has the same place."""
+    commit(store, epoch, 1, folder, one=large(1), other=large(2))
     store.adopt("bank", epoch, ())
-    commit(store, epoch, 2, folder, one=large(2))
-    assert removed(store, epoch, folder, make.plan(2).now + 2 * DAY) == 1
-    assert files(folder) == ["2"]
+    commit(store, epoch, 2, folder, one=large(3))
+    assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 0
+    assert files(folder) == ["1", "2"]
+    assert carried(store)["other"].equals(large(2))
+    assert len({file.parent for file in folder.rglob("*.parquet")}) == 2
+    commit(store, epoch, 3, folder, one=None, other=None)
+    assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 1
+    assert files(folder) == ["1"]
 
 
 def test_g21_who_has_no_lease_stores_and_removes_nothing(
