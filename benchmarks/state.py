@@ -24,7 +24,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import open_store
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.buckets import save_carried
+from tidegate.engine.store.buckets import parts_of, save_carried
 from tidegate.engine.store.database import Database
 from tidegate.rules.checks.gaps import SIMULATED
 
@@ -74,7 +74,9 @@ class State:
         self.watermark = int(at[-1])
         _, self.carried, _ = self.detector.step(self.carried, {event: batch}, self.watermark)
         with self.database.write() as connection:
-            save_carried(connection, "state", self.carried)
+            save_carried(
+                connection, "state", self.carried, parts_of(self.carried, self.carried.changed), {}
+            )
         return time.perf_counter() - begun
 
 

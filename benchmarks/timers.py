@@ -24,7 +24,7 @@ from tidegate.engine.core.values import Batch, Carried, Int64
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import open_store
-from tidegate.engine.store.buckets import save_carried
+from tidegate.engine.store.buckets import parts_of, save_carried
 from tidegate.engine.store.database import Database
 
 FEW, MANY = 1_000, 1_000_000
@@ -87,7 +87,9 @@ class Pending:
         begun = time.perf_counter()
         _, self.carried, _ = self.detector.step(self.carried, batches, watermark)
         with self.database.write() as connection:
-            save_carried(connection, "timers", self.carried)
+            save_carried(
+                connection, "timers", self.carried, parts_of(self.carried, self.carried.changed), {}
+            )
         return time.perf_counter() - begun
 
 

@@ -440,6 +440,8 @@ def in_context(rule: Rule, context: Context) -> Rule:
     return replace(rule, pattern=replace(rule.pattern, context=context, selection=None))
 
 
+IN_STORE = "store"
+"""The `state_path` with which all that is carried stays in the store."""
 Detect = Literal["driver", "spark", "auto"]
 """Where rules with a key are detected (G26)."""
 
@@ -473,6 +475,9 @@ class Settings:
     window_rows_max: int = 100_000_000  # of one rule in one step, in all of its windows (G8)
     dedupe_keys_max: int = 1_000_000  # of one rule, not yet forgotten
     state_partitions: int = 256  # at most so many (G26)
+    state_path: str | None = None  # None: beside a store on SQLite, else in the store (G26)
+    state_unused_hours: int = 24  # of files of the state
+    state_unused_bytes_max: int = 10_737_418_240  # of them together
     search_steps_max: int = 1_000_000  # joins of instances, at one instant of one key
     script_steps_max: int = 1_000_000  # statements of one transition
     script_state_bytes_max: int = 65_536  # of one instance

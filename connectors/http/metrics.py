@@ -94,6 +94,9 @@ def _figures(book: str, status: Status | None) -> Iterator[Metric]:
     yield count("rejected_rows", said, status["rejected_rows"])
     said = "Signals that no bucket has claimed"
     yield level("unplaced_signals", said, status["unplaced_signals"])
+    said = "Files of the state, unused ones included"
+    yield level("state_files", said, status["state_files"])
+    yield level("state_bytes", "Bytes of these files", status["state_bytes"])
     yield level("timers_pending", "Timers that are not due yet", status["timers_pending"])
     said = "Whether an engine has looked at all, and goes on"
     yield level("running", said, status["state"] in LOOKED)

@@ -28,6 +28,8 @@ def settings() -> str:
         form = forms[name]
         if words := form.get("enum"):
             shown, least = f"`{default}`", " or ".join(f"`{word}`" for word in words)
+        elif name == "state_path":
+            shown, least = "beside SQLite", "`store` or a path or a URI"
         else:
             shown, least = "0 or 200" if default is None else f"{default:,}", form["minimum"]
         lines.append(f"| `{name}` | {shown} | {least} | {form['description']} |")

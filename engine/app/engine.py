@@ -518,7 +518,11 @@ class Engine(Requests):
     def _purge(self, loop: Loop) -> None:
         if self._parts is not None:
             self._tell_keepings(self._parts)
-        purge(loop.ports.ledger.retention, self.rulebook, loop.ports.now(), self._stop.is_set)
+        retention = loop.ports.ledger.retention
+        settings, now = self.rulebook.settings, loop.ports.now()
+        retention.remove_files(settings, now)
+        retention.remove_lost_files(settings, now)
+        purge(retention, self.rulebook, now, self._stop.is_set)
 
 
 def purge(retention: Retention, book: Rulebook, now: int, stopped: Callable[[], bool]) -> None:

@@ -55,7 +55,10 @@ def status_lines(status: Mapping[str, Any], width: int) -> Iterator[str]:
     if detected and detected["because"] and (said := detected_text(status)):
         yield from wrapped(said, width, "  ")
     zone = status["timezone"]
-    yield f"  store of {bytes_text(status['store_bytes'])}; times are in {zone}"
+    size = bytes_text(status["store_bytes"])
+    if count := status["state_files"]:
+        size += f", and {bytes_text(status['state_bytes'])} in {counted(count, 'state file')}"
+    yield from wrapped(f"store of {size}; times are in {zone}", width, "  ")
     yield from _tables(status["tables"], zone, width)
     kept = (one["said"] for one in status["retention"]["deadlines"])
     yield from _listed("what waits may be gone by then", kept, width)

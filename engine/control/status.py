@@ -3,7 +3,7 @@ their cursors, and the next timers and clocks. No Spark."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from collections.abc import Set as AbstractSet
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -18,9 +18,12 @@ from tidegate.engine.core.text.layout import counted
 from tidegate.engine.quarantine.rulebook_texts import texts_of
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.hours import NOTHING
+from tidegate.engine.store.state_files import UNREAD
 from tidegate.engine.store.status import CARRIED
+from tidegate.engine.store.timers import FirstTimers, Timers
 from tidegate.engine.store.totals import Total
 from tidegate.rules.analysis.graph import lateness_micros, table_events, uses_of
+from tidegate.rules.errors import EngineError
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.expressions.durations import format_duration
 from tidegate.rules.model import ClockEvent, Rulebook
@@ -42,9 +45,10 @@ _NOTHING: Mapping[str, Any] = {
 
 def next_timers(store: SqlStore, book: Rulebook, watermark: int | None) -> list[dict[str, Any]]:
     """The next timers after the watermark: time, rules (or script) and key of each; a clock has its
-    name. A rule over event time reaches a timer's time later than the watermark does."""
+    name. A rule over event time reaches a timer's time later than the watermark does. Without files
+    of the state only clocks are known."""
     found = [] if watermark is None else _clocks(book, watermark)
-    active, parts = store.of(book.name).timers.first_parts(SHOWN)
+    active, parts = _first_parts(store.of(book.name).timers)
     if parts:
         from tidegate.engine.detect.events.step.next_timers import (
             upcoming,  # the detector takes a second
@@ -71,7 +75,7 @@ def rule_timers(store: SqlStore, book: Rulebook, rule: str) -> list[dict[str, An
     small = replace(book, rules={name: one for name, one in book.rules.items() if name in used})
     if any(name not in active for name in used):
         return []
-    _, parts = timers.first_parts(SHOWN, timed_nodes(small, active))
+    _, parts = _first_parts(timers, timed_nodes(small, active))
     return [
         {
             "at": json_text.instant(timer.at),
@@ -80,6 +84,16 @@ def rule_timers(store: SqlStore, book: Rulebook, rule: str) -> list[dict[str, An
         for timer in upcoming(small, active, parts, SHOWN)
         if rule in timer.rules
     ]
+
+
+def _first_parts(timers: Timers, nodes: Collection[str] | None = None) -> FirstTimers:
+    """None of them where their files are not read: a status has to say why an engine stopped."""
+    try:
+        return timers.first_parts(SHOWN, nodes)
+    except EngineError as error:
+        if error.code not in UNREAD:
+            raise
+        return {}, []
 
 
 def _of_scripts(

@@ -17,6 +17,7 @@ from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.state import State, StoredBucket
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
+from tidegate.rules.model import Settings
 
 
 @dataclass(frozen=True, slots=True)
@@ -163,6 +164,15 @@ class Suspects(Protocol):
 
 class Retention(Protocol):
     """Deletes what is too old (`engine.store.retention`)."""
+
+    def remove_files(self, settings: Settings, now: int) -> int:
+        """Delete some of the state files that nothing points to any more, as the settings say.
+        Returns how many (G26)."""
+        ...
+
+    def remove_lost_files(self, settings: Settings, now: int) -> int:
+        """The same of files that nothing has ever pointed to. It looks at all files."""
+        ...
 
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:
         """Delete about `rows_max` rows at most, in one short transaction. Returns how many. Call it

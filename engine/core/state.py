@@ -66,7 +66,7 @@ class StoredBucket:
     this bucket. `fired`: the firings within a minute before the plan's `now`, the bucket's own
     included. `memory`: by rule, the rows that damping remembers (`engine.core.damping_memory`).
     `loads`: by rule or script, what it carries. `misfires`: by clock, how many occurrences were
-    passed over.
+    passed over. `state_path`: the setting; where large parts of what is carried are written.
     """
 
     plan: Plan
@@ -84,6 +84,7 @@ class StoredBucket:
     memory: Mapping[str, pa.Table] = field(default_factory=dict)
     loads: Mapping[str, Load] = field(default_factory=dict)
     misfires: Mapping[str, int] = field(default_factory=dict)
+    state_path: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

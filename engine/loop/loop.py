@@ -36,6 +36,7 @@ from tidegate.rules.errors import EngineError
 
 log = logging.getLogger(__name__)
 FAILURES_BEFORE_HALVING = 3  # G8
+FILES_EVERY_BUCKETS = 10  # state files are removed, after so many
 WAIT_SECONDS_MIN = 0.001
 _OF_ENTRIES = frozenset({"skip", "redrive"})  # controls that no bucket carries out
 
@@ -309,6 +310,7 @@ class Loop:
             damped.memory,
             detector.loads(detected.carried),
             clocks.missed(plan, self._begun_at(plan)),
+            book.settings.state_path,
         )
 
     def _commit(self, compiled: CompiledRulebook, taken: StoredBucket) -> StoredBucket:
@@ -335,6 +337,9 @@ class Loop:
         self._run()  # 9. marked statements, 10. each settled
         self.targets.wrote({entry.target for entry in taken.entries if entry.target})
         self.ports.ledger.buckets.acted(plan.bucket, self.stages.seconds["act"])
+        if plan.bucket % FILES_EVERY_BUCKETS == 0:
+            settings = self.compiled.rulebook.settings
+            self.ports.ledger.retention.remove_files(settings, self.ports.now())
         return BucketReport(
             bucket=plan.bucket,
             watermark=plan.watermark,

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import asdict
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Set as AbstractSet
+from dataclasses import asdict, replace
+from functools import cached_property
 from typing import Any
 
 import pyarrow as pa
@@ -28,6 +30,7 @@ from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
+from tidegate.engine.store.state_files import Pointer, StateFiles, listed
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
@@ -38,10 +41,15 @@ class Buckets(Bound):
     def load(self) -> State:
         """The state after the last bucket; an empty one before the first."""
         with self.database.read() as connection:
-            return _load(connection, self.rulebook)
+            found = _load(connection, self.rulebook)
+            rows = _rows(connection, t.carried, self.rulebook)
+        return replace(found, carried=Carried(carried_tables(self, rows)))
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
-        name, plan = self.rulebook, taken.plan
+        name, plan, carried = self.rulebook, taken.plan, taken.carried
+        moving = frozenset[str]() if self._at_home else self._files.elsewhere()
+        parts = parts_of(carried, carried.changed | moving)
+        written = self._files.write(taken.state_path, plan, parts)
         with self.leased() as connection:
             failpoint("commit.begun")
             sizes.note(connection, taken)
@@ -49,7 +57,8 @@ class Buckets(Bound):
             failpoint("commit.bucket")
             _save_activations(connection, taken)
             misfires.add(connection, name, taken.misfires)
-            save_carried(connection, name, taken.carried)
+            save_carried(connection, name, carried, parts, written.pointers)
+            listed(connection, plan, written)
             failpoint("commit.carried")
             rejections.add(connection, plan, taken.rejected)
             rule_states.save(connection, taken)
@@ -61,8 +70,18 @@ class Buckets(Bound):
             damping.remember(connection, name, taken.memory)
             numbered = outbox.insert_entries(connection, name, plan.bucket, taken.entries)
             failpoint("commit.before")
+        self._at_home.add(True)
         failpoint("commit.after")
         return numbered
+
+    @cached_property
+    def _files(self) -> StateFiles:
+        return StateFiles(self.database, self.rulebook, self.epoch)
+
+    @cached_property
+    def _at_home(self) -> set[bool]:
+        """Not empty once a bucket has taken over what lay in files of other homes."""
+        return set()
 
     def acted(self, bucket: int, seconds: float) -> None:
         one = sa.update(t.buckets).filter_by(rulebook=self.rulebook, bucket=bucket)
@@ -92,7 +111,17 @@ class Buckets(Bound):
             return connection.execute(one).scalar_one_or_none()
 
 
+def carried_tables(bound: Bound, rows: Iterable[Any]) -> dict[str, pa.Table]:
+    """The tables of rows of `t.carried`, by name. Raises EngineError `state-file`, OutageError."""
+    rows = [*rows]
+    here = {row.name: row.arrow for row in rows if row.file is None}
+    pointers = {row.name: Pointer(row.file, row.file_row) for row in rows if row.file is not None}
+    data = here | StateFiles(bound.database, bound.rulebook).read(pointers)
+    return {row.name: table_from_bytes(data[row.name]) for row in rows}
+
+
 def _load(connection: sa.Connection, rulebook: str) -> State:
+    """The state, but for what is carried."""
     b = t.buckets.c
     newest = t.of_last_bucket(rulebook, b.bucket, b.watermark, b.now)
     last = connection.execute(newest).one_or_none()
@@ -110,12 +139,7 @@ def _load(connection: sa.Connection, rulebook: str) -> State:
         },
         activations={row.rule: row.instant for row in active},
         activation_digests={row.rule: row.digest for row in active},
-        carried=Carried(
-            {
-                row.name: table_from_bytes(row.arrow)
-                for row in _rows(connection, t.carried, rulebook)
-            }
-        ),
+        carried=Carried(),
         parked=rule_states.rules_in(connection, t.parked, rulebook),
         disabled=rule_states.rules_in(connection, t.disabled, rulebook),
         fired=fired_lately(connection, rulebook, last.now) if last else (),
@@ -235,29 +259,51 @@ def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
         _delete(connection, table, table.c.rule, plan.rulebook, gone)
 
 
-def save_carried(connection: sa.Connection, rulebook: str, carried: Carried) -> None:
-    """Write the tables that changed, and delete those that are gone."""
+def parts_of(carried: Carried, names: AbstractSet[str]) -> dict[str, bytes]:
+    """Those of some tables that are carried, as bytes."""
+    kept = names & carried.tables.keys()
+    return {name: table_to_bytes(carried.tables[name]) for name in sorted(kept)}
+
+
+def save_carried(
+    connection: sa.Connection,
+    rulebook: str,
+    carried: Carried,
+    parts: Mapping[str, bytes],
+    pointers: Mapping[str, Pointer],
+) -> None:
+    """Write some parts, or where they are, and delete those that are gone."""
     upsert(
         connection,
         t.carried,
         [
-            {"rulebook": rulebook, "name": name, **_part(carried.tables[name])}
-            for name in sorted(carried.changed & carried.tables.keys())
+            {
+                "rulebook": rulebook,
+                "name": name,
+                **_stands(data, pointers.get(name)),
+                **_said(carried.tables[name]),
+            }
+            for name, data in parts.items()
         ],
     )
     gone = carried.changed - carried.tables.keys()
     _delete(connection, t.carried, t.carried.c.name, rulebook, gone)
 
 
-def _part(table: pa.Table) -> dict[str, Any]:
-    """The columns of a carried table."""
+def _stands(data: bytes, at: Pointer | None) -> dict[str, Any]:
+    """The columns of where a part is."""
+    if at is None:
+        return {"arrow": data, "file": None, "file_row": None}
+    return {"arrow": None, "file": at.file, "file_row": at.row}
+
+
+def _said(table: pa.Table) -> dict[str, Any]:
+    """The columns that say something of a carried table."""
     said = table.schema.metadata or {}
     due = int(said.get(DUE, FOREVER))
-    timers = int(said.get(TIMERS, 0))
     return {
-        "arrow": table_to_bytes(table),
         "due": due if due < FOREVER else None,
-        "timers": timers,
+        "timers": int(said.get(TIMERS, 0)),
         "row_count": len(table),
     }
 

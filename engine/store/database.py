@@ -34,6 +34,10 @@ PRIVATE = 0o600
 _IMMEDIATE = "tidegate_immediate"
 _QUICK = "tidegate_quick"
 _FILE = "tidegate_file"
+_SERVER = sa.text(
+    "SELECT s.system_identifier || ' ' || d.oid FROM pg_control_system() s, pg_database d "
+    "WHERE d.datname = current_database()"
+)
 _PASSING_SQLITE = frozenset({sqlite3.SQLITE_FULL, sqlite3.SQLITE_IOERR})
 """Primary result codes of SQLite that may pass by themselves: a full disk, an I/O error."""
 _PASSING_POSTGRESQL = ("40", "53", "57", "55P03", "58030", "25006")
@@ -126,6 +130,13 @@ class Database:
             message = f"store {self.shown} was removed or replaced while it was open"
             hint = "put its file back, -wal and -shm too, and start again"
             raise EngineError("store-replaced", message, hint)
+
+    def identity(self, connection: sa.Connection) -> str:
+        """What tells this very database from every copy of it: its file, or its server and its
+        number there. A disk or a server that is copied whole is not told apart."""
+        if self.file is not None:
+            return f"{self.file.resolve()} {self.file.stat().st_ino}"
+        return str(connection.execute(_SERVER).scalar_one())
 
     def wall(self) -> int:
         """The store's clock, microseconds. SQLite's is the machine's, and needs no transaction."""

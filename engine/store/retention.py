@@ -23,6 +23,8 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import buckets, damping, hours, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.state_files import StateFiles
+from tidegate.rules.model import Settings
 
 FIRINGS_A_ROW = 100  # so many firings count as one more row, because large values delete slowly
 
@@ -46,6 +48,16 @@ class _Step:
 
 class Retention(Bound):
     """Implements `engine.core.ledger.Retention`."""
+
+    def remove_files(self, settings: Settings, now: int) -> int:
+        return self._files.remove_unused(settings, now)
+
+    def remove_lost_files(self, settings: Settings, now: int) -> int:
+        return self._files.remove_lost(settings, now)
+
+    @property
+    def _files(self) -> StateFiles:
+        return StateFiles(self.database, self.rulebook, self.epoch)
 
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:
         with self.leased() as connection:

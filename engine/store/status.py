@@ -21,6 +21,7 @@ from tidegate.engine.store import (
     misfires,
     outbox,
     rejections,
+    state_files,
     suspects,
     timers,
     totals,
@@ -112,6 +113,7 @@ class Status(Bound):
                 "asked_for": _asked_for(connection, self.rulebook),
                 "answered": _answered(connection, self.rulebook),
                 "store_bytes": store_bytes(self.database, connection),
+                **state_files.counts(connection, self.rulebook),
             }
 
     def stage_seconds(self) -> dict[str, float]:

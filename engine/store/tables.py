@@ -294,15 +294,30 @@ def _of_bucket() -> ForeignKeyConstraint:
 
 
 # A part of what is carried: at which watermark its first timer is due, how many it has; how many
-# rows it has, which are instances where the part is of a node (`node:DIGEST/PARTITION`).
+# rows it has, which are instances where the part is of a node (`node:DIGEST/PARTITION`). It stands
+# here, or in a row group of a state file.
 carried = _of_rulebook(
     "carried",
     Column("name", Text, primary_key=True),
-    Column("arrow", LargeBinary, nullable=False),
+    Column("file", Text),
+    Column("file_row", BigInteger),
+    Column("arrow", LargeBinary),
     Column("due", BigInteger),
     Column("timers", BigInteger, nullable=False, server_default="0"),
     Column("row_count", BigInteger, nullable=False, server_default="0"),
     Index("carried_by_due", "rulebook", "due"),
+    _partial("carried_by_file", "rulebook", "file", where="file IS NOT NULL"),
+)
+
+# The state files that transactions have pointed to (G26). `home`: of the database whose they are.
+# `unused_since`: since when nothing points to it.
+state_files = _of_rulebook(
+    "state_files",
+    Column("file", Text, primary_key=True),
+    Column("home", Text, nullable=False),
+    Column("bytes", BigInteger, nullable=False),
+    Column("unused_since", BigInteger),
+    Index("state_files_unused", "rulebook", "unused_since", "file"),
 )
 
 # All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping. Beside

@@ -7,8 +7,8 @@ from collections.abc import Collection
 import pyarrow as pa
 import sqlalchemy as sa
 
-from tidegate.engine.store.blobs import table_from_bytes
 from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.buckets import carried_tables
 from tidegate.engine.store.tables import activations, carried
 
 FirstTimers = tuple[dict[str, int], list[tuple[str, pa.Table]]]
@@ -28,13 +28,14 @@ class Timers(Bound):
         """When each rule was activated; and the carried tables, by name, whose timers are due
         first. `nodes`: only those of nodes with these digests."""
         c = carried.c
-        query = sa.select(c.name, c.arrow).where(c.rulebook == self.rulebook, c.timers > 0)
+        query = sa.select(c.name, c.arrow, c.file, c.file_row)
+        query = query.where(c.rulebook == self.rulebook, c.timers > 0)
         if nodes is not None:
             of_nodes = (c.name.startswith(f"node:{digest}/", autoescape=True) for digest in nodes)
             query = query.where(sa.or_(sa.false(), *of_nodes))
         with self.database.read() as connection:
             rows = connection.execute(query.order_by(c.due, c.name).limit(limit)).all()
-        return self.activations(), [(row.name, table_from_bytes(row.arrow)) for row in rows]
+        return self.activations(), [*carried_tables(self, rows).items()]
 
 
 def count(connection: sa.Connection, rulebook: str) -> int:

@@ -55,6 +55,9 @@ _MAY_BE_ZERO = {
 def _setting(name: str) -> Kind:
     if name == "detect":
         return s.choice(*get_args(Detect))
+    if name == "state_path":
+        what = "an absolute path, a URI, or store"
+        return s.text(what, r"store|/.+|(?:file|s3|gs|abfss?|hdfs)://[^?#]+", "/data/state")
     return s.integer(0 if name in _MAY_BE_ZERO else 1)
 
 

@@ -51,6 +51,13 @@ LIMITS = {
     "dedupe_keys_max": "Keys that a rule's `dedupe` remembers; with more the rule is parked.",
     "state_partitions": "What rules keep is stored in so many parts at most; a bucket rewrites "
     "only those that it changes.",
+    "state_path": "A folder, by absolute path or URI, for large parts of what rules keep; `store`: "
+    "all of it is in the store. By default a folder beside the file of a store on SQLite, else "
+    "`store`.",
+    "state_unused_hours": "So long a file of the state is kept after nothing in the store points "
+    "to it any more.",
+    "state_unused_bytes_max": "With more bytes in such files the oldest of them go earlier, though "
+    "none within a minute.",
     "search_steps_max": "Combinations of occurrences that are tried at one instant for one key; "
     "with more the rule is parked.",
     "script_steps_max": "Statements that a script may run at one event; with more the script is "

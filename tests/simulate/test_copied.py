@@ -18,10 +18,11 @@ from tidegate.engine.app.adopt import check_store
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Signal
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.store import SqlStore, open_store, state_files
 from tidegate.rules.errors import EngineError
 
 STEPS = 40
+DAY = 24 * 3_600_000_000
 SIGNAL = 1_000  # the first id of a signal; rows have smaller ones
 
 
@@ -33,9 +34,9 @@ class Twin(Bench):
     refused = ""  # why it started no more
     busy = False
 
-    def __init__(self, store: SqlStore, chance: random.Random, *, shares: bool) -> None:
+    def __init__(self, store: SqlStore, chance: random.Random, book: str, *, shares: bool) -> None:
         self.chance, self.shares = chance, shares
-        super().__init__(store, 1, BOOK)
+        super().__init__(store, 1, book)
         self.conditions = AllHold()
         self.restart()
         self.hook()
@@ -104,11 +105,14 @@ class Twin(Bench):
 
 
 def lives(folder: Path, seed: int) -> tuple[Twin, Twin, Counter[tuple[str, int]]]:
-    """Two twins at their end, and what was to be done. Entries share commits with odd seeds."""
+    """Two twins at their end, and what was to be done. Entries share commits with odd seeds. The
+    files of both states are in one folder."""
     chance = random.Random(seed)
+    waits = "  waits: {on: row ; told}\n"
+    book = BOOK + waits + f"settings: {{state_path: {folder}/state, state_unused_hours: 1}}\n"
     with closing(open_store(f"sqlite:///{folder}/one.db", create=True)) as store:
-        store.of("loop").versions.register(BOOK, None)
-        first = Twin(store, chance, shares=seed % 2 == 1)
+        store.of("loop").versions.register(book, None)
+        first = Twin(store, chance, book, shares=seed % 2 == 1)
         first.drain()
         with (
             closing(sqlite3.connect(folder / "one.db")) as one,
@@ -139,8 +143,9 @@ def lives(folder: Path, seed: int) -> tuple[Twin, Twin, Counter[tuple[str, int]]
 
 @pytest.mark.parametrize("seeds", [range(3), pytest.param(range(3, 100), marks=pytest.mark.long)])
 def test_g16b_two_copies_of_a_store_double_nothing_and_lose_nothing_unsaid(
-    tmp_path: Path, seeds: range
+    tmp_path: Path, seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(state_files, "BYTES_MIN", 1)
     seen = Counter[str]()
     for seed in seeds:
         folder = tmp_path / str(seed)
@@ -157,5 +162,10 @@ def test_g16b_two_copies_of_a_store_double_nothing_and_lose_nothing_unsaid(
         )
         seen["passed"] += bool(first.passed() or second.passed())
         seen["refused"] += bool(first.refused or second.refused)
+        for one in (first, second):
+            retention, later = one.loop.ports.ledger.retention, first.clock() + 10 * DAY
+            seen["removed"] += retention.remove_files(one.book.settings, later)
+        for one in (first, second):
+            assert one.store.of("loop").buckets.load().carried.tables, f"seed {seed}: G26"
     assert 2 * seen["passed"] >= len(seeds), seen
-    assert min(seen["refused"], seen["skipped"]) > 0, seen
+    assert min(seen["refused"], seen["skipped"], seen["removed"]) > 0, seen

@@ -16,7 +16,7 @@ from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.core.failpoints import KINDS, arm
-from tidegate.engine.store import open_store
+from tidegate.engine.store import open_store, state_files
 
 CODE = Path(tidegate.__file__).parent
 POINTS = {
@@ -34,8 +34,9 @@ LIVES: dict[type[Life], str] = {
         webhook.sent condition.asked action.after_commit action.between recover.loaded""",
     Sharing: "shared.before shared.after",
     Dying: "otherwise.after seal.before seal.after pass.sealed",
-    Kept: """commit.begun commit.bucket commit.carried commit.middle commit.firings commit.before
-        commit.after settle.begun settle.signals settle.before settle.after acted.before""",
+    Kept: """state.middle state.written commit.begun commit.bucket commit.carried commit.middle
+        commit.firings commit.before commit.after settle.begun settle.signals settle.before
+        settle.after acted.before""",
     Clients: """lease.acquired lease.renewed register.before signal.raised posted.before
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
@@ -47,6 +48,7 @@ ALSO = {  # points of another life that mean something else here
 POINTS_OF = {kind: f"{names} {ALSO.get(kind, '')}".split() for kind, names in LIVES.items()}
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
 ELSEWHERE |= {"strike.before"}  # tests/simulate/test_calls.py
+ELSEWHERE |= {"state.deleted"}  # tests/store/test_state_files.py
 NOTHING = dict.fromkeys(COUNTERS, 0)
 
 
@@ -78,6 +80,7 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
         for point in POINTS_OF[kind]:
             matrix.run(point, kind(MemoryStore()), cells)
     else:
+        monkeypatch.setattr(state_files, "BYTES_MIN", 1)  # what is carried is in files
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
             for point in POINTS_OF[kind]:

@@ -304,6 +304,7 @@ def test_status_says_where_the_engine_stands(store: SqlStore, epoch: int) -> Non
     assert status.pop("store_id") == store.id
     assert min(status.pop("lease_until"), status.pop("state_since")) > "2026"
     assert status.pop("store_bytes") > 0
+    assert (status.pop("state_files"), status.pop("state_bytes")) == (0, 0)
     assert status.pop("oldest_signal_seconds") == 0  # what nobody declares is not waited for
     for asked in status["answered"]:
         assert asked.pop("asked_at") > "2026"

@@ -11,6 +11,7 @@ from tests.support import make
 from tidegate.engine.core.values import Carried
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.engine.store.database import Database
+from tidegate.rules.model import IN_STORE
 
 
 def size(store: SqlStore) -> int:
@@ -31,7 +32,13 @@ def test_what_is_stored_takes_room_and_what_others_store_does_not(
     assert size(store) - before < 100_000
     made = pa.table({"n": pa.array([n * n % 1_000_003 for n in range(200_000)])})
     carried = Carried({"node:x/0": made}, frozenset({"node:x/0"}))
-    make.commit(store, store.of("bank").lease.acquire("one", 60), make.plan(), carried=carried)
+    make.commit(
+        store,
+        store.of("bank").lease.acquire("one", 60),
+        make.plan(),
+        carried=carried,
+        state_path=IN_STORE,
+    )
     assert size(store) - before > 300_000
 
 

@@ -17,6 +17,7 @@ from tidegate.engine.store.database import Database
 from tidegate.engine.store.tables import metadata
 
 SMALL = {"meta", "rulebooks", "leases", "cursors", "activations", "parked", "carried", "totals"}
+SMALL |= {"state_files"}  # of a day
 SMALL |= {"rule_totals", "disabled", "damped_totals", "suspects", "begun", "misfires"}
 SHORT = {  # indexes of what will not stay, and the runs, which are merged
     "outbox_unfinished",

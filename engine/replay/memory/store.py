@@ -313,6 +313,12 @@ class MemoryLedger:
         for one in known:
             self.store.struck.pop(one.key, None)
 
+    def remove_files(self, *_: object) -> int:
+        """There are none."""
+        return 0
+
+    remove_lost_files = remove_files
+
     def purge(self, firings_before: int, history_before: int, rows_max: int) -> int:  # noqa: ARG002
         """Nothing is old enough."""
         return 0

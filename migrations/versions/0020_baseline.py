@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0019"
+revision = "0020"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -224,13 +224,26 @@ def _buckets() -> None:
         "carried",
         _column("rulebook", TEXT),
         _column("name", TEXT),
-        _column("arrow", BLOB),
+        _column("file", TEXT, nullable=True),
+        _column("file_row", BIG, nullable=True),
+        _column("arrow", BLOB, nullable=True),
         _column("due", BIG, nullable=True),
         _column("timers", BIG, default="0"),
         _column("row_count", BIG, default="0"),
         sa.PrimaryKeyConstraint("rulebook", "name"),
     )
     _index("carried_by_due", "carried", "rulebook", "due")
+    _index("carried_by_file", "carried", "rulebook", "file", where="file IS NOT NULL")
+    op.create_table(
+        "state_files",
+        _column("rulebook", TEXT),
+        _column("file", TEXT),
+        _column("home", TEXT),
+        _column("bytes", BIG),
+        _column("unused_since", BIG, nullable=True),
+        sa.PrimaryKeyConstraint("rulebook", "file"),
+    )
+    _index("state_files_unused", "state_files", "rulebook", "unused_since", "file")
 
 
 def _firings() -> None:

@@ -1,0 +1,266 @@
+"""Large parts of what is carried, as files beside the store (G26).
+
+A bucket writes the parts that it changed to one Parquet file, a row group each, before its
+transaction. The transaction lists the file and points to its row groups; that is the only commit. A
+file is never changed, and is deleted some time after nothing points to it any more.
+
+    STATE_PATH/HOME/RULEBOOK/000000000042-3-9f1c7e0a5b2d4c68.parquet    bucket, epoch, random
+
+HOME names the store's id in the place of this very database. A copy of a store lies elsewhere, and
+one that was cloned with its machine is adopted, so it has another home: it deletes nothing in the
+home that it came from, and its next bucket writes what it needs of that to its own.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import secrets
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import NamedTuple
+from urllib.parse import quote
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import sqlalchemy as sa
+
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.values import Plan
+from tidegate.engine.store import folder as disk
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.bound import Bound
+from tidegate.engine.store.database import upsert
+from tidegate.engine.store.hours import HOUR_MICROS
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import IN_STORE, Settings
+
+BYTES_MIN = 65_536
+"""A smaller part stays in the store: a file for it would cost more."""
+KEPT_MICROS_MIN = 60_000_000
+"""So long a file is kept in any case: who reads the store's pointers reads the files after that."""
+REMOVED_AT_ONCE = 1_000
+UNREAD = frozenset({"state-file", "state-unreadable"})
+"""The codes with which a file is not read."""
+_BESIDE = ".state"
+_SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
+
+
+class Pointer(NamedTuple):
+    """A row group of a file."""
+
+    file: str
+    row: int
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """Where the large parts of a bucket are now; `sizes`: by new file of this `home`, its bytes."""
+
+    pointers: Mapping[str, Pointer]
+    sizes: Mapping[str, int]
+    home: str = ""
+
+
+NOTHING = Written({}, {})
+
+
+class StateFiles(Bound):
+    """The state files of one rulebook."""
+
+    @cached_property
+    def home(self) -> str:
+        """The name of this very store: no copy of it, wherever it is, has the same."""
+        with self.database.read() as connection:
+            made = connection.execute(sa.select(t.meta.c.store_id)).scalar_one()
+            text = f"{made} {self.database.identity(connection)}"
+        return hashlib.sha256(text.encode()).hexdigest()[:32]
+
+    def elsewhere(self) -> frozenset[str]:
+        """The parts that lie in files of other homes."""
+        c, s = t.carried.c, t.state_files.c
+        pointed = sa.select(s.file).where(s.rulebook == self.rulebook, s.unused_since.is_(None))
+        moving = c.file.in_(pointed.where(s.home != self.home))
+        query = sa.select(c.name).where(c.rulebook == self.rulebook, moving)
+        with self.database.read() as connection:
+            return frozenset(connection.execute(query).scalars())
+
+    def write(self, state_path: str | None, plan: Plan, parts: Mapping[str, bytes]) -> Written:
+        """Write the large ones of some parts to a file. Nobody points to it until `listed`. Raises
+        OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
+        large = {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
+        folder = self._folder(state_path)
+        if not large or folder is None:
+            return NOTHING
+        name = f"{plan.bucket:012d}-{self.epoch}-{secrets.token_hex(8)}.parquet"
+        file = f"{self._own(folder)}/{name}"
+        full = self._full(file)
+        try:
+            with disk.created(full) as sink:
+                with pq.ParquetWriter(
+                    sink,
+                    _SCHEMA,
+                    compression="none",  # they are compressed
+                    use_dictionary=False,
+                    write_statistics=False,
+                    write_page_checksum=True,
+                ) as writer:
+                    for data in large.values():
+                        writer.write_table(pa.table([[data]], schema=_SCHEMA))
+                        failpoint("state.middle")
+                size = int(sink.tell())
+        except (OSError, pa.ArrowException) as error:
+            disk.deleted(full)
+            raise OutageError(
+                "state-unwritable",
+                f"state file {full} cannot be written: {error}",
+                "make room, or see to the storage of the setting state_path; nothing of the bucket "
+                "is stored",
+            ) from error
+        failpoint("state.written")
+        pointers = {name: Pointer(file, row) for row, name in enumerate(large)}
+        return Written(pointers, {file: size}, self.home)
+
+    def read(self, pointers: Mapping[str, Pointer]) -> dict[str, bytes]:
+        """The parts by name. Raises EngineError `state-file` where a file is gone or damaged, and
+        OutageError where its storage does not answer."""
+        of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for name, (file, row) in pointers.items():
+            of_file[file].append((row, name))
+        found = {}
+        for file, some in of_file.items():
+            full = self._full(file)
+            try:
+                with disk.opened(full) as source:
+                    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                    for row, name in sorted(some):
+                        found[name] = parquet.read_row_group(row).column(0)[0].as_py()
+            except (OSError, pa.ArrowException, IndexError) as error:
+                raise _unread(full, error) from error
+        return found
+
+    def remove_unused(self, settings: Settings, now: int) -> int:
+        """Delete files to which nothing points, those first that are unused longest, as
+        `state_unused_hours` and `state_unused_bytes_max` say. Returns how many."""
+        c = t.state_files.c
+        unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
+        unused &= c.home == self.home
+        with self.database.read() as connection:
+            query = sa.select(c.file, c.bytes, c.unused_since).where(unused)
+            first = query.order_by(c.unused_since, c.file).limit(REMOVED_AT_ONCE)
+            rows = connection.execute(first).all()
+            total = sa.select(sa.func.coalesce(sa.func.sum(c.bytes), 0)).where(unused)
+            left = int(connection.execute(total).scalar_one())
+        old = list[str]()
+        for row in rows:
+            over = left > settings.state_unused_bytes_max
+            if row.unused_since < now - (KEPT_MICROS_MIN if over else _kept(settings)):
+                old.append(row.file)
+                left -= row.bytes
+        gone = self._deleted(old)
+        failpoint("state.deleted")
+        if gone:
+            with self.leased() as connection:
+                these = (c.rulebook == self.rulebook) & c.file.in_(gone)
+                connection.execute(sa.delete(t.state_files).where(these))
+        return len(gone)
+
+    def remove_lost(self, settings: Settings, now: int) -> int:
+        """Delete files that no transaction has ever listed, as a crash leaves them, after
+        `state_unused_hours`. Returns how many. Files of other homes to which nothing points are
+        forgotten: whether somebody else needs them is not known."""
+        folder, home, c = self._folder(settings.state_path), self.home, t.state_files.c
+        with self.leased() as connection:
+            unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
+            connection.execute(sa.delete(t.state_files).where(unused, c.home != home))
+        if folder is None:
+            return 0
+        own = self._own(folder)
+        found = disk.files_older_than(self._full(own), now - _kept(settings))
+        with self.database.read() as connection:
+            listing = sa.select(c.file).where(c.rulebook == self.rulebook)
+            # by their names, which are unique: one folder may be written in several ways
+            known = {_name(file) for file in connection.execute(listing).scalars()}
+        lost = [f"{own}/{name}" for name in found if name not in known]
+        return len(self._deleted(lost[:REMOVED_AT_ONCE]))
+
+    def _deleted(self, files: Sequence[str]) -> list[str]:
+        """Delete files; returns those that are gone then."""
+        if files:
+            with self.leased():  # else they are another engine's to delete
+                pass
+        return [file for file in files if disk.deleted(self._full(file))]
+
+    def _folder(self, state_path: str | None) -> str | None:
+        """The folder of a setting: a path or a URI; "" beside the database's file; None: what is
+        carried stays in the store."""
+        if state_path is None:
+            return None if self.database.file is None else ""
+        return None if state_path == IN_STORE else state_path
+
+    def _own(self, folder: str) -> str:
+        """Where this rulebook's files are in a folder."""
+        own = f"{self.home}/{quote(self.rulebook, safe='')}"
+        return own if not folder else f"{folder.rstrip('/')}/{own}"
+
+    def _full(self, file: str) -> str:
+        """The path or URI of a file. A relative one lies beside the database's file."""
+        if file.startswith("/") or "://" in file or self.database.file is None:
+            return file
+        return f"{self.database.file.absolute()}{_BESIDE}/{file}"
+
+
+def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
+    """List the files of a bucket whose parts are saved, and note to which ones nothing points any
+    more."""
+    c, carried = t.state_files.c, t.carried.c
+    own = c.rulebook == plan.rulebook
+    new = {"rulebook": plan.rulebook, "home": written.home}
+    rows = [{**new, "file": file, "bytes": size} for file, size in written.sizes.items()]
+    upsert(connection, t.state_files, rows)
+    pointed = sa.select(carried.file).where(
+        carried.rulebook == plan.rulebook, carried.file.is_not(None)
+    )
+    unused = sa.update(t.state_files).where(own, c.unused_since.is_(None), c.file.not_in(pointed))
+    connection.execute(unused.values(unused_since=plan.now))
+
+
+def counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
+    """How many files a rulebook has, unused ones included, and how many bytes they take."""
+    c = t.state_files.c
+    query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(c.bytes), 0))
+    files, size = connection.execute(query.where(c.rulebook == rulebook)).one()
+    return {"state_files": int(files), "state_bytes": int(size)}
+
+
+def _kept(settings: Settings) -> int:
+    """For how many microseconds files are kept."""
+    return settings.state_unused_hours * HOUR_MICROS
+
+
+def _name(file: str) -> str:
+    return file.rpartition("/")[2]
+
+
+def _unread(file: str, error: Exception) -> EngineError:
+    """Why a file is not read: it is gone, its bytes are damaged, or its storage is away."""
+    if isinstance(error, FileNotFoundError):
+        how = "is gone"
+    else:
+        try:
+            disk.read_through(file)
+        except OSError as away:
+            return OutageError(
+                "state-unreadable",
+                f"state file {file} cannot be read: {away}",
+                "see to the storage of the setting state_path, run again",
+            )
+        how = "is damaged"
+    return EngineError(
+        "state-file",
+        f"state file {file} {how}: what rules carry is in it",
+        "put it back as it was, or restore the store and state_path from one backup; or let rules "
+        "begin anew in a new store: `--store`, then `tidegate adopt`",
+    )

@@ -1,0 +1,108 @@
+"""What is carried in files is what is carried in the store (G26)."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
+from tests.reference.hits import detecting, resuming, saw
+from tests.reference.planted import cases
+from tests.reference.strategies import EVERYTHING, SECOND
+from tests.support.history import buckets
+from tests.support.live import Live
+from tests.support.make import BEGIN
+from tidegate import rules
+from tidegate.engine.control.status import next_timers, rule_timers
+from tidegate.engine.core.instants import MILLISECOND
+from tidegate.engine.core.values import Carried
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.store import SqlStore, state_files
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import IN_STORE, Settings
+
+LATE = """
+rulebook: b
+events: {a: {signal: {v: bigint}}}
+rules: {late: {on: "a ; [1 hour]", per: v}}
+"""
+NUMBERS = itertools.count()
+LATER = 10 * 24 * 3_600 * SECOND
+
+
+def restarted(live: Live, path: str | None) -> None:
+    """Another engine, with another place for files."""
+    live.book = replace(live.book, settings=replace(live.book.settings, state_path=path))
+    live.restart()
+
+
+def stored(live: Live) -> Carried:
+    return live.store.of(live.book.name).buckets.load().carried
+
+
+def test_g26_a_status_does_without_files_that_are_gone(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_files, "BYTES_MIN", 1)
+    live = Live(
+        store, rules.load(LATE + f"settings: {{state_path: {tmp_path}/state}}\n"), "b", BEGIN
+    )
+    live.signal([("a", BEGIN, {"v": 1})])
+    live.drain(BEGIN + SECOND)
+    shown = next_timers(store, live.book, live.at), rule_timers(store, live.book, "late")
+    assert [len(timers) for timers in shown] == [1, 1]
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    assert next_timers(store, live.book, live.at) == rule_timers(store, live.book, "late") == []
+    with pytest.raises(EngineError, match=r"state file .* is gone"):
+        stored(live)
+
+
+@resuming
+@detecting
+def test_g26_files_change_nothing_that_is_detected_or_carried(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The least size of a part that is a file, and their place, change from bucket to bucket."""
+    paths = [None, str(tmp_path / "one"), f"file://{tmp_path}/two", IN_STORE]
+    sizes = st.sampled_from([1, 900, 1_500, 10**9])
+    seen, removed = list[int](), list[int]()
+
+    @given(data=st.data())
+    @example_count(100, least=8)
+    def some(data: st.DataObject) -> None:
+        book, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=2))
+        assume(history)
+        settings = Settings(state_partitions=data.draw(st.sampled_from([1, 7])))
+        book = replace(book, settings=replace(settings, state_path=IN_STORE))
+        monkeypatch.setattr(partitions, "ROWS_MAX", data.draw(st.sampled_from([-1, 2])))
+        first, last = (pick(time for _, time, _ in history) for pick in (min, max))
+        number = next(NUMBERS)
+        plain, filed = (Live(store, book, f"{name}{number}", first) for name in ("p", "f"))
+        end = last + 5 * SECOND + MILLISECOND
+        ends = {
+            end,
+            *(now for now in data.draw(cuts(book, history, least=3)) if first <= now < end),
+        }
+        for now, piece in buckets(history, ends):
+            monkeypatch.setattr(state_files, "BYTES_MIN", data.draw(sizes))
+            restarted(filed, data.draw(st.sampled_from(paths)))
+            for live in (plain, filed):
+                live.signal(piece)
+                live.drain(now)
+            retention = filed.loop.ports.ledger.retention
+            removed.append(retention.remove_files(filed.book.settings, now + LATER))
+            assert stored(filed).tables == stored(plain).tables == filed.loop.state.carried.tables
+            seen.append(store.of(filed.book.name).status.shown()["state_files"])
+        assert saw(filed.found()) == plain.found()
+
+    some()
+    print(f"{sum(map(bool, seen))} of {len(seen)} times in files, {sum(removed)} removed")
+    assert sum(map(bool, seen)) * 5 > len(seen)
+    assert sum(removed) > 0

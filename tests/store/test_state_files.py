@@ -1,0 +1,394 @@
+"""Large parts of what is carried, in files beside the store (G26)."""
+
+from __future__ import annotations
+
+import errno
+import os
+import shutil
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pyarrow as pa
+import pytest
+import sqlalchemy as sa
+
+from tests.support import make
+from tidegate.engine.core import failpoints
+from tidegate.engine.core.failpoints import FailpointError
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.values import TIMERS, Carried
+from tidegate.engine.store import SqlStore, open_store, state_files
+from tidegate.engine.store import folder as disk
+from tidegate.engine.store import tables as t
+from tidegate.engine.store.state_files import BYTES_MIN, KEPT_MICROS_MIN
+from tidegate.rules.errors import EngineError
+from tidegate.rules.model import IN_STORE, Settings
+
+DAY = 24 * make.HOUR
+
+
+@pytest.fixture
+def epoch(store: SqlStore) -> int:
+    return store.of("bank").lease.acquire("one", 60)
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    return tmp_path / "state"
+
+
+@pytest.fixture
+def disarm() -> Iterator[None]:
+    yield
+    failpoints.arm("")
+
+
+def large(seed: int) -> pa.Table:
+    """A part that does not compress below `BYTES_MIN`."""
+    drawn = np.random.default_rng(seed).integers(0, 2**62, BYTES_MIN // 4)
+    return pa.table({"n": drawn}).replace_schema_metadata({TIMERS: b"3", b"due": b"7"})
+
+
+def small(value: int) -> pa.Table:
+    return pa.table({"n": [value]})
+
+
+def commit(
+    store: SqlStore, epoch: int, bucket: int, folder: Path | None, **parts: pa.Table | None
+) -> Any:
+    """A bucket after which these parts are as given; None: gone. The others are as they were."""
+    known = {n: table for n, table in carried(store).items() if n not in parts}
+    tables = known | {name: table for name, table in parts.items() if table is not None}
+    left = Carried(tables, frozenset(parts))
+    path = None if folder is None else str(folder)
+    return make.commit(store, epoch, make.plan(bucket), carried=left, state_path=path)
+
+
+def carried(store: SqlStore) -> dict[str, pa.Table]:
+    return dict(store.of("bank").buckets.load().carried.tables)
+
+
+def files(folder: Path) -> list[str]:
+    return sorted(path.name[:12].lstrip("0") for path in folder.rglob("*.parquet"))
+
+
+def removed(store: SqlStore, epoch: int, folder: Path | None, now: int, **limits: int) -> int:
+    settings = Settings(state_path=None if folder is None else str(folder), **limits)
+    retention = store.of("bank", epoch).retention
+    return retention.remove_files(settings, now) + retention.remove_lost_files(settings, now)
+
+
+def test_g26_large_parts_are_files_and_come_back(
+    url: str, store: SqlStore, epoch: int, folder: Path
+) -> None:
+    parts = {"node:a/0": large(1), "node:a/1": large(2), "occ:b/0": small(3)}
+    commit(store, epoch, 1, folder, **parts)
+    assert files(folder) == ["1"]
+    with store.database.read() as connection:
+        rows = connection.execute(sa.select(t.carried).order_by(t.carried.c.name)).all()
+    assert [(row.arrow is None, row.file_row) for row in rows] == [
+        (True, 0), (True, 1), (False, None),
+    ]  # fmt: skip
+    with open_store(url, create=False) as again:
+        found = carried(again)
+        assert {name: table.equals(parts[name]) for name, table in found.items()} == dict.fromkeys(
+            parts, True
+        )
+        assert found["node:a/1"].schema.metadata == parts["node:a/1"].schema.metadata
+        _, first = again.of("bank").timers.first_parts(9)
+        assert [name for name, _ in first] == ["node:a/0", "node:a/1"]
+        assert first[1][1].equals(parts["node:a/1"])
+        shown = again.of("bank").status.shown()
+    (file,) = folder.rglob("*.parquet")
+    assert (shown["state_files"], shown["state_bytes"]) == (1, file.stat().st_size)
+    assert file.stat().st_mode & 0o777 == 0o600
+
+
+def test_g26_only_what_changed_is_written(store: SqlStore, epoch: int, folder: Path) -> None:
+    commit(store, epoch, 1, folder, one=large(1), other=large(2))
+    commit(store, epoch, 2, folder, other=small(3))
+    commit(store, epoch, 3, folder, third=small(4))
+    assert files(folder) == ["1"]
+    assert carried(store)["one"].equals(large(1))
+    assert carried(store)["other"].equals(small(3))
+
+
+def test_g26_a_file_is_deleted_a_day_after_nothing_points_to_it(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1), other=large(2))
+    commit(store, epoch, 2, folder, one=large(3))
+    assert removed(store, epoch, folder, make.plan(2).now + 9 * DAY) == 0
+    assert files(folder) == ["1", "2"]  # the first still has the other part
+    commit(store, epoch, 3, folder, other=None)
+    left = make.plan(3).now  # from now on nothing points to it
+    assert removed(store, epoch, folder, left + DAY) == 0
+    assert files(folder) == ["1", "2"]
+    assert removed(store, epoch, folder, left + DAY + 1) == 1
+    assert files(folder) == ["2"]
+    assert removed(store, epoch, folder, left + 9 * DAY) == 0
+    assert carried(store)["one"].equals(large(3))
+    assert store.of("bank").status.shown()["state_files"] == 1
+
+
+def test_g26_many_unused_bytes_go_earlier_but_not_within_a_minute(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    for bucket in (1, 2, 3):
+        commit(store, epoch, bucket, folder, one=large(bucket))
+    size = max(file.stat().st_size for file in folder.rglob("*.parquet"))
+    last = make.plan(3).now + KEPT_MICROS_MIN
+    assert removed(store, epoch, folder, last + 1, state_unused_bytes_max=2 * size) == 0
+    assert removed(store, epoch, folder, last, state_unused_bytes_max=1) == 1
+    assert files(folder) == ["2", "3"]
+    assert removed(store, epoch, folder, last + 1, state_unused_bytes_max=1) == 1
+    assert files(folder) == ["3"]
+
+
+@pytest.mark.parametrize("point", ["state.middle", "state.written", "commit.carried"])
+@pytest.mark.usefixtures("disarm")
+def test_g26_a_crash_before_the_transaction_leaves_a_file_that_nobody_points_to(
+    store: SqlStore, epoch: int, folder: Path, point: str
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    failpoints.arm(f"{point}=raise")
+    with pytest.raises(FailpointError):
+        commit(store, epoch, 2, folder, one=large(2))
+    assert files(folder) == ["1", "2"]
+    assert carried(store)["one"].equals(large(1))
+    commit(store, epoch, 2, folder, one=large(3))
+    assert files(folder) == ["1", "2", "2"]
+    written = max(file.stat().st_mtime_ns for file in folder.rglob("*.parquet")) // 1_000
+    assert removed(store, epoch, folder, written + DAY - make.HOUR) == 1  # that of bucket 1
+    assert removed(store, epoch, folder, written + DAY + 1) == 1
+    assert carried(store)["one"].equals(large(3))
+
+
+@pytest.mark.usefixtures("disarm")
+def test_g26_after_the_transaction_a_crash_loses_nothing(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    failpoints.arm("commit.after=raise")
+    with pytest.raises(FailpointError):
+        commit(store, epoch, 1, folder, one=large(1))
+    assert carried(store)["one"].equals(large(1))
+    assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 0
+
+
+@pytest.mark.usefixtures("disarm")
+def test_g26_a_removal_that_ends_between_file_and_store_goes_on(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    commit(store, epoch, 2, folder, one=large(2))
+    failpoints.arm("state.deleted=raise")
+    with pytest.raises(FailpointError):
+        removed(store, epoch, folder, make.plan(2).now + 2 * DAY)
+    assert (files(folder), store.of("bank").status.shown()["state_files"]) == (["2"], 2)
+    assert removed(store, epoch, folder, make.plan(2).now + 2 * DAY) == 1
+    assert store.of("bank").status.shown()["state_files"] == 1
+
+
+def _torn(file: Path) -> None:
+    file.write_bytes(file.read_bytes()[: BYTES_MIN // 2])
+
+
+def _flipped(file: Path) -> None:
+    data = bytearray(file.read_bytes())
+    data[BYTES_MIN // 2] ^= 1
+    file.write_bytes(data)
+
+
+def _empty(file: Path) -> None:
+    file.write_bytes(b"")
+
+
+HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
+    "gone": (Path.unlink, "is gone"),
+    "torn": (_torn, "is damaged"),
+    "flipped": (_flipped, "is damaged"),
+    "empty": (_empty, "is damaged"),
+}
+
+
+@pytest.mark.parametrize("harm", HARMS)
+def test_g26_a_file_that_is_gone_or_damaged_is_named(
+    store: SqlStore, epoch: int, folder: Path, harm: str
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    (file,) = folder.rglob("*.parquet")
+    act, said = HARMS[harm]
+    act(file)
+    with pytest.raises(EngineError, match=f"state file {file} {said}") as error:
+        store.of("bank").buckets.load()
+    assert (error.value.code, "adopt" in error.value.hint) == ("state-file", True)
+
+
+def test_g07_storage_that_is_away_is_waited_for(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+
+    def away(file: str) -> Any:
+        raise OSError(errno.EIO, "Input/output error", file)
+
+    monkeypatch.setattr(disk, "opened", away)
+    with pytest.raises(OutageError, match="cannot be read") as error:
+        store.of("bank").buckets.load()
+    assert error.value.code == "state-unreadable"
+
+
+def test_g07_a_folder_that_cannot_be_written_is_waited_for(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    folder.write_text("no folder")
+    with pytest.raises(OutageError, match="cannot be written") as error:
+        commit(store, epoch, 1, folder, one=large(1))
+    assert error.value.code == "state-unwritable"
+    assert store.of("bank").buckets.load().bucket == 0
+    folder.unlink()
+    commit(store, epoch, 1, folder, one=large(1))
+    assert carried(store)["one"].equals(large(1))
+
+
+def test_g07_a_full_disk_is_waited_for_and_nothing_is_left_on_it(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(name: str) -> None:
+        if name == "state.middle":
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(state_files, "failpoint", full)
+    with pytest.raises(OutageError, match="No space left") as error:
+        commit(store, epoch, 1, folder, one=large(1))
+    assert error.value.code == "state-unwritable"
+    assert (store.of("bank").buckets.load().bucket, files(folder)) == (0, [])
+    monkeypatch.undo()
+    commit(store, epoch, 1, folder, one=large(1))
+    assert carried(store)["one"].equals(large(1))
+
+
+def test_g26_another_place_is_taken_for_what_changes_from_then_on(
+    store: SqlStore, epoch: int, folder: Path, tmp_path: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1), other=large(2))
+    commit(store, epoch, 2, tmp_path / "new", one=large(3))
+    left = Carried({**carried(store), "other": large(4)}, frozenset({"other"}))
+    make.commit(store, epoch, make.plan(3), carried=left, state_path=IN_STORE)
+    assert (files(folder), files(tmp_path / "new")) == (["1"], ["2"])
+    assert carried(store)["one"].equals(large(3))
+    assert carried(store)["other"].equals(large(4))
+    assert removed(store, epoch, tmp_path / "new", make.plan(3).now + 2 * DAY) == 1
+    assert (files(folder), files(tmp_path / "new")) == ([], ["2"])
+
+
+def test_g26_one_folder_may_be_written_in_several_ways(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    left = Carried({**carried(store), "two": large(2)}, frozenset({"two"}))
+    make.commit(store, epoch, make.plan(2), carried=left, state_path=f"file://{folder}")
+    settings = Settings(state_path=f"file://{folder}/")
+    late = time.time_ns() // 1_000 + 9 * DAY
+    assert store.of("bank", epoch).retention.remove_lost_files(settings, late) == 0
+    assert files(folder) == ["1", "2"]
+    found = carried(store)
+    assert found["one"].equals(large(1))
+    assert found["two"].equals(large(2))
+
+
+def test_g26_without_the_setting_sqlite_has_its_folder_and_postgresql_has_none(
+    store: SqlStore, epoch: int, tmp_path: Path
+) -> None:
+    commit(store, epoch, 1, None, one=large(1))
+    assert carried(store)["one"].equals(large(1))
+    beside = store.database.file
+    if beside is None:
+        assert files(tmp_path) == []
+        return
+    assert [*tmp_path.rglob("*.parquet")] == [*Path(f"{beside}.state").rglob("*.parquet")] != []
+    with copy_of(store, tmp_path) as copied:
+        with pytest.raises(EngineError, match=r"state file .*/b\.db\.state/.* is gone"):
+            carried(copied)
+        shutil.copytree(f"{beside}.state", f"{copied.database.file}.state")
+        assert carried(copied)["one"].equals(large(1))  # one backup has both
+
+
+def copy_of(store: SqlStore, folder: Path) -> SqlStore:
+    """Another store with the same rows, as a backup that was restored elsewhere."""
+    file = store.database.file
+    assert file is not None
+    with closing(sqlite3.connect(file)) as one, closing(sqlite3.connect(folder / "b.db")) as two:
+        one.backup(two)
+    return open_store(f"sqlite:///{folder}/b.db", create=False)
+
+
+def test_g26_two_copies_of_a_store_delete_nothing_of_each_other(
+    sqlite_url: str, tmp_path: Path, folder: Path
+) -> None:
+    with open_store(sqlite_url, create=True) as first:
+        epoch = first.of("bank").lease.acquire("one", 60)
+        late = time.time_ns() // 1_000 + 9 * DAY
+        commit(first, epoch, 1, folder, gone=large(0))
+        commit(first, epoch, 2, folder, gone=None, one=large(1), other=large(2))
+        with copy_of(first, tmp_path) as second:
+            assert removed(second, epoch, folder, late) == 0  # not even what nothing points to
+            commit(second, epoch, 3, folder, one=large(3))
+            commit(first, epoch, 3, folder, other=large(4))
+            for bucket, part in ((4, 5), (5, 6)):
+                for store in (first, second):
+                    commit(store, epoch, bucket, folder, one=large(part))
+            assert removed(first, epoch, folder, late) == 3
+            assert removed(second, epoch, folder, late) == 1
+            for store, other in ((first, 4), (second, 2)):
+                assert carried(store)["one"].equals(large(6))
+                assert carried(store)["other"].equals(large(other))
+
+
+def test_g26_a_copy_takes_what_it_needs_to_its_own_place(
+    sqlite_url: str, tmp_path: Path, folder: Path
+) -> None:
+    with open_store(sqlite_url, create=True) as first:
+        epoch = first.of("bank").lease.acquire("one", 60)
+        commit(first, epoch, 1, folder, one=large(1), other=large(2))
+        with copy_of(first, tmp_path) as second:
+            commit(second, epoch, 2, folder, third=small(3))
+            commit(first, epoch, 2, folder, one=None, other=None)
+            assert removed(first, epoch, folder, make.plan(2).now + 2 * DAY) == 1
+            assert carried(second)["one"].equals(large(1))
+            assert carried(second)["other"].equals(large(2))
+            assert len({file.parent for file in folder.rglob("*.parquet")}) == 1
+
+
+def test_g20_an_adopted_store_deletes_nothing_that_it_wrote_before(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """It may be the clone of a whole machine: the original has the same place."""
+    commit(store, epoch, 1, folder, one=large(1), other=large(2))
+    store.adopt("bank", epoch, ())
+    commit(store, epoch, 2, folder, one=large(3))
+    assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 0
+    assert files(folder) == ["1", "2"]
+    assert carried(store)["other"].equals(large(2))
+    assert len({file.parent for file in folder.rglob("*.parquet")}) == 2
+    commit(store, epoch, 3, folder, one=None, other=None)
+    assert removed(store, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 1
+    assert files(folder) == ["1"]
+
+
+def test_g21_who_has_no_lease_stores_and_removes_nothing(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    commit(store, epoch, 1, folder, one=large(1))
+    commit(store, epoch, 2, folder, one=large(2))
+    with pytest.raises(EngineError, match="is run by one now"):
+        commit(store, epoch + 1, 3, folder, one=large(3))
+    with pytest.raises(EngineError, match="is run by one now"):
+        removed(store, epoch + 1, folder, make.plan(2).now + 2 * DAY)
+    assert carried(store)["one"].equals(large(2))
+    assert files(folder)[:2] == ["1", "2"]
