@@ -456,6 +456,7 @@ class Settings:
     detect: Detect = "driver"  # where rules with a key are stepped
     driver_rows_max: int = 5_000_000  # that one process looks at; `auto` gives more to executors
     driver_carried_max: int = 50_000_000  # instances; likewise
+    spark_rows_max: int = 200_000_000  # of a bucket, that executors read themselves
     timers_per_bucket_max: int = 100_000  # of clocks, and as many others (G8)
     period_min_ms: int = 1_000  # of P, P* and windows (S11)
     misfire_grace_seconds: int = 60  # what is due for longer was missed (G3)

@@ -3,21 +3,38 @@
 from __future__ import annotations
 
 import pickle
-from collections.abc import Callable, Sequence
-from functools import lru_cache, partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from functools import lru_cache, partial, reduce
 from importlib.metadata import PackageNotFoundError, version
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-from pyspark.sql import SparkSession
+import pyarrow as pa
+from pyspark import TaskContext
+from pyspark.sql import DataFrame, SparkSession
 
+from tidegate.connectors.delta.catalog import collected
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
 from tidegate.connectors.delta.jobs import Jobs
+from tidegate.engine.core.ports import ReadRequest
+from tidegate.engine.core.values import TableRange
 from tidegate.rules.errors import EngineError
+from tidegate.rules.model import Table
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+Part = TypeVar("Part")
 PACKAGE = "tidegate"
+_ROWS_BITS = 40  # of a number: a partition has fewer rows
+_SENT = "place int, given boolean, value binary"
+_MADE = "place int, version string, value binary"
 _TRACEBACK = "Traceback (most recent call last):"
+
+
+class ApartRows(NamedTuple):
+    """Changed rows, where they are. `whole`: what is made of them needs all of a partition."""
+
+    frame: DataFrame
+    whole: bool
 
 
 class ExecutorsError(Exception):
@@ -25,12 +42,20 @@ class ExecutorsError(Exception):
 
 
 class SparkExecutors:
-    """The executors of a session. A call that takes longer than `seconds_max` is cancelled."""
+    """The executors of a session. A call that takes longer than `seconds_max` is cancelled. `read`:
+    the rows of a table, of `DeltaFeed.rows_apart`."""
 
-    def __init__(self, spark: SparkSession, jobs: Jobs, seconds_max: int) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        jobs: Jobs,
+        seconds_max: int,
+        read: Callable[[Table, TableRange, ReadRequest], ApartRows] | None = None,
+    ) -> None:
         self._context = spark.sparkContext
         self._jobs = jobs
         self._seconds_max = seconds_max
+        self._read = read
 
     @property
     def slots(self) -> int:
@@ -39,25 +64,71 @@ class SparkExecutors:
     def map(self, call: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
         """See `engine.core.ports.Executors.map`. Raises EngineError `executors-differ`,
         `spark-lost`; ExecutorsError; `OverrunError`."""
-        sent = [pickle.dumps(value, protocol=5) for value in given]
-        run = partial(_called, _version(), pickle.dumps(call, protocol=5))
+        sent = [_packed(value) for value in given]
+        run = partial(_called, _version(), _packed(call))
         if not sent:
             return []
+        found = self._run(lambda: self._context.parallelize(sent, len(sent)).map(run).collect())
+        _check_versions({text for text, made in found if made is None})
+        return [pickle.loads(made) for _, made in found if made]  # noqa: S301, sent by ours
+
+    def rows(self, table: Table, span: TableRange, request: ReadRequest) -> ApartRows:
+        """See `engine.core.ports.Executors.rows`."""
+        if self._read is None:
+            raise ValueError("these executors have no tables to read")
+        return self._read(table, span, request)
+
+    def map_rows(
+        self,
+        rows: Sequence[ApartRows],
+        cut: Callable[[int, int, pa.Table], Sequence[tuple[int, Part]]],
+        call: Callable[[Given, Sequence[Part]], Made],
+        given: Sequence[Given],
+    ) -> tuple[list[Made], list[Part]]:
+        """See `engine.core.ports.Executors.map_rows`. Raises as `map` does. One job reads, cuts,
+        shuffles and calls; a task has all parts of its value in memory."""
+        session = rows[0].frame.sparkSession
+        own = _version()
+        frames = [
+            one.frame.mapInArrow(partial(_cut, own, _packed(cut), at, one.whole), _SENT)
+            for at, one in enumerate(rows)
+        ]
+        values = pa.table(
+            {
+                "place": pa.array(range(1, len(given) + 1), pa.int32()),
+                "given": pa.array([True] * len(given)),
+                "value": pa.array([_packed(value) for value in given], pa.binary()),
+            }
+        )
+        sent = reduce(DataFrame.unionAll, frames, session.createDataFrame(values, _SENT))
+        placed = sent.repartitionById(len(given) + 1, "place").groupBy("place")
+        packed = _packed(call)
+
+        def gathered(part: pa.Table) -> pa.Table:  # PySpark reads these types
+            return _gathered(own, packed, part)
+
+        made = placed.applyInArrow(gathered, _MADE)
+        found = self._run(lambda: collected(made))
+        columns = [found.column(name).to_pylist() for name in found.column_names]
+        _check_versions({version for _, version, _ in zip(*columns, strict=True)} - {own})
+        done: list[Any] = [None] * len(given)
+        parts = []
+        for place, _, value in zip(*columns, strict=True):
+            if place:
+                done[place - 1] = pickle.loads(value)  # noqa: S301, sent by ours
+            else:
+                parts.append(pickle.loads(value))  # noqa: S301, sent by ours
+        return done, parts
+
+    def _run(self, call: Callable[[], Made]) -> Made:
         try:
-            found = self._jobs.run(
-                self._seconds_max,
-                lambda: self._context.parallelize(sent, len(sent)).map(run).collect(),
-            )
+            return self._jobs.run(self._seconds_max, call)
         except SPARK_ERRORS as error:
             check_alive(error)
             said = fault(error)
             if f"No module named '{PACKAGE}'" in said.details:
                 raise _differ("lack it") from error
             raise ExecutorsError(_reason(said.details, said.message)) from error
-        other = next((text for text, made in found if made is None), None)
-        if other is not None:
-            raise _differ(f"have {other}")
-        return [pickle.loads(made) for _, made in found if made]  # noqa: S301, sent by ours
 
 
 def _called(wanted: str, call: bytes, given: bytes) -> tuple[str, bytes | None]:
@@ -70,10 +141,58 @@ def _called(wanted: str, call: bytes, given: bytes) -> tuple[str, bytes | None]:
     return own, pickle.dumps(_function(call)(value), protocol=5)
 
 
-@lru_cache(maxsize=2)
-def _function(packed: bytes) -> Callable[[Any], Any]:
+def _cut(
+    wanted: str, cut: bytes, table: int, whole: bool, batches: Iterator[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """In an executor: what is cut from the rows of a partition, and for whom. Its rows are counted
+    from a number that no other partition counts from."""
+    own = _version()
+    if own != wanted:
+        yield _row(0, own.encode())
+        return
+    first = TaskContext.get().partitionId() << _ROWS_BITS  # type: ignore[union-attr]
+    some = (pa.Table.from_batches([batch]) for batch in batches)
+    if whole:
+        some = (pa.concat_tables(all_) for all_ in [[*some]] if all_)
+    for rows in some:
+        for place, part in _function(cut)(table, first, rows):
+            yield _row(place + 1, _packed(part))
+        first += rows.num_rows
+
+
+def _row(place: int, value: bytes) -> pa.RecordBatch:
+    columns = [pa.array([place], pa.int32()), pa.array([False]), pa.array([value], pa.binary())]
+    return pa.RecordBatch.from_arrays(columns, ["place", "given", "value"])
+
+
+def _gathered(wanted: str, call: bytes, rows: pa.Table) -> pa.Table:
+    """In an executor: what the call gives for a value and its parts. What is for the caller, at
+    place 0, goes on as it is."""
+    own = _version()
+    place, given, packed = (rows.column(name).to_pylist() for name in rows.column_names)
+    values = packed
+    if own == wanted and place[0]:
+        parts = [pickle.loads(v) for v, its in zip(packed, given, strict=True) if not its]  # noqa: S301
+        value = pickle.loads(packed[given.index(True)])  # noqa: S301, sent by the engine
+        values = [_packed(_function(call)(value, parts))]
+    count = len(values)
+    return pa.table(
+        {
+            "place": pa.array(place[:count], pa.int32()),
+            "version": pa.array([own] * count),
+            "value": pa.array(values, pa.binary()),
+        }
+    )
+
+
+def _packed(value: object) -> bytes:
+    return pickle.dumps(value, protocol=5)
+
+
+@lru_cache(maxsize=4)
+def _function(packed: bytes) -> Callable[..., Any]:
     """A function that a worker was sent; for the tasks that follow in the same worker, too."""
-    found: Callable[[Any], Any] = pickle.loads(packed)  # noqa: S301, sent by the engine
+    found: Callable[..., Any] = pickle.loads(packed)  # noqa: S301, sent by the engine
     return found
 
 
@@ -83,6 +202,11 @@ def _version() -> str:
         return version(PACKAGE)
     except PackageNotFoundError:  # a checkout on PYTHONPATH
         return "an unknown version"
+
+
+def _check_versions(others: Collection[str]) -> None:
+    if others:
+        raise _differ(f"have {min(others)}")
 
 
 def _differ(how: str) -> EngineError:

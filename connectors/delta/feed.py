@@ -19,13 +19,14 @@ from tidegate.connectors.delta.appends import read_appends, readable
 from tidegate.connectors.delta.catalog import collected, quoted
 from tidegate.connectors.delta.changes import changes, decisions, to_arrow
 from tidegate.connectors.delta.commit import DamagedCommit, LoggedCommit
+from tidegate.connectors.delta.executors import ApartRows
 from tidegate.connectors.delta.faults import SPARK_ERRORS
 from tidegate.connectors.delta.jobs import Jobs, OverrunError
 from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot, TableLog
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
 from tidegate.engine.core.parameters import INSTANT, commit_schema
-from tidegate.engine.core.ports import ReadRequest, TableHead
+from tidegate.engine.core.ports import KIND, SAME_1, SAME_2, VERSION, ReadRequest, TableHead
 from tidegate.engine.core.types.schemas import same_schema
 from tidegate.engine.core.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
@@ -34,6 +35,9 @@ from tidegate.rules.model import Change, Table
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one look; the next look takes further ones
 _LOOK_SECONDS = 10.0  # how often an idle log is searched for gaps, and its table identified
+APART_ROWS = 1_000_000  # of the images of updates, in one worker's memory
+_OF_ONE_TASK = ("spark.sql.leafNodeDefaultParallelism", "spark.databricks.delta.snapshotPartitions")
+"""Settings under which a job is one task, if it can be."""
 _WHOLE_SECOND_SCHEMES = frozenset(
     {"s3", "s3a", "s3n", "gs", "oss", "cos", "obs", "wasb", "wasbs", "abfs", "abfss"}
 )
@@ -69,6 +73,9 @@ class DeltaFeed:
         seconds_max: int = SECONDS_MAX,
     ) -> None:
         self._session = new_session(spark)
+        self._wide = new_session(spark)
+        for setting in _OF_ONE_TASK:
+            self._wide.conf.unset(setting)
         self._locations = locations or {}
         self._spool_rows = spool_rows
         self._own_stores = own_stores
@@ -172,6 +179,19 @@ class DeltaFeed:
             return self._run(
                 what, where, lambda: self._changes(location, table, span, request, spool=spool)
             )
+
+    def rows_apart(self, table: Table, span: TableRange, request: ReadRequest) -> ApartRows:
+        """What `read` gives, as a frame; no job has run yet. With `same`, the two images of an
+        update are in one partition, whose rows are in one order, however they come."""
+        location = self._source(table).log.location
+        with stops.reading(table.name, span.first, span.last):
+            frame = changes(self._wide, location, span, request)
+            if not request.same:
+                return ApartRows(frame, whole=False)
+            by = [F.col(quoted(name)) for name in (VERSION, *table.key)]
+            parts = max(self._jobs.slots.count, -(-span.rows_estimate // APART_ROWS))
+            ordered = frame.repartition(parts, *by).sortWithinPartitions(*by, KIND, SAME_1, SAME_2)
+            return ApartRows(ordered, whole=True)
 
     def _changes(
         self, location: str, table: Table, span: TableRange, request: ReadRequest, *, spool: bool

@@ -141,7 +141,8 @@ def open_parts(
         ports = lake_ports(
             lake, ledger, store.id, feed, quarantine, now, lease.raise_lost, stopped, lease.say
         )
-        spread = SparkExecutors(spark, catalog.jobs, settings.statement_seconds_max)
+        most = settings.statement_seconds_max
+        spread = SparkExecutors(spark, catalog.jobs, most, feed.rows_apart)
         ports = replace(ports, executors=spread)
         # the same condition and actions, word for word, as when they ran before
         same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))

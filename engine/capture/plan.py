@@ -26,10 +26,10 @@ from tidegate.engine.core.state import State
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import LOOKING, begin, go_on
 from tidegate.engine.core.types.schemas import check_schema
-from tidegate.engine.core.values import Commit, Cursor, Plan, Signal, TableRange
+from tidegate.engine.core.values import UNCHOSEN, Commit, Cursor, Plan, Signal, Site, TableRange
 from tidegate.rules.analysis.graph import lateness_micros, table_events
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Change, Rulebook, TableEvent
+from tidegate.rules.model import Change, Rulebook, Settings, TableEvent
 
 log = logging.getLogger(__name__)
 _BEFORE_COMMIT = 2  # us: from the last watermark before a commit to its instant
@@ -136,13 +136,14 @@ def make_plan(
     switched: Switched = NOTHING,
     timer: int | None = None,
     clocks: Clocks = NO_CLOCKS,
+    site: Site = UNCHOSEN,
 ) -> Plan | None:
     """The next bucket, or None if it would hold nothing and set nothing.
 
     `used`: by table, the columns that the rulebook reads (G12). `until`: an upper bound of the
     watermark, after failures or to have fewer timers (G8). `timer`: when the next timer is due, or
-    the next of `clocks` occurs. Tables that raise no events are pinned later, by `pin`. The
-    function has no effects. Raises EngineError `schema-incompatible`.
+    the next of `clocks` occurs. `site`: where it is detected. Tables that raise no events are
+    pinned later, by `pin`. The function has no effects. Raises EngineError `schema-incompatible`.
     """
     _check_schemas(listing.heads, used)
     limit, before = listing.limit, watermark_before(state, listing)
@@ -151,9 +152,9 @@ def make_plan(
     latest = limit
     if unplaced.left_out is not None:
         latest = min(limit, floor_watermark(unplaced.left_out - 1))
-    rows_max = rulebook.settings.bucket_rows_max
     told = {e.table for e in table_events(rulebook) if e.change is Change.COMMIT}
-    watermark = max(before, _watermark(listing.heads, told, before, latest, rows_max))
+    limits = rulebook.settings
+    watermark = max(before, _watermark(listing.heads, told, before, latest, limits, site.tables))
     watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
@@ -185,6 +186,7 @@ def make_plan(
         disabled=switched.disabled,
         passed_over=clocks.passed_over(before, watermark, listing.now),
         more=any(watermark < instant <= limit for instant in waiting),
+        site=site,
     )
 
 
@@ -287,29 +289,38 @@ def _check_schemas(heads: Mapping[str, TableHead], used: Mapping[str, Collection
 
 
 def _watermark(
-    heads: Mapping[str, TableHead], told: Collection[str], before: int, limit: int, rows_max: int
+    heads: Mapping[str, TableHead],
+    told: Collection[str],
+    before: int,
+    limit: int,
+    limits: Settings,
+    apart: Collection[str],
 ) -> int:
-    """The latest watermark before the first commit that is left out, and with no more than
-    `rows_max` rows. `told`: tables of which each commit counts as a row, because it is an
-    occurrence."""
-    rows: list[tuple[int, int]] = []
+    """The latest watermark before the first commit that is left out, and with no more rows than
+    the driver takes of its tables, and executors of theirs (`apart`). `told`: tables of which each
+    commit counts as a row, because it is an occurrence."""
+    most = (limits.bucket_rows_max, limits.spark_rows_max)
+    rows: list[tuple[int, bool, int]] = []
     for table, head in heads.items():
         least = int(table in told)
         if head.left_out:
             limit = min(limit, head.left_out.instant - _BEFORE_COMMIT)
         if head.snapshot:
-            rows.append((after_watermark(before), 1))
+            rows.append((after_watermark(before), table in apart, 1))
         for at, commit in enumerate(head.commits):
             if at and commit.schema is not None:
                 limit = min(limit, commit.instant - _BEFORE_COMMIT)
                 break
-            rows.append((commit.instant, least if commit.skip else max(1, commit.rows_estimate)))
-    total = 0
+            count = least if commit.skip else max(1, commit.rows_estimate)
+            rows.append((commit.instant, table in apart, count))
+    totals = [0, 0]
     for instant, simultaneous in groupby(sorted(rows), key=itemgetter(0)):
-        count: int = sum(row[1] for row in simultaneous)
-        if total and total + count > rows_max:
+        more = [*totals]
+        for _, is_apart, count in simultaneous:
+            more[is_apart] += count
+        if any(totals) and any(n > m for n, m in zip(more, most, strict=True)):
             return int(min(limit, instant - _BEFORE_COMMIT))
-        total += count
+        totals = more
     return limit
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -49,8 +50,16 @@ _KINDS: Mapping[
 }
 
 
-Captured = tuple[str, Batch, list[Rejected]]
+OfEvent = tuple[str, Batch, list[Rejected]]
 """An event type, its occurrences, and what is rejected."""
+
+
+class Decides(Protocol):
+    """Of a feed, what makes occurrences of rows at hand."""
+
+    def decide(self, rows: pa.Table, where: Mapping[str, str], source: str) -> pa.Table:
+        """See `engine.core.ports.Feed.decide`."""
+        ...
 
 
 class Capture:
@@ -71,7 +80,7 @@ class Capture:
 
     def used(self, table: str, schema: str) -> Collection[str]:
         """The columns of a table that the rulebook reads, for `make_plan`."""
-        request = self._request(table, schema)
+        request = self.request(table, schema)
         return request.used if request else ()
 
     def capture(self, plan: Plan, feed: Feed, clocks: Clocks = NO_CLOCKS) -> Bucket:
@@ -85,20 +94,23 @@ class Capture:
         for span in plan.ranges:
             go_on(READING)
             rejected += _taken(self._of_commits(span, feed), batches)
-            request = self._request(span.table, span.cursor.schema)
-            if request is None or _is_empty(span):
+            if span.table in plan.site.tables:
+                continue  # executors read it
+            request = self.request(span.table, span.cursor.schema)
+            if request is None or is_empty(span):
                 continue
             failpoint("read.before")
             found = feed.read(request.table, span, request.read)
             failpoint("read.after")
             rows += found.num_rows
-            table = _TableCapture(request, span, arrange(found, span, request), feed, plan)
+            table = TableCapture(request, span, arrange(found, span, request), feed, plan)
             rejected += _taken(map(table.captured, request.events), batches)
         rejected += _taken(self._signals(plan.signals, feed), batches)
         batches |= clocks.batches(plan)
         return Bucket(plan, batches, tuple(rejected), rows)
 
-    def _request(self, table: str, schema: str) -> TableRequest | None:
+    def request(self, table: str, schema: str) -> TableRequest | None:
+        """What is asked of a table; None if none of its rows is an occurrence."""
         if (table, schema) not in self._requests:
             events = [
                 event
@@ -115,14 +127,14 @@ class Capture:
             )
         return self._requests[table, schema]
 
-    def _of_commits(self, span: TableRange, feed: Feed) -> Iterator[Captured]:
+    def _of_commits(self, span: TableRange, feed: Feed) -> Iterator[OfEvent]:
         """The commits of a range, for each event type that a rule listens to."""
         events = self._commits.get(span.table)
         if events and not span.snapshot:
             table, book = self._rulebook.tables[span.table], self._rulebook.name
             yield from commits(table, events, span, self._needs, self._id_sets, feed, book)
 
-    def _signals(self, signals: Sequence[Signal], feed: Feed) -> Iterator[Captured]:
+    def _signals(self, signals: Sequence[Signal], feed: Feed) -> Iterator[OfEvent]:
         """The signals, for each event type that a rule listens to. Signals are rejected if their
         fields are not of the types declared now, or the `where` raises on them."""
         by_event: dict[str, list[Signal]] = {}
@@ -161,7 +173,7 @@ class Capture:
         )
 
 
-def _taken(found: Iterable[Captured], batches: dict[str, Batch]) -> list[Rejected]:
+def _taken(found: Iterable[OfEvent], batches: dict[str, Batch]) -> list[Rejected]:
     """Adds what is captured to `batches`. Returns what is rejected: once, if it would have been of
     several event types that show one name."""
     rejected: list[Rejected] = []
@@ -196,12 +208,12 @@ def _together(rows: Batch, raised: Batch) -> Batch:
     return whole.take(np.argsort(whole.time, kind="stable"))
 
 
-def _is_empty(span: TableRange) -> bool:
+def is_empty(span: TableRange) -> bool:
     """Whether no row of a range is an occurrence, so that no job is needed."""
     return not span.snapshot and all(v in span.skipped for v in range(span.first, span.last + 1))
 
 
-class _TableCapture:
+class TableCapture:
     """Makes the occurrences of the event types of one table. What several of them share is computed
     once."""
 
@@ -210,7 +222,7 @@ class _TableCapture:
         request: TableRequest,
         span: TableRange,
         changes: Changes,
-        feed: Feed,
+        feed: Decides,
         plan: Plan,
     ) -> None:
         self._request = request
@@ -230,7 +242,7 @@ class _TableCapture:
         self._hashes: dict[tuple[str, ...], UInt64] = {}
         self._tables: dict[tuple[tuple[str, str], ...], pa.Table] = {}
 
-    def captured(self, request: EventRequest) -> Captured:
+    def captured(self, request: EventRequest) -> OfEvent:
         """The occurrences of one event type, and the rejected rows: those on which its `where`
         raises, and those whose event time is missing, late or too far ahead."""
         event, changes = request.event, self._changes

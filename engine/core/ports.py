@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, TypeVar
+from typing import Any, Protocol, TypeVar
 
 import pyarrow as pa
 
@@ -26,6 +26,7 @@ from tidegate.rules.model import Rule, SignalAction, Sql, Table, Webhook
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
+Part = TypeVar("Part")
 AppIds = Callable[[Collection[int]], Mapping[int, str]]
 """Looks up the app ids of entries by number, of all rulebooks of the store. Empty for an entry that
 another history passed: the marker at its number belongs to that history. Purged entries are left
@@ -241,6 +242,29 @@ class Executors(Protocol):
         for a value, where an executor was lost. All of these go through pickle. Raises EngineError
         `executors-differ`."""
         ...
+
+    def rows(self, table: Table, span: TableRange, request: ReadRequest) -> Any:
+        """What `Feed.read` gives, where it is: for `map_rows`. No job runs. With `same`, the two
+        images of an update are together."""
+        ...
+
+    def map_rows(
+        self,
+        rows: Sequence[Any],
+        cut: Callable[[int, int, pa.Table], Sequence[tuple[int, Part]]],
+        call: Callable[[Given, Sequence[Part]], Made],
+        given: Sequence[Given],
+    ) -> tuple[list[Made], list[Part]]:
+        """`map` of a function that also takes what was cut from `rows` for the
+        value. `cut` is given which of the rows these are, a number from which theirs may be
+        counted, as no others are, and some of them. It says for which of the values each part is;
+        -1: for the caller, whom the second list is for."""
+        ...
+
+
+class LeftToDriverError(Exception):
+    """Rows that executors were to read themselves, and cannot: the driver reads them. The message
+    says why, without values of the rows."""
 
 
 LOST = frozenset({"lease-lost", "spark-lost", "stopped"})

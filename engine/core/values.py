@@ -152,13 +152,15 @@ class Signal:
 
 class Site(NamedTuple):
     """Where a bucket is detected: by Spark's executors, what has a key, or all of it by the driver;
-    and why. Without a reason nothing was to be chosen."""
+    and why. Without a reason nothing was to be chosen. `tables`: those whose rows executors read
+    themselves; the driver reads the rows of the others."""
 
     executors: bool = False
     why: str = ""
+    tables: frozenset[str] = frozenset()
 
 
-_UNCHOSEN = Site()
+UNCHOSEN = Site()
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,7 +186,7 @@ class Plan:
     disabled: frozenset[str] = frozenset()  # rules that these stop
     passed_over: Mapping[str, int] = field(default_factory=dict)  # see `Clocks.passed_over`
     more: bool = False  # commits already visible that did not fit (G8): plan again at once
-    site: Site = _UNCHOSEN
+    site: Site = UNCHOSEN
 
     @property
     def moved(self) -> tuple[Moved, ...]:
@@ -287,6 +289,24 @@ class Bucket:
     batches: Mapping[str, Batch]
     rejected: tuple[Rejected, ...] = ()
     rows: int = 0  # rows read from the sources
+    unread: Unread | None = None  # what executors read themselves
+
+
+class Captured(NamedTuple):
+    """The occurrences of some rows, by event type; and how many rows there were."""
+
+    batches: Mapping[str, Batch]
+    rows: int
+
+
+class Unread(NamedTuple):
+    """Rows of tables, wherever they are (`engine.core.ports.Executors.rows`). `capture` makes
+    occurrences of some rows: of the n-th table, numbered from `first` on. It may be sent away.
+    `estimate`: so many rows, as far as the logs say so."""
+
+    rows: tuple[Any, ...]
+    capture: Callable[[int, int, pa.Table], Captured]
+    estimate: int = 0
 
 
 # -- detect -------------------------------------------------------------------------------------

@@ -16,12 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.event_names import EventKey
-from tidegate.engine.core.ports import Executors
+from tidegate.engine.core.ports import Executors, LeftToDriverError
 from tidegate.engine.core.state import Parked, State
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import (
     Batch,
     Bucket,
+    Captured,
     Carried,
     Detections,
     Load,
@@ -54,13 +55,14 @@ _NOTHING = Load()
 class BucketDetections:
     """What a bucket's step found. parked: the rules and scripts that a limit stopped on the way;
     rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
-    see."""
+    see; rows: so many that executors have read."""
 
     found: tuple[Detections, ...]
     carried: Carried
     parked: tuple[Parked, ...]
     rejected: Sequence[Rejected]
     passed_over: Mapping[str, int]
+    rows: int = 0
 
 
 class BucketDetector:
@@ -101,8 +103,9 @@ class BucketDetector:
         carried: Carried,
         stopped: Collection[str],
         limits: Settings,
-    ) -> tuple[Stepped, Flow]:
-        """One bucket: what the rules detect, with all that is carried on, and what scripts did.
+    ) -> tuple[Stepped, Flow, Sequence[Captured]]:
+        """One bucket: what the rules detect, with all that is carried on; what scripts did; and
+        what was captured of rows that executors read, without the occurrences.
         `stopped`: the scripts and rules that do not run.
 
         Raises `FloodError` where more timers of scripts are due than may fire, `RuleLimitError`
@@ -118,15 +121,17 @@ class BucketDetector:
             stop_at_fault(self.scripts[emitted.script], emitted)
         batches = {**bucket.batches, **flow.shown}
         given = own, batches, plan.watermark
+        captured: Sequence[Captured] = ()
         if plan.site.executors and self._by_component is not None:
-            made = self._by_component().step(*given, parked=stopped, limit=most)
+            by_component, unread = self._by_component(), bucket.unread
+            made, captured = by_component.step_unread(*given, stopped, most, unread)
         else:
             made = self.rules.step(*given, parked=stopped, limit=most)
         if not flow.tables and not flow.changed:
-            return made, flow
+            return made, flow, captured
         kept, left = made.carried, _InHand(made.carried.decoded, flow.decoded)
         whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed, left)
-        return made._replace(carried=whole), flow
+        return made._replace(carried=whole), flow, captured
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -185,24 +190,29 @@ def detect(
     parked: dict[str, Parked] = {}
     while True:
         try:
-            (found, carried, reached), flow = detector.step(
+            made, flow, captured = detector.step(
                 bucket, state.carried, before | parked.keys(), limits
             )
         except RuleLimitError as error:
+            if bucket.unread is not None:
+                raise LeftToDriverError(f"rule {error.rule} reaches a limit") from error
             at = plan.watermark_before + 1
             for rule in detector.detector.parked_with({error.rule}) - before:
                 reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
-            if reached < plan.watermark and plan.watermark > plan.watermark_before:
-                raise FloodError(reached)
+            if made.watermark < plan.watermark and plan.watermark > plan.watermark_before:
+                raise FloodError(made.watermark)
             rejected = [
                 row
                 for emitted in flow.emissions
                 for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
             ]
             stopped = (*parked.values(), *flow.parked.values())
-            return BucketDetections(found, carried, stopped, rejected, flow.passed_over)
+            rows = sum(one.rows for one in captured)
+            return BucketDetections(
+                made.detections, made.carried, stopped, rejected, flow.passed_over, rows
+            )
 
 
 def digest_of(book: model.Rulebook, script: model.Script) -> str:

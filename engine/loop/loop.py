@@ -10,6 +10,7 @@ from tidegate.engine.act.messages import awaited_text, tell
 from tidegate.engine.act.outbox import Stamp, entries_for
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
+from tidegate.engine.capture.apart import unread
 from tidegate.engine.capture.plan import given_up_text, half, stuck
 from tidegate.engine.capture.resets import with_resets
 from tidegate.engine.capture.switches import switched
@@ -116,6 +117,9 @@ class Loop:
                 except FloodError as short:
                     until = short.reached
                 except Exception as error:
+                    if plan.site.tables and not isinstance(error, EngineError):
+                        self.planner.sites.read_here(plan, error)
+                        continue
                     failures += 1
                     until = _until_after(error, failures, plan, until)
                 else:
@@ -265,6 +269,10 @@ class Loop:
         with self.stages.at("capture"):
             clocks = self.planner.clocks
             bucket = compiled.capture.capture(plan, ports.feed, clocks)  # 4. read exactly that
+            if ports.executors is not None and plan.site.tables:
+                needs, capture = compiled.prepared.needs, compiled.capture
+                left = unread(book, needs, capture, plan, ports.executors)
+                bucket = replace(bucket, unread=left)
         failpoint("detect.before")
         with self.stages.at("detect"):  # 5. what happened
             detected = detect(detector, state, bucket, book.settings)
@@ -301,7 +309,7 @@ class Loop:
             damped.firings,
             entries,
             (*bucket.rejected, *detected.rejected),
-            bucket.rows,
+            bucket.rows + detected.rows,
             sum(map(len, detected.found)),
             self.stages.seconds,
             (*detected.parked, *stopped),

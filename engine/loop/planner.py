@@ -48,7 +48,7 @@ class Planner:
         self.due: int | None = None  # when what is visible can be planned
         self.left = Activity(STARTING)  # what is left once the last plan is taken, if any
         self._pace = Pace()
-        self._sites = Sites(book, executors=ports.executors is not None)
+        self.sites = Sites(book, executors=ports.executors is not None)
 
     def look(self) -> tuple[int, Arrivals]:
         """The clock, and only then what waits in the store: what comes later is of a later plan."""
@@ -99,8 +99,10 @@ class Planner:
         used = {name: used_of(name, head.cursor.schema) for name, head in listing.heads.items()}
         switches = switched(controls, state, book, self.ports.quarantine.rules(book.rules))
         timer = self.next_timer(compiled, state, before)
+        whole = not ((state.stopped - switches.enabled) | switches.disabled)
+        site = self.sites.of(listing, state.carried, compiled.capture, before, whole=whole)
         plan = make_plan(  # 3. choose W
-            book, state, listing, unplaced, used, until, switches, timer, self.clocks
+            book, state, listing, unplaced, used, until, switches, timer, self.clocks, site
         )
         self.due = due(listing, unplaced, before, timer)
         visible = due(listing, unplaced, before, timer if timer and timer <= now else None)
@@ -121,8 +123,7 @@ class Planner:
             plan = pin(plan, book, self.ports.feed)
         failpoint("plan.after")
         controlled = carried_out_by_a_bucket(controls, listing) - switches.answers.keys()
-        site = self._sites.of(listing, state.carried)
-        return replace(plan, controls=tuple(sorted(controlled)), site=site)
+        return replace(plan, controls=tuple(sorted(controlled)))
 
     def next_timer(self, compiled: CompiledRulebook, state: State, before: int) -> int | None:
         """When something happens by itself next: a timer of the detector is due, or a clock of a

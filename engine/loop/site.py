@@ -1,23 +1,29 @@
 """Chooses where a bucket is detected: by the driver, or in Spark's executors what has a key (G26).
 
-The choice is made when a bucket is planned, by what is visible then, however little of it the
-bucket takes. It may change from bucket to bucket: what is carried is the same.
+The choice is made before a bucket is cut, by what is visible then, however little of it the bucket
+takes. It may change from bucket to bucket: what is carried is the same. Executors read a table
+themselves if every rule that looks at its rows counts by a key of theirs.
 
-Example: `detect: auto`. Six million rows were committed while the engine was down. The first bucket
-takes a million of them, in executors; so does the second. Then four million are left: from there on
-the driver detects.
+Example: `detect: auto`. Six million rows were committed while the engine was down. Executors read
+and detect them in one bucket. What is committed from then on is the driver's.
 """
 
 from __future__ import annotations
 
+import logging
+from collections.abc import Iterator
 from functools import cached_property
 
+from tidegate.engine.capture.apart import may_be_apart
 from tidegate.engine.capture.plan import Listing
-from tidegate.engine.core.values import Carried, Site
-from tidegate.engine.detect.events.graph.components import components
+from tidegate.engine.capture.read import Capture
+from tidegate.engine.core.values import Carried, Plan, Site
+from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.model import Rulebook
+
+log = logging.getLogger(__name__)
 
 
 class Sites:
@@ -26,9 +32,13 @@ class Sites:
     def __init__(self, book: Rulebook, *, executors: bool) -> None:
         self._book = book
         self._by_driver = not executors or book.settings.detect == "driver"
+        self._read_here = 0  # up to this watermark the driver reads all rows
 
-    def of(self, listing: Listing, carried: Carried) -> Site:
-        """Where the bucket is detected that takes the first of what is listed."""
+    def of(
+        self, listing: Listing, carried: Carried, capture: Capture, before: int, *, whole: bool
+    ) -> Site:
+        """Where the bucket is detected that begins after the watermark `before` and takes the first
+        of what is listed. `whole`: all rules run."""
         if self._by_driver:
             return Site()
         limits, why = self._book.settings, "detect: spark"
@@ -42,13 +52,33 @@ class Sites:
                 why = f"{instances:,} instances are carried, driver_carried_max is {most:,}"
             else:
                 return Site(False, "detect: auto, and the driver has room")
-        if not self._some_keyed:
+        if not self._keyed[0]:
             return Site(False, "no rule can be cut by a key; `tidegate explain` says why")
-        return Site(True, why)
+        if not whole or before < self._read_here:
+            return Site(True, why)  # what rules that stand still pass over is counted here
+        tables = frozenset(self._apart(listing, capture))
+        return Site(
+            True, f"{why}; they read {', '.join(sorted(tables))}" if tables else why, tables
+        )
+
+    def read_here(self, plan: Plan, error: Exception) -> None:
+        """From now on, and as far as this plan went, the driver reads the rows."""
+        self._read_here = plan.watermark
+        told = "bucket %d: executors do not read its rows, the driver does: %s"
+        log.warning(told, plan.bucket, error)
+
+    def _apart(self, listing: Listing, capture: Capture) -> Iterator[str]:
+        for name, head in listing.heads.items():
+            if may_be_apart(capture.request(name, head.cursor.schema), self._keyed[1]):
+                yield name
 
     @cached_property
-    def _some_keyed(self) -> bool:
-        """Whether executors have anything to detect."""
+    def _keyed(self) -> tuple[bool, frozenset[str]]:
+        """Whether executors have anything to detect; and the event types that have a key wherever
+        they are looked at."""
         late = lateness_micros(self._book)
         _, graph = compile_book(self._book, dict.fromkeys(self._book.rules, 0), late)
-        return bool(components(self._book, graph, late).keyed)
+        found = components(self._book, graph, late)
+        if any(script.enabled for script in self._book.scripts.values()):
+            return bool(found.keyed), frozenset()  # scripts take what the driver has read
+        return bool(found.keyed), keyed_everywhere(found, graph)

@@ -16,6 +16,8 @@ LIMITS = {
     "buckets to executors; more rows of a DataFrame for rules that no key cuts are refused.",
     "driver_carried_max": "With more instances that rules carry, `detect: auto` gives buckets to "
     "executors.",
+    "spark_rows_max": "Rows of a bucket that executors read themselves; a bucket with more ends "
+    "earlier.",
     "timers_per_bucket_max": "Ticks of clocks, and as many other timers, of one bucket; with more "
     "it ends earlier.",
     "period_min_ms": "A `P` with a shorter period is refused, and so is a window that ends more "

@@ -10,6 +10,7 @@ from functools import partial
 
 from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
+from tests.support.executors import InProcess
 from tests.support.make import SECOND
 from tests.support.memory import SCHEMA, Clock, MemoryFeed, MemorySink
 from tidegate import rules
@@ -88,6 +89,8 @@ class Bench:
         digests |= script_digests(book)
         self.running = book
         beside = self.executors_beside
+        if isinstance(beside, InProcess):
+            beside.feed = self.feed
         detecting = partial(BucketDetector, executors=beside)
         compiled = first_compiled(
             book, digests, schemas, state.activations, self.prepare, detecting=detecting

@@ -6,7 +6,7 @@ detectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -20,7 +20,16 @@ from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
 from tidegate.engine.core.types.spark import arrow_schema, schema_json
-from tidegate.engine.core.values import Batch, Bucket, Carried, Cursor, Load, Needs, Stepped
+from tidegate.engine.core.values import (
+    Batch,
+    Bucket,
+    Captured,
+    Carried,
+    Cursor,
+    Load,
+    Needs,
+    Stepped,
+)
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -88,10 +97,10 @@ class HeardDetector(BucketDetector):
 
     def step(
         self, bucket: Bucket, carried: Carried, stopped: Collection[str], limits: Settings
-    ) -> tuple[Stepped, Flow]:
-        made, flow = super().step(bucket, carried, stopped, limits)
+    ) -> tuple[Stepped, Flow, Sequence[Captured]]:
+        made, flow, captured = super().step(bucket, carried, stopped, limits)
         self.heard[bucket.plan.bucket] = Heard(bucket, flow.shown, frozenset(stopped))
-        return made, flow
+        return made, flow, captured
 
     def loads(self, carried: Carried) -> dict[str, Load]:  # noqa: ARG002
         """Nobody looks at how much is carried."""

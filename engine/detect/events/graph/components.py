@@ -13,7 +13,7 @@ for the second. And `d` without `per:` is the driver's.
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tidegate.engine.core.event_names import EventKey, whole_of
 from tidegate.engine.detect.events.graph.graph import Graph, Node
@@ -70,6 +70,18 @@ def components(book: Rulebook, graph: Graph, late: Collection[str] = ()) -> Comp
     order = {rule: n for n, rule in enumerate(book.rules)}
     rest = {rule: reasons[rule] for rule in sorted(reasons, key=order.__getitem__)}
     return Components(tuple(component for _, component in found.values()), rest)
+
+
+def keyed_everywhere(found: Components, graph: Graph) -> frozenset[str]:
+    """The event types that have a key wherever they are looked at: none is broadcast, nor seen by a
+    rule that is the driver's. What a rule that waits for late rows sees, arrives as all do."""
+    ways = [(event, columns) for c in found.keyed for event, columns in c.events.items()]
+    others = {event for event, columns in ways if columns is None}
+    for rule, events in graph.events.items():
+        if EventKey.of(rule).event in found.rest:
+            arriving = {str(replace(EventKey.of(event), behind=None)) for event in events}
+            others |= {*arriving, *map(whole_of, arriving)}
+    return frozenset(event for event, _ in ways) - others
 
 
 def _fit(one: Keyed, other: Keyed) -> bool:

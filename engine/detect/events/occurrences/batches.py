@@ -65,3 +65,12 @@ def merged(parts: Sequence[Batch]) -> tuple[Batch, list[Int64]]:
     table = stack(part.table for part in parts)
     whole = Batch(parts[0].event, time[order], row[order], table, ids, depth)
     return whole, np.split(place, np.cumsum([len(part) for part in parts])[:-1])
+
+
+def together(parts: Sequence[Batch]) -> Batch:
+    """Several numbered batches of one event type as one, in order of time and number."""
+    whole, places = merged(parts)
+    number = np.empty(len(whole), np.int64)
+    for part, place in zip(parts, places, strict=True):
+        number[place] = [] if part.number is None else part.number
+    return replace(whole, number=number).take(np.lexsort((number, whole.time)))

@@ -54,6 +54,8 @@ def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict
             continue
         (_, time), (_, number) = (lists_in(table, column) for column in ("times", "numbers"))
         if whole.startswith("node:"):
+            if whole[5:] not in graph.nodes:
+                continue  # of a rule that begins anew: nothing of it is carried on
             events = np.array([*graph.nodes[whole[5:]].roles])[lists_in(table, "roles")[1]]
         else:
             events = flat(table, "events").to_numpy(zero_copy_only=False)

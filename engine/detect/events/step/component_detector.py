@@ -11,13 +11,14 @@ and what they have left is put together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Batch, Carried, Detections
+from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64
 from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.occurrences import batches as of_batches
@@ -66,6 +67,25 @@ class Done(NamedTuple):
 
 Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
 """Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
+Arrivals = Mapping[str, Batch]
+RowsMapper = Callable[
+    [
+        Callable[[int, int, pa.Table], Sequence[tuple[int, Arrivals | Captured]]],
+        Callable[[Task, Sequence[Arrivals]], Done],
+        Sequence[Task],
+    ],
+    tuple[list[Done], list[Captured]],
+]
+"""The same with rows that it reads itself (`engine.core.ports.Executors.map_rows`)."""
+
+
+class Apart(NamedTuple):
+    """Rows that are read where the tasks run. `capture`: see `Unread`. `captured`: what was made of
+    them, without the occurrences, is put there."""
+
+    mapper: RowsMapper
+    capture: Callable[[int, int, pa.Table], Captured]
+    captured: list[Captured]
 
 
 class Shares(NamedTuple):
@@ -116,11 +136,13 @@ class ComponentDetector:
         limit: int | None = None,
         partitions: int = 1,
         tasks: int = 1,
+        apart: Apart | None = None,
     ) -> tuple[tuple[Detections, ...], Shares, int]:
         """`Detector.step` in `tasks` for each component, whose state is cut into `partitions`.
         Returns the detections of each rule, in the rulebook's order; what to carry on; the
         watermark that all have reached. Each task may fire `limit` timers: where it stops one, all
-        are done again, up to the least that one has reached. Raises `RuleLimitError`.
+        are done again, up to the least that one has reached. `apart`: what arrives, too; none of
+        it is the driver's. Raises `RuleLimitError`.
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
@@ -145,7 +167,7 @@ class ComponentDetector:
                 for component, share in zip(self.components.keyed, keyed, strict=True)
                 for own in spread
             ]
-            done = [*self._mapper(self._run, tasks_of)]
+            done = self._done(tasks_of, spread, partitions, apart)
             for one in done:
                 if one.limit:
                     raise one.limit
@@ -162,6 +184,19 @@ class ComponentDetector:
             left[number] = united([Carried(_unpacked(one.tables)) for one in mine])
         found = [*rest.detections, *(part for one in done for part in one.found)]
         return self._in_order(found), Shares((*left, rest.carried), frozenset(parked)), reached
+
+    def _done(
+        self,
+        tasks: Sequence[Task],
+        spread: Sequence[Collection[int]],
+        partitions: int,
+        apart: Apart | None,
+    ) -> list[Done]:
+        if apart is None:
+            return [*self._mapper(self._run, tasks)]
+        cut = Cut(apart.capture, self.components.keyed, len(spread), partitions)
+        done, apart.captured[:] = apart.mapper(cut, partial(run_with, self._plan), tasks)
+        return done
 
     def _in_order(self, found: Sequence[Detections]) -> tuple[Detections, ...]:
         by_rule: dict[str, list[Detections]] = {}
@@ -182,6 +217,54 @@ def run(plan: Plan, given: Task) -> Done:
         return Done(limit=error)
     found = tuple(map(detections.compact, made.detections))
     return Done(found, _packed(made.carried.tables), made.watermark)
+
+
+def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
+    """A task whose arrivals, but for those that it was given, were `read` where it runs."""
+    arrivals = dict(given.arrivals)
+    for event in sorted({event for part in read for event in part}):
+        whole = of_batches.together([part[event] for part in read if event in part])
+        arrivals[event] = whole.until(given.watermark)
+    return run(plan, given._replace(arrivals=arrivals))
+
+
+@dataclass(frozen=True)
+class Cut:
+    """Makes occurrences of rows, and says which task each is of. It may be sent away. Gives also
+    what was captured, without the occurrences, for the one who has sent it."""
+
+    capture: Callable[[int, int, pa.Table], Captured]
+    keyed: Sequence[Component]
+    tasks: int
+    """Of each component."""
+    partitions: int
+
+    def __call__(
+        self, table: int, first: int, rows: pa.Table
+    ) -> list[tuple[int, Arrivals | Captured]]:
+        made = self.capture(table, first, rows)
+        found: list[tuple[int, Arrivals | Captured]] = [(-1, made._replace(batches={}))]
+        for number, component in enumerate(self.keyed):
+            index = self._index(component, made.batches)
+            for task in range(self.tasks):
+                own = {event: at[task] for event, at in index.items() if len(at[task])}
+                if own:
+                    of_task = {event: made.batches[event] for event in own}
+                    found.append((number * self.tasks + task, of_batches.cut(of_task, own)))
+        return found
+
+    def _index(self, component: Component, batches: Arrivals) -> dict[str, list[Int64]]:
+        """By event type, the occurrences of each task (`_spread`), which ascend."""
+        found = {}
+        for event in sorted(component.events.keys() & batches.keys()):
+            columns, batch = component.events[event], batches[event]
+            if columns is None:
+                raise ValueError(f"{event} has no key: its rows cannot be read apart")
+            of = partitions(select(batch.table.take(batch.row), columns), self.partitions)
+            task = of % self.tasks
+            order = np.argsort(task, kind="stable")
+            found[event] = np.split(order, np.cumsum(np.bincount(task, minlength=self.tasks))[:-1])
+        return found
 
 
 def _cut(detector: Detector, share: Carried, count: int) -> Carried:

@@ -9,12 +9,13 @@ is cut into four partitions, of which each executor steps two. The driver steps 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
+from functools import partial
 
 import pyarrow as pa
 
 from tidegate.engine.core.ports import Executors
-from tidegate.engine.core.values import Batch, Carried, Stepped
+from tidegate.engine.core.values import Batch, Captured, Carried, Stepped, Unread
 from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.partitions import (
     GROWTH,
@@ -24,8 +25,15 @@ from tidegate.engine.detect.events.state.partitions import (
     replaced,
     wanted,
 )
-from tidegate.engine.detect.events.step.component_detector import ComponentDetector, Shares
+from tidegate.engine.detect.events.step.component_detector import (
+    Apart,
+    ComponentDetector,
+    Shares,
+)
 from tidegate.rules.model import Rulebook
+
+TASK_ROWS = 1_000_000
+"""So many rows that are read apart are one task's: it has them in a worker's memory."""
 
 
 class ComponentStep:
@@ -41,7 +49,7 @@ class ComponentStep:
         count_max: int,
     ) -> None:
         self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
-        self._slots = executors.slots
+        self._executors = executors
         self._count_max = count_max
         self._seen = Seen()
 
@@ -54,9 +62,27 @@ class ComponentStep:
         limit: int | None = None,
     ) -> Stepped:
         """`Partitioned.step`, with `limit` timers in each task. Raises `RuleLimitError`."""
+        return self.step_unread(carried, batches, watermark, parked, limit, None)[0]
+
+    def step_unread(
+        self,
+        carried: Carried,
+        batches: Mapping[str, Batch],
+        watermark: int,
+        parked: Collection[str],
+        limit: int | None,
+        unread: Unread | None,
+    ) -> tuple[Stepped, Sequence[Captured]]:
+        """`step` over `unread` rows too, of which each occurrence has a key. What was captured of
+        them is given back, without the occurrences."""
         tables = carried.tables
         cut, held = _apart_from_held(tables)  # what is held back is in no partition
-        count = self._count(cut)
+        tasks = self._tasks(unread)
+        count = self._count(cut, tasks)
+        captured: list[Captured] = []
+        apart = unread and Apart(
+            partial(self._executors.map_rows, unread.rows), unread.capture, captured
+        )
         shares = self._apart.divided(Carried(cut))
         made, shares, reached = self._apart.step(
             _with_rest(shares, {**shares.each[-1].tables, **held}),
@@ -65,18 +91,26 @@ class ComponentStep:
             parked=parked,
             limit=limit,
             partitions=count,
-            tasks=self._slots,
+            tasks=tasks,
+            apart=apart,
         )
         rest, held = _apart_from_held(shares.each[-1].tables)
         whole = self._apart.united(_with_rest(shares, rest), count)
-        return Stepped(made, Carried(*replaced(tables, tables, {**whole.tables, **held})), reached)
+        carried = Carried(*replaced(tables, tables, {**whole.tables, **held}))
+        return Stepped(made, carried, reached), captured
 
-    def _count(self, tables: Tables) -> int:
-        """Into how many partitions the state is cut: a slot has one at least, where there may be so
+    def _tasks(self, unread: Unread | None) -> int:
+        """How many tasks a component has: one a slot, and more where these would be too large for a
+        worker's memory."""
+        rows = unread.estimate if unread else 0
+        return max(self._executors.slots, -(-rows // TASK_ROWS))
+
+    def _count(self, tables: Tables, tasks: int) -> int:
+        """Into how many partitions the state is cut: a task has one at least, where there may be so
         many."""
         nodes = (p for p in self._seen.of(tables).values() if p.whole.startswith("node:"))
         count = wanted(count_of(tables.values()), nodes, self._count_max)
-        while count < min(self._slots, self._count_max):
+        while count < min(tasks, self._count_max):
             count = min(count * GROWTH, self._count_max)
         return count
 

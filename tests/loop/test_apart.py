@@ -1,0 +1,99 @@
+"""Buckets whose rows executors read themselves (G26): how they are cut, and when the driver reads
+after all."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pytest
+
+from tests.loop.test_site import BOOK, Beside, drained, fired
+from tests.support.executors import InProcess
+from tidegate.engine.store import SqlStore, open_store
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+KEYED = BOOK.replace("{on: row ; row}", "{on: row and row, per: id}")
+READ = "detect: spark; they read t"
+COMMITS = 7
+
+
+class Failing(InProcess):
+    """Fails when it is asked to read for the first time."""
+
+    def map_rows(self, *given: object) -> object:  # type: ignore[override]
+        if not self.splits:
+            self.splits += 1
+            raise OSError("an executor was lost")
+        return super().map_rows(*given)  # type: ignore[arg-type]
+
+
+def executors(bench: Beside) -> InProcess:
+    assert isinstance(bench.executors_beside, InProcess)
+    return bench.executors_beside
+
+
+def by_driver(folder: Path, commits: int = COMMITS) -> list[object]:
+    with open_store(f"sqlite:///{folder / 'other.db'}", create=True) as other:
+        other.of("loop").versions.register(KEYED, None)
+        drained(Beside(other, commits, "detect: driver", KEYED))
+        return [one[::2] for one in fired(other)]
+
+
+def test_g26_what_executors_read_is_what_the_driver_reads(store: SqlStore, tmp_path: Path) -> None:
+    """A bucket holds what executors take, not what the driver would: `bucket_rows_max` is 2."""
+    bench = Beside(store, COMMITS, "detect: spark, spark_rows_max: 5", KEYED)
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.rows for r in bench.reports if r.rows] == [5, 2]
+    assert bench.feed.read_spans == [(0, 4), (5, 6)]
+    assert executors(bench).splits == 3 + 1
+    assert [one[::2] for one in fired(store)] == by_driver(tmp_path)
+
+
+def test_g26_a_table_that_a_rule_without_a_key_looks_at_is_the_drivers(store: SqlStore) -> None:
+    bench = Beside(store, COMMITS, "detect: spark", BOOK)
+    assert {*drained(bench)} == {("executors", "detect: spark")}
+    assert executors(bench).splits == 0
+
+
+@pytest.mark.parametrize("where", ["where: id < 100", "where: \"id < 100 OR reverse(id) = 'x'\""])
+def test_g26_a_where_that_spark_decides_is_the_drivers(store: SqlStore, where: str) -> None:
+    """It is asked where a text that ends Java is named. One that Arrow decides may be anywhere."""
+    text = KEYED.replace("row: {on: insert, table: t}", f"row: {{on: insert, table: t, {where}}}")
+    bench = Beside(store, 1, "detect: spark", text)
+    if "reverse" in where:
+        bench.feed.commits = 0
+        assert {why for _, why in drained(bench)} == {"detect: spark"}
+    else:
+        assert {why for _, why in drained(bench)} == {READ}
+        assert executors(bench).splits == 1
+
+
+def test_g26_what_executors_cannot_read_the_driver_reads(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """All that the failed bucket would have held, in buckets of the driver's size."""
+    bench = Beside(store, COMMITS, "detect: spark, spark_rows_max: 5", KEYED)
+    bench.executors_beside = Failing()
+    bench.restart()
+    sites = drained(bench)
+    assert [r.rows for r in bench.reports if r.rows] == [2, 2, 2, 1]
+    assert [why for _, why in sites[:4]] == ["detect: spark"] * 3 + [READ]
+    said = "bucket 1: executors do not read its rows, the driver does: an executor was lost"
+    assert said in caplog.messages
+    assert [one[::2] for one in fired(store)] == by_driver(tmp_path)
+
+
+def test_g26_what_a_disabled_rule_passes_over_is_counted_by_the_driver(store: SqlStore) -> None:
+    bench = Beside(store, 2, "detect: spark", KEYED)
+    bench.run()
+    store.of("loop").controls.ask("disable", "open")
+    bench.feed.commits = 4
+    bench.clock.at += 4_000_000
+    bench.reports.clear()
+    assert {why for _, why in bench.run()} == {"detect: spark"}
+    store.of("loop").controls.ask("enable", "open")
+    bench.feed.commits = 6
+    bench.clock.at += 4_000_000
+    assert bench.run()[-1] == ("executors", READ)
