@@ -41,11 +41,15 @@ def may_be_apart(request: TableRequest | None, keyed: Collection[str]) -> bool:
 def unread(
     book: Rulebook, needs: Needs, capture: Capture, plan: Plan, executors: Executors
 ) -> Unread | None:
-    """The rows of the tables that executors read themselves; None if a plan has none."""
+    """The rows of the tables that executors read themselves; None if a plan has none. Raises
+    LeftToDriverError where a commit of the plan gives a table columns of which Spark has to decide
+    a `where`."""
     spans, rows = [], []
     for span in plan.ranges:
         request = capture.request(span.table, span.cursor.schema)
         if span.table in plan.site.tables and not is_empty(span) and request is not None:
+            if request.read.where or request.decide:
+                raise LeftToDriverError(f"table {span.table}: Spark has to decide a `where`")
             read = replace(request.read, only=())  # no text of the rulebook's runs in Spark
             spans.append(span)
             rows.append(executors.rows(request.table, span, read))

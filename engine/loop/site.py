@@ -68,7 +68,12 @@ class Sites:
         log.warning(told, plan.bucket, error)
 
     def _apart(self, listing: Listing, capture: Capture) -> Iterator[str]:
+        """The tables that executors may read. Rows that raise a signal stand among the signals that
+        the store has: these are the driver's."""
+        signalled = {getattr(event, "from_table", None) for event in self._book.events.values()}
         for name, head in listing.heads.items():
+            if name in signalled:
+                continue
             if may_be_apart(capture.request(name, head.cursor.schema), self._keyed[1]):
                 yield name
 

@@ -9,7 +9,9 @@ import pytest
 
 from tests.loop.test_site import BOOK, Beside, drained, fired
 from tests.support.executors import InProcess
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.model import SignalEvent
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -34,10 +36,17 @@ def executors(bench: Beside) -> InProcess:
     return bench.executors_beside
 
 
-def by_driver(folder: Path, commits: int = COMMITS) -> list[object]:
+def tell(store: SqlStore, bench: Beside) -> None:
+    if isinstance(bench.book.events["row"], SignalEvent):
+        store.of("loop").signals.raise_signal(Signal("one", "row", {"id": 0}, bench.clock.at))
+
+
+def by_driver(folder: Path, commits: int = COMMITS, text: str = KEYED) -> list[object]:
     with open_store(f"sqlite:///{folder / 'other.db'}", create=True) as other:
-        other.of("loop").versions.register(KEYED, None)
-        drained(Beside(other, commits, "detect: driver", KEYED))
+        other.of("loop").versions.register(text, None)
+        bench = Beside(other, commits, "detect: driver", text)
+        tell(other, bench)
+        drained(bench)
         return [one[::2] for one in fired(other)]
 
 
@@ -55,6 +64,17 @@ def test_g26_a_table_that_a_rule_without_a_key_looks_at_is_the_drivers(store: Sq
     bench = Beside(store, COMMITS, "detect: spark", BOOK)
     assert {*drained(bench)} == {("executors", "detect: spark")}
     assert executors(bench).splits == 0
+
+
+def test_g26_rows_that_raise_a_signal_are_the_drivers(store: SqlStore, tmp_path: Path) -> None:
+    """Beside those, the store has signals of the same event type."""
+    text = KEYED.replace("{on: insert, table: t}", "{signal: {id: bigint}, from_table: t}")
+    bench = Beside(store, 2, "detect: spark", text)
+    tell(store, bench)
+    assert {*drained(bench)} == {("executors", "detect: spark")}
+    alone = by_driver(tmp_path, 2, text)
+    assert [one[::2] for one in fired(store)] == alone
+    assert {rule for rule, _ in alone} == {"open", "rows"}
 
 
 @pytest.mark.parametrize("where", ["where: id < 100", "where: \"id < 100 OR reverse(id) = 'x'\""])

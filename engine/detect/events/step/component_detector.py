@@ -223,6 +223,8 @@ def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
     """A task whose arrivals, but for those that it was given, were `read` where it runs."""
     arrivals = dict(given.arrivals)
     for event in sorted({event for part in read for event in part}):
+        if event in arrivals and len(arrivals[event]):
+            raise ValueError(f"{event} was read both here and by the driver")
         whole = of_batches.together([part[event] for part in read if event in part])
         arrivals[event] = whole.until(given.watermark)
     return run(plan, given._replace(arrivals=arrivals))
