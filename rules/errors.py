@@ -15,7 +15,7 @@ from typing import Any
 
 WIDTH = 100  # columns of a remedy
 SHOWN_MAX = 5  # other places of a problem
-KNOWN_MAX = 50  # names that are listed where none is near
+KNOWN_MAX = 60  # names that are listed where none is near
 COMPARED_MAX = 50  # names that a word is compared with letter by letter
 _INDENTED: dict[str, Any] = {
     "initial_indent": "    ",

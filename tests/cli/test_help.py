@@ -17,7 +17,6 @@ from tidegate.engine.cli.help import Operator, codes, operators, pointer
 from tidegate.rules.expressions import nodes as x
 from tidegate.rules.model import Context
 
-SOURCE = Codes()
 PAGES = operators()
 # Made of others by the parser's helpers, or another form of the page of windows, clocks, edges
 WITHOUT_EXAMPLE = {
@@ -26,19 +25,24 @@ WITHOUT_EXAMPLE = {
 }
 
 
-def test_the_source_is_followed_to_each_code() -> None:
-    assert len(SOURCE.found) > 280
-    assert SOURCE.lost == set()
+@pytest.fixture(scope="module")
+def source() -> Codes:
+    return Codes()
 
 
-def test_each_code_that_can_be_raised_has_an_entry_and_no_entry_is_stale() -> None:
+def test_the_source_is_followed_to_each_code(source: Codes) -> None:
+    assert len(source.found) > 280
+    assert source.lost == set()
+
+
+def test_each_code_that_can_be_raised_has_an_entry_and_no_entry_is_stale(source: Codes) -> None:
     known = codes()
-    lacking = {code: places for code, places in SOURCE.found.items() if code not in known}
+    lacking = {code: places for code, places in source.found.items() if code not in known}
     assert lacking == {}, "write its cause and remedy into engine/cli/help/codes.toml"
-    assert known.keys() - SOURCE.found.keys() == set()
+    assert known.keys() - source.found.keys() == set()
 
 
-def test_what_flows_through_parameters_formats_and_tables_is_found() -> None:
+def test_what_flows_through_parameters_formats_and_tables_is_found(source: Codes) -> None:
     shown = (
         "unknown-signal",  # f"unknown-{..}"
         "history-begins-later",  # super().__init__
@@ -46,7 +50,7 @@ def test_what_flows_through_parameters_formats_and_tables_is_found() -> None:
         "starting",  # a constant of another module
         "not-found",  # {404: ..}.get
     )
-    assert set(shown) <= SOURCE.found.keys()
+    assert set(shown) <= source.found.keys()
 
 
 def test_an_entry_is_sentences_that_name_what_they_are_about() -> None:

@@ -317,8 +317,11 @@ class Scenario(Bench):
             self.clock.later(seconds)
 
     def purge(self, before: int) -> None:
-        while self.loop.ports.ledger.retention.purge(before, before, 10) == 10:
+        retention, settings = self.loop.ports.ledger.retention, self.loop.compiled.rulebook.settings
+        while retention.purge(before, before, 10) == 10:
             pass
+        retention.remove_files(settings, self.clock())
+        retention.remove_lost_files(settings, self.clock())
 
     def kept(self) -> dict[str, Any]:
         """What the store has, without what an attempt more, or a bucket more, changes."""

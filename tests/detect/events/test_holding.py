@@ -206,7 +206,7 @@ def draw(count: int) -> None:
     counted = Counter[str]()
 
     @given(data=st.data())
-    @example_count(count)
+    @example_count(count, least=EXAMPLES // 8)
     def some(data: st.DataObject) -> None:
         check(data, counted)
 

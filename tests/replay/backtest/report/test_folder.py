@@ -202,7 +202,10 @@ def test_a_name_of_a_rulebook_never_leads_out_of_the_folder(tmp_path: Path) -> N
 def test_a_hostile_card_is_inert(tmp_path: Path, text: str) -> None:
     """A file of others in the folder may say anything."""
     values = asdict(card_of(FOUND, compared(FOUND, OTHER), MADE_AT))
-    said = {name: text if isinstance(value, str) else value for name, value in values.items()}
+    said = {
+        name: text if isinstance(value, str) and name != "zone" else value
+        for name, value in values.items()
+    }
     for name, card in (("tame.html", values), ("javascript:alert(1).html", said)):
         (tmp_path / name).write_text(document("t", [element(Card(**card))]), encoding="utf-8")
     filed(tmp_path, FOUND, made_at=MADE_AT)
@@ -218,7 +221,15 @@ def test_a_hostile_card_is_inert(tmp_path: Path, text: str) -> None:
 
 @pytest.mark.parametrize(
     "changed",
-    [{"fired": "3"}, {"fired": True}, {"fired": 1.5}, {"label": None}, {"more": 1}, {"differ": []}],
+    [
+        {"zone": "Nowhere/Else"},
+        {"fired": "3"},
+        {"fired": True},
+        {"fired": 1.5},
+        {"label": None},
+        {"more": 1},
+        {"differ": []},
+    ],
 )
 def test_a_card_of_other_kinds_is_none(tmp_path: Path, changed: dict[str, Any]) -> None:
     values = asdict(card_of(FOUND, None, MADE_AT)) | changed
