@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 from hypothesis import HealthCheck, Phase, settings
+from hypothesis.internal.conjecture import providers
+from hypothesis.internal.constants_ast import Constants
 
 from tests.reference.examples import SHORT
 from tests.support import postgres
@@ -115,6 +117,17 @@ def spark() -> Iterator[SparkSession]:
     session = start_session("tidegate-tests", {**own, **SPARK_CONF})
     yield session
     session.stop()
+
+
+@pytest.fixture(scope="session", autouse=True)
+def same_examples() -> Iterator[None]:
+    """Hypothesis draws numbers and texts that stand in the modules that happen to be imported: a
+    test would have other examples alone than among others."""
+    nothing = Constants()
+    with pytest.MonkeyPatch.context() as patch:
+        if settings.default is not None and settings.default.derandomize:
+            patch.setattr(providers, "_get_local_constants", lambda: nothing)
+        yield
 
 
 @pytest.fixture(scope="session", autouse=True)
