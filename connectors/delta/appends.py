@@ -11,7 +11,6 @@ from __future__ import annotations
 import tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -19,9 +18,8 @@ from urllib.parse import unquote
 import numpy as np
 import orjson
 import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.engine.core.evaluator.filters import Filter, compile_filter
+from tidegate.engine.core.evaluator.filters import compile_filter, held_by_any
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import FEED_KINDS, KIND, SAME_1, SAME_2, VERSION, ReadRequest
 from tidegate.engine.core.types.spark import arrow_schema, plain_columns
@@ -133,7 +131,7 @@ def read_appends(
     wanted = files if "insert" in request.changes else ()
     try:
         tables = (
-            _wanted(table, only)
+            held_by_any(only, table)
             for table in _tables(folder, wanted, types, schema, in_batches=spool)
         )
         if spool and (stored := mapped(b for table in tables for b in table.to_batches())):
@@ -211,12 +209,6 @@ def _changes(
     for name in _SAME.keys() & set(schema.names):  # they compare the images of an update
         columns[name] = pa.array(np.zeros(n, schema.field(name).type.to_pandas_dtype()))
     return pa.table([columns[name] for name in schema.names], schema=schema)
-
-
-def _wanted(rows: pa.Table, only: Sequence[Filter]) -> pa.Table:
-    """The rows of which one of the predicates is true or raises; all if there are none."""
-    found = [each.decide({name: rows[name] for name in each.columns}) for each in only]
-    return rows.filter(reduce(pc.or_, [one.fill_null(True) for one in found])) if found else rows
 
 
 def _check(file: ParquetFile, name: str, kind: pa.DataType) -> None:

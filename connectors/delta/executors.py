@@ -138,7 +138,7 @@ def _called(wanted: str, call: bytes, given: bytes) -> tuple[str, bytes | None]:
     if own != wanted:
         return own, None
     value = pickle.loads(given)  # noqa: S301, sent by the engine
-    return own, pickle.dumps(_function(call)(value), protocol=5)
+    return own, _packed(_function(call)(value))
 
 
 def _cut(

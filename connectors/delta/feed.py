@@ -7,6 +7,7 @@ import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import pairwise
 
 import pyarrow as pa
@@ -26,7 +27,15 @@ from tidegate.connectors.delta.log import CATALOG_FEATURES, LogListing, Snapshot
 from tidegate.connectors.delta.session import new_session
 from tidegate.connectors.delta.start import start_cursor
 from tidegate.engine.core.parameters import INSTANT, commit_schema
-from tidegate.engine.core.ports import KIND, SAME_1, SAME_2, VERSION, ReadRequest, TableHead
+from tidegate.engine.core.ports import (
+    KIND,
+    SAME_1,
+    SAME_2,
+    VERSION,
+    WORKER_ROWS,
+    ReadRequest,
+    TableHead,
+)
 from tidegate.engine.core.types.schemas import same_schema
 from tidegate.engine.core.values import Commit, Cursor, TableRange
 from tidegate.rules.errors import EngineError
@@ -35,7 +44,6 @@ from tidegate.rules.model import Change, Table
 SECONDS_MAX = 3_600  # for one read, where no setting says otherwise
 _COMMITS_MAX = 1_000  # of one table in one look; the next look takes further ones
 _LOOK_SECONDS = 10.0  # how often an idle log is searched for gaps, and its table identified
-APART_ROWS = 1_000_000  # of the images of updates, in one worker's memory
 _OF_ONE_TASK = ("spark.sql.leafNodeDefaultParallelism", "spark.databricks.delta.snapshotPartitions")
 """Settings under which a job is one task, if it can be."""
 _WHOLE_SECOND_SCHEMES = frozenset(
@@ -73,9 +81,6 @@ class DeltaFeed:
         seconds_max: int = SECONDS_MAX,
     ) -> None:
         self._session = new_session(spark)
-        self._wide = new_session(spark)
-        for setting in _OF_ONE_TASK:
-            self._wide.conf.unset(setting)
         self._locations = locations or {}
         self._spool_rows = spool_rows
         self._own_stores = own_stores
@@ -185,13 +190,21 @@ class DeltaFeed:
         update are in one partition, whose rows are in one order, however they come."""
         location = self._source(table).log.location
         with stops.reading(table.name, span.first, span.last):
-            frame = changes(self._wide, location, span, request)
+            frame = changes(self._of_executors, location, span, request)
             if not request.same:
                 return ApartRows(frame, whole=False)
             by = [F.col(quoted(name)) for name in (VERSION, *table.key)]
-            parts = max(self._jobs.slots.count, -(-span.rows_estimate // APART_ROWS))
+            parts = max(self._jobs.slots.count, -(-span.rows_estimate // WORKER_ROWS))
             ordered = frame.repartition(parts, *by).sortWithinPartitions(*by, KIND, SAME_1, SAME_2)
             return ApartRows(ordered, whole=True)
+
+    @cached_property
+    def _of_executors(self) -> SparkSession:
+        """A session whose jobs have as many tasks as there are slots for."""
+        session = new_session(self._session)
+        for setting in _OF_ONE_TASK:
+            session.conf.unset(setting)
+        return session
 
     def _changes(
         self, location: str, table: Table, span: TableRange, request: ReadRequest, *, spool: bool

@@ -11,15 +11,15 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, replace
-from functools import lru_cache, reduce
+from functools import lru_cache
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from tidegate.engine.capture.changes import arrange
 from tidegate.engine.capture.read import Capture, TableCapture, is_empty
 from tidegate.engine.capture.request import TableRequest
+from tidegate.engine.core.evaluator.filters import held_by_any
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import Executors, LeftToDriverError
 from tidegate.engine.core.values import Batch, Captured, Needs, Plan, Unread
@@ -32,10 +32,14 @@ def may_be_apart(request: TableRequest | None, keyed: Collection[str]) -> bool:
     dies of it."""
     return (
         request is not None
-        and not request.read.where
-        and not request.decide
+        and not _asks_spark(request)
         and all(one.event.name in keyed for one in request.events)
     )
+
+
+def _asks_spark(request: TableRequest) -> bool:
+    """Whether Spark has to decide a `where`."""
+    return bool(request.read.where or request.decide)
 
 
 def unread(
@@ -48,7 +52,7 @@ def unread(
     for span in plan.ranges:
         request = capture.request(span.table, span.cursor.schema)
         if span.table in plan.site.tables and not is_empty(span) and request is not None:
-            if request.read.where or request.decide:
+            if _asks_spark(request):
                 raise LeftToDriverError(f"table {span.table}: Spark has to decide a `where`")
             read = replace(request.read, only=())  # no text of the rulebook's runs in Spark
             spans.append(span)
@@ -99,9 +103,7 @@ def _wanted(rows: pa.Table, request: TableRequest) -> pa.Table:
     """The rows that the driver would read: of which one of the `where`s is true or raises."""
     filters = [one.filter for one in request.events if one.filter] if request.read.only else []
     with suppress(UndecidedError):
-        if filters:
-            held = [f.decide({n: rows.column(n) for n in f.columns}) for f in filters]
-            return rows.filter(reduce(pc.or_, [one.fill_null(True) for one in held]))
+        return held_by_any(filters, rows)
     return rows
 
 

@@ -229,6 +229,10 @@ class Sink(Protocol):
         ...
 
 
+WORKER_ROWS = 1_000_000
+"""So many rows are one task's, or twice as many: it has them in a worker's memory."""
+
+
 class Executors(Protocol):
     """Processes that run functions for Spark, on this machine or on others."""
 
@@ -255,10 +259,10 @@ class Executors(Protocol):
         call: Callable[[Given, Sequence[Part]], Made],
         given: Sequence[Given],
     ) -> tuple[list[Made], list[Part]]:
-        """`map` of a function that also takes what was cut from `rows` for the
-        value. `cut` is given which of the rows these are, a number from which theirs may be
-        counted, as no others are, and some of them. It says for which of the values each part is;
-        -1: for the caller, whom the second list is for."""
+        """`map` of a function that also takes the parts which were cut from `rows` for the value.
+        `cut` is given some rows: of which table they are, a number that theirs are counted from, as
+        no others are, and the rows. It gives parts, each with the place of its value; at -1 it is
+        for the caller, in the second list."""
         ...
 
 

@@ -14,6 +14,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import EventKey, whole_of
+from tidegate.engine.core.ports import WORKER_ROWS
 from tidegate.engine.core.values import Int64
 from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences, wrong
@@ -24,8 +25,6 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.table import Span, check_history, detected, span_of
 from tidegate.rules.model import Rulebook
 
-PART_ROWS = 1_000_000
-"""So many rows of a component are one part, or twice as many: a part is in one worker's memory."""
 PART_ROWS_MIN = 50_000
 """Fewer rows than these are not worth a part of their own."""
 
@@ -103,7 +102,7 @@ class KeyedHistory:
         ]
         """For each component the event types that are sent to all of its parts."""
         rows = max((self._rows(part) for part in found.keyed), default=0)
-        self.parts = max(-(-rows // PART_ROWS), min(cores, -(-rows // PART_ROWS_MIN)), 1)
+        self.parts = max(-(-rows // WORKER_ROWS), min(cores, -(-rows // PART_ROWS_MIN)), 1)
         """Into how many parts each component is cut."""
 
     @property

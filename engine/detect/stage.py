@@ -22,7 +22,6 @@ from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import (
     Batch,
     Bucket,
-    Captured,
     Carried,
     Detections,
     Load,
@@ -103,9 +102,9 @@ class BucketDetector:
         carried: Carried,
         stopped: Collection[str],
         limits: Settings,
-    ) -> tuple[Stepped, Flow, Sequence[Captured]]:
+    ) -> tuple[Stepped, Flow, int]:
         """One bucket: what the rules detect, with all that is carried on; what scripts did; and
-        what was captured of rows that executors read, without the occurrences.
+        how many rows executors have read.
         `stopped`: the scripts and rules that do not run.
 
         Raises `FloodError` where more timers of scripts are due than may fire, `RuleLimitError`
@@ -121,17 +120,17 @@ class BucketDetector:
             stop_at_fault(self.scripts[emitted.script], emitted)
         batches = {**bucket.batches, **flow.shown}
         given = own, batches, plan.watermark
-        captured: Sequence[Captured] = ()
+        rows = 0
         if plan.site.executors and self._by_component is not None:
             by_component, unread = self._by_component(), bucket.unread
-            made, captured = by_component.step_unread(*given, stopped, most, unread)
+            made, rows = by_component.step_unread(*given, stopped, most, unread)
         else:
             made = self.rules.step(*given, parked=stopped, limit=most)
         if not flow.tables and not flow.changed:
-            return made, flow, captured
+            return made, flow, rows
         kept, left = made.carried, _InHand(made.carried.decoded, flow.decoded)
         whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed, left)
-        return made._replace(carried=whole), flow, captured
+        return made._replace(carried=whole), flow, rows
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -190,9 +189,7 @@ def detect(
     parked: dict[str, Parked] = {}
     while True:
         try:
-            made, flow, captured = detector.step(
-                bucket, state.carried, before | parked.keys(), limits
-            )
+            made, flow, rows = detector.step(bucket, state.carried, before | parked.keys(), limits)
         except RuleLimitError as error:
             if bucket.unread is not None:
                 raise LeftToDriverError(f"rule {error.rule} reaches a limit") from error
@@ -209,7 +206,6 @@ def detect(
                 for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
             ]
             stopped = (*parked.values(), *flow.parked.values())
-            rows = sum(one.rows for one in captured)
             return BucketDetections(
                 made.detections, made.carried, stopped, rejected, flow.passed_over, rows
             )

@@ -47,8 +47,7 @@ class Buckets(Bound):
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
-        moving = frozenset[str]() if self._at_home else self._files.elsewhere()
-        parts = parts_of(carried, carried.changed | moving)
+        parts = parts_of(carried, carried.changed | self._elsewhere)
         written = self._files.write(taken.state_path, plan, parts)
         with self.leased() as connection:
             failpoint("commit.begun")
@@ -70,7 +69,7 @@ class Buckets(Bound):
             damping.remember(connection, name, taken.memory)
             numbered = outbox.insert_entries(connection, name, plan.bucket, taken.entries)
             failpoint("commit.before")
-        self._at_home.add(True)
+        self._elsewhere.clear()
         failpoint("commit.after")
         return numbered
 
@@ -79,9 +78,9 @@ class Buckets(Bound):
         return StateFiles(self.database, self.rulebook, self.epoch)
 
     @cached_property
-    def _at_home(self) -> set[bool]:
-        """Not empty once a bucket has taken over what lay in files of other homes."""
-        return set()
+    def _elsewhere(self) -> set[str]:
+        """The parts in files of other homes: the next bucket takes them over."""
+        return {*self._files.elsewhere()}
 
     def acted(self, bucket: int, seconds: float) -> None:
         one = sa.update(t.buckets).filter_by(rulebook=self.rulebook, bucket=bucket)

@@ -9,6 +9,7 @@ import pytest
 
 from tests.support.lake import Lake
 from tidegate import Engine
+from tidegate.connectors.delta import session
 from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
@@ -76,6 +77,9 @@ def test_g26_executors_read_what_the_driver_reads(
     spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    # The two images of an update are rarely in one batch of the rows.
+    batch = {"spark.sql.execution.arrow.maxRecordsPerBatch": "25"}
+    monkeypatch.setattr(session, "SMALL_JOBS", {**session.SMALL_JOBS, **batch})
     sides = Sides(spark, tmp_path)
     for number in range(2):
         sides.write(number)

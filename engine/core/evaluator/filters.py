@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from functools import lru_cache
+from functools import lru_cache, reduce
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.evaluator.forms import Reader, read_tree
 from tidegate.engine.core.evaluator.nodes import (
@@ -93,6 +94,13 @@ def decide(where: Mapping[str, str], rows: pa.Table) -> pa.Table | None:
             return None
         found[name] = known.decide({n: columns[n] for n in known.columns})
     return pa.table(found)
+
+
+def held_by_any(filters: Sequence[Filter], rows: pa.Table) -> pa.Table:
+    """The rows of which one of the filters is true or raises; all if there are none. Raises
+    UndecidedError if Spark must decide one of the rows."""
+    found = [one.decide({name: rows[name] for name in one.columns}) for one in filters]
+    return rows.filter(reduce(pc.or_, [one.fill_null(True) for one in found])) if found else rows
 
 
 @lru_cache(maxsize=1024)

@@ -6,7 +6,7 @@ detectors.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
 from typing import NamedTuple
@@ -23,7 +23,6 @@ from tidegate.engine.core.types.spark import arrow_schema, schema_json
 from tidegate.engine.core.values import (
     Batch,
     Bucket,
-    Captured,
     Carried,
     Cursor,
     Load,
@@ -97,10 +96,10 @@ class HeardDetector(BucketDetector):
 
     def step(
         self, bucket: Bucket, carried: Carried, stopped: Collection[str], limits: Settings
-    ) -> tuple[Stepped, Flow, Sequence[Captured]]:
-        made, flow, captured = super().step(bucket, carried, stopped, limits)
+    ) -> tuple[Stepped, Flow, int]:
+        made, flow, rows = super().step(bucket, carried, stopped, limits)
         self.heard[bucket.plan.bucket] = Heard(bucket, flow.shown, frozenset(stopped))
-        return made, flow, captured
+        return made, flow, rows
 
     def loads(self, carried: Carried) -> dict[str, Load]:  # noqa: ARG002
         """Nobody looks at how much is carried."""

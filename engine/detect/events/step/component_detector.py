@@ -70,22 +70,22 @@ Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
 Arrivals = Mapping[str, Batch]
 RowsMapper = Callable[
     [
-        Callable[[int, int, pa.Table], Sequence[tuple[int, Arrivals | Captured]]],
+        Callable[[int, int, pa.Table], Sequence[tuple[int, Arrivals | int]]],
         Callable[[Task, Sequence[Arrivals]], Done],
         Sequence[Task],
     ],
-    tuple[list[Done], list[Captured]],
+    tuple[list[Done], list[int]],
 ]
 """The same with rows that it reads itself (`engine.core.ports.Executors.map_rows`)."""
 
 
 class Apart(NamedTuple):
-    """Rows that are read where the tasks run. `capture`: see `Unread`. `captured`: what was made of
-    them, without the occurrences, is put there."""
+    """Rows that are read where the tasks run. `capture`: see `Unread`. `counts`: how many rows were
+    read each time is put there."""
 
     mapper: RowsMapper
     capture: Callable[[int, int, pa.Table], Captured]
-    captured: list[Captured]
+    counts: list[int]
 
 
 class Shares(NamedTuple):
@@ -157,7 +157,7 @@ class ComponentDetector:
                 Task(
                     component.rules,
                     _packed(of_partitions(share, own).tables),
-                    part_of(component, arrivals, own, partitions),
+                    arriving,
                     watermark,
                     min(last, watermark),
                     tuple(sorted(parked)),
@@ -165,7 +165,9 @@ class ComponentDetector:
                     partitions,
                 )
                 for component, share in zip(self.components.keyed, keyed, strict=True)
-                for own in spread
+                for own, arriving in zip(
+                    spread, by_task(component, arrivals, len(spread), partitions), strict=True
+                )
             ]
             done = self._done(tasks_of, spread, partitions, apart)
             for one in done:
@@ -195,7 +197,7 @@ class ComponentDetector:
         if apart is None:
             return [*self._mapper(self._run, tasks)]
         cut = Cut(apart.capture, self.components.keyed, len(spread), partitions)
-        done, apart.captured[:] = apart.mapper(cut, partial(run_with, self._plan), tasks)
+        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan), tasks)
         return done
 
     def _in_order(self, found: Sequence[Detections]) -> tuple[Detections, ...]:
@@ -232,8 +234,8 @@ def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
 
 @dataclass(frozen=True)
 class Cut:
-    """Makes occurrences of rows, and says which task each is of. It may be sent away. Gives also
-    what was captured, without the occurrences, for the one who has sent it."""
+    """Makes occurrences of rows, and says which task each is of. It may be sent away. For the one
+    who has sent it, it counts the rows."""
 
     capture: Callable[[int, int, pa.Table], Captured]
     keyed: Sequence[Component]
@@ -241,31 +243,17 @@ class Cut:
     """Of each component."""
     partitions: int
 
-    def __call__(
-        self, table: int, first: int, rows: pa.Table
-    ) -> list[tuple[int, Arrivals | Captured]]:
-        made = self.capture(table, first, rows)
-        found: list[tuple[int, Arrivals | Captured]] = [(-1, made._replace(batches={}))]
+    def __call__(self, table: int, first: int, rows: pa.Table) -> list[tuple[int, Arrivals | int]]:
+        batches, count = self.capture(table, first, rows)
+        found: list[tuple[int, Arrivals | int]] = [(-1, count)]
         for number, component in enumerate(self.keyed):
-            index = self._index(component, made.batches)
-            for task in range(self.tasks):
-                own = {event: at[task] for event, at in index.items() if len(at[task])}
-                if own:
-                    of_task = {event: made.batches[event] for event in own}
-                    found.append((number * self.tasks + task, of_batches.cut(of_task, own)))
-        return found
-
-    def _index(self, component: Component, batches: Arrivals) -> dict[str, list[Int64]]:
-        """By event type, the occurrences of each task (`_spread`), which ascend."""
-        found = {}
-        for event in sorted(component.events.keys() & batches.keys()):
-            columns, batch = component.events[event], batches[event]
-            if columns is None:
-                raise ValueError(f"{event} has no key: its rows cannot be read apart")
-            of = partitions(select(batch.table.take(batch.row), columns), self.partitions)
-            task = of % self.tasks
-            order = np.argsort(task, kind="stable")
-            found[event] = np.split(order, np.cumsum(np.bincount(task, minlength=self.tasks))[:-1])
+            for event in component.events.keys() & batches.keys():
+                if component.events[event] is None:
+                    raise ValueError(f"{event} has no key: its rows cannot be read apart")
+            of_tasks = by_task(component, batches, self.tasks, self.partitions)
+            for task, arriving in enumerate(of_tasks, number * self.tasks):
+                if own := {event: batch for event, batch in arriving.items() if len(batch)}:
+                    found.append((task, own))
         return found
 
 
@@ -281,19 +269,22 @@ def _spread(partitions: int, tasks: int) -> list[frozenset[int]]:
     return [frozenset(range(first, partitions, tasks)) for first in range(tasks)]
 
 
-def part_of(
-    component: Component, arrivals: Mapping[str, Batch], own: Collection[int], count: int
-) -> dict[str, Batch]:
-    """What arrives for a component in some of `count` partitions: of keyed event types the
-    occurrences of these, of others all."""
-    index = {}
-    for event in component.events.keys() & arrivals.keys():
+def by_task(
+    component: Component, arrivals: Arrivals, tasks: int, count: int
+) -> list[dict[str, Batch]]:
+    """What arrives for each task of a component that has `count` partitions (`_spread`): of keyed
+    event types the occurrences of its own, of others all."""
+    index: list[dict[str, Int64]] = [{} for _ in range(tasks)]
+    for event in sorted(component.events.keys() & arrivals.keys()):
         batch, columns = arrivals[event], component.events[event]
-        index[event] = np.arange(len(batch))
+        each = [np.arange(len(batch))] * tasks
         if columns is not None and len(batch):
-            of = partitions(select(batch.table.take(batch.row), columns), count)
-            index[event] = np.flatnonzero(np.isin(of, [*own]))
-    return of_batches.cut({event: arrivals[event] for event in sorted(index)}, index)
+            task = partitions(select(batch.table.take(batch.row), columns), count) % tasks
+            order = np.argsort(task, kind="stable")
+            each = np.split(order, np.cumsum(np.bincount(task, minlength=tasks))[:-1])
+        for own, at in zip(index, each, strict=True):
+            own[event] = at
+    return [of_batches.cut({event: arrivals[event] for event in own}, own) for own in index]
 
 
 def _packed(tables: Mapping[str, pa.Table]) -> dict[str, bytes]:

@@ -1,6 +1,6 @@
 """A bucket's step by component, in Spark's executors where a rule has a key (G26).
 
-It takes what one detector of all rules carries and leaves what that one would. So a bucket that the
+The state before a step and after it is that of one detector of all rules. So a bucket that the
 driver steps may follow one that executors have stepped, and the other way round.
 
 Example: `a ; b` per k, and `c` without a key. Two executors have a slot each: what waits for its b
@@ -9,13 +9,13 @@ is cut into four partitions, of which each executor steps two. The driver steps 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Mapping
 from functools import partial
 
 import pyarrow as pa
 
-from tidegate.engine.core.ports import Executors
-from tidegate.engine.core.values import Batch, Captured, Carried, Stepped, Unread
+from tidegate.engine.core.ports import WORKER_ROWS, Executors
+from tidegate.engine.core.values import Batch, Carried, Stepped, Unread
 from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.partitions import (
     GROWTH,
@@ -31,9 +31,6 @@ from tidegate.engine.detect.events.step.component_detector import (
     Shares,
 )
 from tidegate.rules.model import Rulebook
-
-TASK_ROWS = 1_000_000
-"""So many rows that are read apart are one task's: it has them in a worker's memory."""
 
 
 class ComponentStep:
@@ -72,16 +69,16 @@ class ComponentStep:
         parked: Collection[str],
         limit: int | None,
         unread: Unread | None,
-    ) -> tuple[Stepped, Sequence[Captured]]:
-        """`step` over `unread` rows too, of which each occurrence has a key. What was captured of
-        them is given back, without the occurrences."""
+    ) -> tuple[Stepped, int]:
+        """`step` over `unread` rows too, of which each occurrence has a key; and how many rows
+        these are."""
         tables = carried.tables
         cut, held = _apart_from_held(tables)  # what is held back is in no partition
         tasks = self._tasks(unread)
         count = self._count(cut, tasks)
-        captured: list[Captured] = []
+        counts: list[int] = []
         apart = unread and Apart(
-            partial(self._executors.map_rows, unread.rows), unread.capture, captured
+            partial(self._executors.map_rows, unread.rows), unread.capture, counts
         )
         shares = self._apart.divided(Carried(cut))
         made, shares, reached = self._apart.step(
@@ -97,13 +94,13 @@ class ComponentStep:
         rest, held = _apart_from_held(shares.each[-1].tables)
         whole = self._apart.united(_with_rest(shares, rest), count)
         carried = Carried(*replaced(tables, tables, {**whole.tables, **held}))
-        return Stepped(made, carried, reached), captured
+        return Stepped(made, carried, reached), sum(counts)
 
     def _tasks(self, unread: Unread | None) -> int:
         """How many tasks a component has: one a slot, and more where these would be too large for a
         worker's memory."""
         rows = unread.estimate if unread else 0
-        return max(self._executors.slots, -(-rows // TASK_ROWS))
+        return max(self._executors.slots, -(-rows // WORKER_ROWS))
 
     def _count(self, tables: Tables, tasks: int) -> int:
         """Into how many partitions the state is cut: a task has one at least, where there may be so
