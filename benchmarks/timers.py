@@ -24,8 +24,9 @@ from tidegate.engine.core.values import Batch, Carried, Int64
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import open_store
-from tidegate.engine.store.buckets import parts_of, save_carried
+from tidegate.engine.store.buckets import save_carried
 from tidegate.engine.store.database import Database
+from tidegate.engine.store.shelf import Packed
 
 FEW, MANY = 1_000, 1_000_000
 DUE = 100_000
@@ -87,9 +88,10 @@ class Pending:
         begun = time.perf_counter()
         _, self.carried, _ = self.detector.step(self.carried, batches, watermark)
         with self.database.write() as connection:
-            save_carried(
-                connection, "timers", self.carried, parts_of(self.carried, self.carried.changed), {}
-            )
+            left = self.carried
+            names = left.changed & left.tables.keys()
+            here = {name: Packed.of(left.tables[name]) for name in names}
+            save_carried(connection, "timers", left, here, {})
         return time.perf_counter() - begun
 
 

@@ -117,6 +117,10 @@ class EngineError(TidegateError):
         self.hint = hint
         super().__init__(f"{message}\n    {hint}" if hint else message)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """It may come back from another process."""
+        return type(self), (self.code, self.message, self.hint)
+
 
 def in_order(problems: Iterable[Problem]) -> tuple[Problem, ...]:
     """The problems ordered by place, without duplicates."""

@@ -125,7 +125,7 @@ def open_parts(
     settings = given.settings
     with ExitStack() as stack, ExitStack() as fresh:
         ledger = store.of(given.name, lease.epoch)
-        state = ledger.buckets.load()
+        state = ledger.buckets.load(apart=settings.detect != "driver")
         check_cursors(given, store, spark, state)
         if before is not None and before.lake.serves(given):
             ran = before.lake.book.rules

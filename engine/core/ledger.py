@@ -15,6 +15,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.entries import Control, Entry, Outcome
 from tidegate.engine.core.state import State, StoredBucket
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.suspect import Strikes, Suspect
 from tidegate.engine.core.values import Firings, Signal
 from tidegate.rules.model import Settings
@@ -42,7 +43,15 @@ class Unplaced:
 class Buckets(Protocol):
     """The state between two buckets, and the step from one to the next."""
 
-    def load(self) -> State: ...
+    def load(self, *, apart: bool = False) -> State:
+        """The state after the last bucket; an empty one before the first. `apart`: what is cut by
+        key and lies in files is left there (`FilePart`), for executors. Raises EngineError
+        `state-file`, OutageError."""
+        ...
+
+    def shelf(self, state_path: str | None, bucket: int) -> Shelf | None:
+        """Where the state files of a bucket are; None: this store has no files."""
+        ...
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         """Everything of a bucket in one transaction. Places the signals, stores cursors, W,

@@ -4,20 +4,17 @@ of scripts' faults: their emissions of `$error` (`eventscript.md` 5)."""
 from __future__ import annotations
 
 import hashlib
-from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from types import MappingProxyType
 from typing import Any, NamedTuple
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
-from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.ports import Executors, LeftToDriverError
 from tidegate.engine.core.state import Parked, State
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.text.times import python_values
 from tidegate.engine.core.values import (
     Batch,
@@ -27,14 +24,12 @@ from tidegate.engine.core.values import (
     Load,
     Needs,
     Rejected,
-    Stepped,
 )
-from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
-from tidegate.engine.detect.events.state.partitions import Tables, key_hash, part_name, place
-from tidegate.engine.detect.events.state.tables import key_columns
-from tidegate.engine.detect.events.step.component_step import ComponentStep
+from tidegate.engine.detect.events.state.loads import Loads, PartLoads, tables_of
+from tidegate.engine.detect.events.state.partitions import Tables
+from tidegate.engine.detect.events.step.component_step import ComponentsStepped, ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import LiveTaking
@@ -47,21 +42,20 @@ from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook, Settings
 
-_NOTHING = Load()
-
 
 @dataclass(frozen=True, slots=True)
 class BucketDetections:
     """What a bucket's step found. parked: the rules and scripts that a limit stopped on the way;
     rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
-    see; rows: so many that executors have read."""
+    see; rows: so many that executors have read; loads: by rule and script, what it carries."""
 
     found: tuple[Detections, ...]
     carried: Carried
     parked: tuple[Parked, ...]
     rejected: Sequence[Rejected]
     passed_over: Mapping[str, int]
-    rows: int = 0
+    rows: int
+    loads: Mapping[str, Load]
 
 
 class BucketDetector:
@@ -102,10 +96,11 @@ class BucketDetector:
         carried: Carried,
         stopped: Collection[str],
         limits: Settings,
-    ) -> tuple[Stepped, Flow, int]:
-        """One bucket: what the rules detect, with all that is carried on; what scripts did; and
-        how many rows executors have read.
-        `stopped`: the scripts and rules that do not run.
+        shelf: Shelf | None = None,
+    ) -> tuple[ComponentsStepped, Flow]:
+        """One bucket: what the rules detect, with all that is carried on; and what scripts did.
+        `stopped`: the scripts and rules that do not run. `shelf`: where parts of what is carried
+        lie in files.
 
         Raises `FloodError` where more timers of scripts are due than may fire, `RuleLimitError`
         where a rule reaches a limit, and `EngineError('script-fault')` for a fault under `on_error:
@@ -120,17 +115,18 @@ class BucketDetector:
             stop_at_fault(self.scripts[emitted.script], emitted)
         batches = {**bucket.batches, **flow.shown}
         given = own, batches, plan.watermark
-        rows = 0
         if plan.site.executors and self._by_component is not None:
             by_component, unread = self._by_component(), bucket.unread
-            made, rows = by_component.step_unread(*given, stopped, most, unread)
+            found = by_component.step_unread(*given, stopped, most, unread, shelf)
         else:
-            made = self.rules.step(*given, parked=stopped, limit=most)
+            made = self.rules.step(*given, parked=stopped, limit=most, shelf=shelf)
+            found = ComponentsStepped(made, 0, {})
         if not flow.tables and not flow.changed:
-            return made, flow, rows
-        kept, left = made.carried, _InHand(made.carried.decoded, flow.decoded)
+            return found, flow
+        kept = found.stepped.carried
+        left = _InHand(kept.decoded, flow.decoded)
         whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed, left)
-        return made._replace(carried=whole), flow, rows
+        return found._replace(stepped=found.stepped._replace(carried=whole)), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -140,9 +136,9 @@ class BucketDetector:
         )
         return min((at for at in due if at is not None), default=None)
 
-    def loads(self, carried: Carried) -> dict[str, Load]:
-        """By rule and script, what it carries."""
-        return self._loads.of(carried.tables)
+    def loads(self, carried: Carried, counted: PartLoads) -> dict[str, Load]:
+        """By rule and script, what it carries. `counted`: see `Loads.of`."""
+        return self._loads.of(carried.tables, counted)
 
     def passed_over(
         self,
@@ -178,7 +174,11 @@ def _of_scripts(tables: Tables) -> Tables:
 
 
 def detect(
-    detector: BucketDetector, state: State, bucket: Bucket, limits: Settings
+    detector: BucketDetector,
+    state: State,
+    bucket: Bucket,
+    limits: Settings,
+    shelf: Shelf | None = None,
 ) -> BucketDetections:
     """One step. A rule that reaches a limit is parked, and the others go on without it; so is a
     script that runs away. Raises `FloodError` where the step did not reach the plan's watermark,
@@ -189,7 +189,8 @@ def detect(
     parked: dict[str, Parked] = {}
     while True:
         try:
-            made, flow, rows = detector.step(bucket, state.carried, before | parked.keys(), limits)
+            stopped = before | parked.keys()
+            found, flow = detector.step(bucket, state.carried, stopped, limits, shelf)
         except RuleLimitError as error:
             if bucket.unread is not None:
                 raise LeftToDriverError(f"rule {error.rule} reaches a limit") from error
@@ -198,6 +199,7 @@ def detect(
                 reason = error.reason if rule == error.rule else f"it uses {error.rule}"
                 parked[rule] = Parked(rule, reason, error.hint, at)
         else:
+            made = found.stepped
             if made.watermark < plan.watermark and plan.watermark > plan.watermark_before:
                 raise FloodError(made.watermark)
             rejected = [
@@ -205,9 +207,14 @@ def detect(
                 for emitted in flow.emissions
                 for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
             ]
-            stopped = (*parked.values(), *flow.parked.values())
             return BucketDetections(
-                made.detections, made.carried, stopped, rejected, flow.passed_over, rows
+                made.detections,
+                made.carried,
+                (*parked.values(), *flow.parked.values()),
+                rejected,
+                flow.passed_over,
+                found.rows,
+                detector.loads(made.carried, found.counted),
             )
 
 
@@ -260,66 +267,3 @@ def _reason(fault: dict[str, Any]) -> str:
     event = f" at {fault['event']}" if fault["event"] else ""
     place = f", {fault['place']}" if fault["place"] else ""
     return f"{fault['kind']}{event}{place}"
-
-
-def tables_of(graph: Graph) -> dict[str, set[str]]:
-    """By rule, the names of the tables of its nodes. A rule that runs behind, for late rows, stands
-    in the graph under a name for each clock; these are counted for the rule as it was written."""
-    found: dict[str, set[str]] = defaultdict(set)
-    for rule, root in graph.roots.items():
-        found[EventKey.of(rule).event] |= {f"node:{node.digest}" for node in root.walk()}
-    return found
-
-
-class Loads:
-    """What each rule carries, counted: the instances in all nodes of its event graph, and the keys
-    that have any; a script's are those of its keys. `carried_in`: by rule or script, the names of
-    the tables that it carries. A part that is the same table as the last time is not counted again.
-
-    Example: rules `r` and `s` share a node in which three instances of the keys 7 and 8 wait. It
-    counts for both. In another node of `r` one more of key 8 waits: `r` carries four instances of
-    two keys, `s` three of two. The occurrences that instances refer to count for nobody, nor do
-    those that are held back for late rows.
-    """
-
-    def __init__(self, carried_in: Mapping[str, Collection[str]]) -> None:
-        self._carried_in = {name: tuple(sorted(tables)) for name, tables in carried_in.items()}
-        self._users: dict[str, set[tuple[str, ...]]] = {}
-        for tables in self._carried_in.values():
-            for table in tables:
-                self._users.setdefault(table, set()).add(tables)
-        self._seen: Tables = {}
-        self._parts: dict[tuple[tuple[str, ...], int], Load] = {}
-        self._sums: dict[tuple[str, ...], Load] = {}
-
-    def of(self, tables: Tables) -> dict[str, Load]:
-        """By rule or script, what it carries in the parts `tables`."""
-        own = {n: part for n, part in tables.items() if n.rpartition("/")[0] in self._users}
-        changed = {name for name, part in own.items() if self._seen.get(name) is not part}
-        places = map(place, changed | (self._seen.keys() - own.keys()))
-        for some, partition in {(some, at) for whole, at in places for some in self._users[whole]}:
-            names = (part_name(name, partition) for name in some)
-            new = _load([own[name] for name in names if name in own])
-            old = self._parts.pop((some, partition), _NOTHING)
-            if new != _NOTHING:
-                self._parts[some, partition] = new
-            instances, keys = self._sums.get(some, _NOTHING)
-            self._sums[some] = Load(
-                instances + new.instances - old.instances, keys + new.keys - old.keys
-            )
-        self._seen = own
-        return {name: self._sums.get(some, _NOTHING) for name, some in self._carried_in.items()}
-
-
-def _load(parts: Iterable[pa.Table]) -> Load:
-    """Of parts of one partition: a key is in no other one."""
-    some = [part for part in parts if len(part)]
-    keyed = [columns for part in some if (columns := key_columns(part))]
-    return Load(sum(map(len, some)), _distinct(keyed) if keyed else 0)
-
-
-def _distinct(keyed: Sequence[Sequence[pa.ChunkedArray]]) -> int:
-    """How many keys there are in some tables, given their key columns."""
-    if len(keyed) == 1 and len(keyed[0]) == 1 and not pa.types.is_nested(keyed[0][0].type):
-        return int(pc.count_distinct(keyed[0][0], mode="all").as_py())  # hashing takes ten times
-    return len(np.unique(np.concatenate([key_hash(columns) for columns in keyed])))

@@ -176,7 +176,8 @@ class Loop:
     def recover(self) -> None:
         """Go on from what the store has, after it or a table was away: a transaction whose answer
         was lost may have been committed. Raises OutageError while it is still away."""
-        found = self.ports.ledger.buckets.load()
+        apart = self.compiled.rulebook.settings.detect != "driver"
+        found = self.ports.ledger.buckets.load(apart=apart)
         self.state = without_edited(found, self.compiled.rulebook, self.compiled.digests)
         failpoint("recover.loaded")
         self.runner.load(self.ports.ledger.outbox.open_entries())
@@ -275,7 +276,8 @@ class Loop:
                 bucket = replace(bucket, unread=left)
         failpoint("detect.before")
         with self.stages.at("detect"):  # 5. what happened
-            detected = detect(detector, state, bucket, book.settings)
+            shelf = ports.ledger.buckets.shelf(book.settings.state_path, plan.bucket)
+            detected = detect(detector, state, bucket, book.settings, shelf)
         failpoint("detect.after")
         with self.stages.at("evaluate"):  # 6. firings, and whose condition holds
             history = ports.ledger.buckets.version_at
@@ -316,7 +318,7 @@ class Loop:
             {**passed_over, **detected.passed_over},
             fired,
             damped.memory,
-            detector.loads(detected.carried),
+            detected.loads,
             clocks.missed(plan, self._begun_at(plan)),
             book.settings.state_path,
         )

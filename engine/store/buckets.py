@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
-from collections.abc import Set as AbstractSet
 from dataclasses import asdict, replace
 from functools import cached_property
 from typing import Any
@@ -14,6 +13,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.state import State, StoredBucket
+from tidegate.engine.core.state_parts import FilePart, loaded
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan
 from tidegate.engine.store import (
     damping,
@@ -26,29 +26,39 @@ from tidegate.engine.store import (
     versions,
 )
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
+from tidegate.engine.store.blobs import table_from_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
-from tidegate.engine.store.state_files import Pointer, StateFiles, listed
+from tidegate.engine.store.shelf import FileShelf, Packed
+from tidegate.engine.store.state_files import StateFiles, listed
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
+
+_OF_KEYS = ("node:", "occ:")  # such parts are cut by key, and may be left in files
 
 
 class Buckets(Bound):
     """Implements `engine.core.ledger.Buckets`."""
 
-    def load(self) -> State:
-        """The state after the last bucket; an empty one before the first."""
+    def load(self, *, apart: bool = False) -> State:
         with self.database.read() as connection:
             found = _load(connection, self.rulebook)
             rows = _rows(connection, t.carried, self.rulebook)
-        return replace(found, carried=Carried(carried_tables(self, rows)))
+        return replace(found, carried=Carried(carried_tables(self, rows, apart=apart)))
+
+    def shelf(self, state_path: str | None, bucket: int) -> FileShelf | None:
+        return self._files.shelf(state_path, bucket)
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
-        parts = parts_of(carried, carried.changed | self._elsewhere)
-        written = self._files.write(taken.state_path, plan, parts)
+        shelf = self._files.shelf(taken.state_path, plan.bucket)
+        known = {n: carried.tables[n] for n in carried.changed & carried.tables.keys()}
+        moved = self._elsewhere & carried.tables.keys()
+        known |= loaded({n: carried.tables[n] for n in moved}, shelf)
+        there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
+        here = {n: Packed.of(known[n]) for n in sorted(known.keys() - there.keys())}
+        there |= shelf.write_large(here)
         with self.leased() as connection:
             failpoint("commit.begun")
             sizes.note(connection, taken)
@@ -56,8 +66,8 @@ class Buckets(Bound):
             failpoint("commit.bucket")
             _save_activations(connection, taken)
             misfires.add(connection, name, taken.misfires)
-            save_carried(connection, name, carried, parts, written.pointers)
-            listed(connection, plan, written)
+            save_carried(connection, name, carried, here, there)
+            listed(connection, plan, self._files.home if there else "", there.values())
             failpoint("commit.carried")
             rejections.add(connection, plan, taken.rejected)
             rule_states.save(connection, taken)
@@ -110,13 +120,22 @@ class Buckets(Bound):
             return connection.execute(one).scalar_one_or_none()
 
 
-def carried_tables(bound: Bound, rows: Iterable[Any]) -> dict[str, pa.Table]:
-    """The tables of rows of `t.carried`, by name. Raises EngineError `state-file`, OutageError."""
+def carried_tables(
+    bound: Bound, rows: Iterable[Any], *, apart: bool = False
+) -> dict[str, pa.Table]:
+    """The tables of rows of `t.carried`, by name. `apart`: those of keys that lie in files are
+    `FilePart`s. Raises EngineError `state-file`, OutageError."""
     rows = [*rows]
-    here = {row.name: row.arrow for row in rows if row.file is None}
-    pointers = {row.name: Pointer(row.file, row.file_row) for row in rows if row.file is not None}
-    data = here | StateFiles(bound.database, bound.rulebook).read(pointers)
-    return {row.name: table_from_bytes(data[row.name]) for row in rows}
+    shelf = StateFiles(bound.database, bound.rulebook).shelf()
+    at = {row.name: (row.file, row.file_row) for row in rows if row.file is not None}
+    left = {name for name in at if apart and name.startswith(_OF_KEYS)}
+    known = shelf.described({at[name][0] for name in left})
+    read = shelf.read_bytes({name: place for name, place in at.items() if name not in left})
+    here = {row.name: row.arrow for row in rows if row.file is None} | read
+    return {
+        row.name: known[at[row.name]] if row.name in left else table_from_bytes(here[row.name])
+        for row in rows
+    }
 
 
 def _load(connection: sa.Connection, rulebook: str) -> State:
@@ -258,52 +277,34 @@ def _save_activations(connection: sa.Connection, taken: StoredBucket) -> None:
         _delete(connection, table, table.c.rule, plan.rulebook, gone)
 
 
-def parts_of(carried: Carried, names: AbstractSet[str]) -> dict[str, bytes]:
-    """Those of some tables that are carried, as bytes."""
-    kept = names & carried.tables.keys()
-    return {name: table_to_bytes(carried.tables[name]) for name in sorted(kept)}
-
-
 def save_carried(
     connection: sa.Connection,
     rulebook: str,
     carried: Carried,
-    parts: Mapping[str, bytes],
-    pointers: Mapping[str, Pointer],
+    here: Mapping[str, Packed],
+    there: Mapping[str, FilePart],
 ) -> None:
-    """Write some parts, or where they are, and delete those that are gone."""
-    upsert(
-        connection,
-        t.carried,
-        [
-            {
-                "rulebook": rulebook,
-                "name": name,
-                **_stands(data, pointers.get(name)),
-                **_said(carried.tables[name]),
-            }
-            for name, data in parts.items()
-        ],
-    )
+    """Write some parts, or where they are in files, and delete those that are gone."""
+    parts: dict[str, Packed | FilePart] = {**here, **there}
+    upsert(connection, t.carried, [_row(rulebook, name, part) for name, part in parts.items()])
     gone = carried.changed - carried.tables.keys()
     _delete(connection, t.carried, t.carried.c.name, rulebook, gone)
 
 
-def _stands(data: bytes, at: Pointer | None) -> dict[str, Any]:
-    """The columns of where a part is."""
-    if at is None:
-        return {"arrow": data, "file": None, "file_row": None}
-    return {"arrow": None, "file": at.file, "file_row": at.row}
-
-
-def _said(table: pa.Table) -> dict[str, Any]:
-    """The columns that say something of a carried table."""
-    said = table.schema.metadata or {}
-    due = int(said.get(DUE, FOREVER))
+def _row(rulebook: str, name: str, part: Packed | FilePart) -> dict[str, Any]:
+    due = int(part.metadata.get(DUE, FOREVER))
+    place: dict[str, Any] = (
+        {"arrow": None, "file": part.file, "file_row": part.group}
+        if isinstance(part, FilePart)
+        else {"arrow": part.data, "file": None, "file_row": None}
+    )
     return {
+        "rulebook": rulebook,
+        "name": name,
+        **place,
         "due": due if due < FOREVER else None,
-        "timers": int(said.get(TIMERS, 0)),
-        "row_count": len(table),
+        "timers": int(part.metadata.get(TIMERS, 0)),
+        "row_count": part.rows,
     }
 
 

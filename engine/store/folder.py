@@ -44,6 +44,13 @@ def opened(file: str) -> AbstractContextManager[Any]:
     return found
 
 
+def exists(file: str) -> bool:
+    """Whether a file is seen from here."""
+    system, path = _place(file)
+    found: bool = system.get_file_info(path).is_file
+    return found
+
+
 def read_through(file: str) -> None:
     """Read all bytes of a file."""
     with opened(file) as source:

@@ -14,57 +14,29 @@ home that it came from, and its next bucket writes what it needs of that to its 
 from __future__ import annotations
 
 import hashlib
-import secrets
-from collections import defaultdict
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
 from functools import cached_property
-from typing import NamedTuple
 from urllib.parse import quote
 
-import pyarrow as pa
-import pyarrow.parquet as pq
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import Plan
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import upsert
 from tidegate.engine.store.hours import HOUR_MICROS
-from tidegate.rules.errors import EngineError
+from tidegate.engine.store.shelf import FileShelf
 from tidegate.rules.model import IN_STORE, Settings
 
-BYTES_MIN = 65_536
-"""A smaller part stays in the store: a file for it would cost more."""
 KEPT_MICROS_MIN = 60_000_000
 """So long a file is kept in any case: who reads the store's pointers reads the files after that."""
 REMOVED_AT_ONCE = 1_000
 UNREAD = frozenset({"state-file", "state-unreadable"})
 """The codes with which a file is not read."""
 _BESIDE = ".state"
-_SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
-
-
-class Pointer(NamedTuple):
-    """A row group of a file."""
-
-    file: str
-    row: int
-
-
-@dataclass(frozen=True, slots=True)
-class Written:
-    """Where the large parts of a bucket are now; `sizes`: by new file of this `home`, its bytes."""
-
-    pointers: Mapping[str, Pointer]
-    sizes: Mapping[str, int]
-    home: str = ""
-
-
-NOTHING = Written({}, {})
 
 
 class StateFiles(Bound):
@@ -87,59 +59,13 @@ class StateFiles(Bound):
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
 
-    def write(self, state_path: str | None, plan: Plan, parts: Mapping[str, bytes]) -> Written:
-        """Write the large ones of some parts to a file. Nobody points to it until `listed`. Raises
-        OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
-        large = {name: data for name, data in parts.items() if len(data) >= BYTES_MIN}
+    def shelf(self, state_path: str | None = None, bucket: int = 0) -> FileShelf:
+        """Where the files of a bucket are. `state_path`: the setting, for who writes."""
         folder = self._folder(state_path)
-        if not large or folder is None:
-            return NOTHING
-        name = f"{plan.bucket:012d}-{self.epoch}-{secrets.token_hex(8)}.parquet"
-        file = f"{self._own(folder)}/{name}"
-        full = self._full(file)
-        try:
-            with disk.created(full) as sink:
-                with pq.ParquetWriter(
-                    sink,
-                    _SCHEMA,
-                    compression="none",  # they are compressed
-                    use_dictionary=False,
-                    write_statistics=False,
-                    write_page_checksum=True,
-                ) as writer:
-                    for data in large.values():
-                        writer.write_table(pa.table([[data]], schema=_SCHEMA))
-                        failpoint("state.middle")
-                size = int(sink.tell())
-        except (OSError, pa.ArrowException) as error:
-            disk.deleted(full)
-            raise OutageError(
-                "state-unwritable",
-                f"state file {full} cannot be written: {error}",
-                "make room, or see to the storage of the setting state_path; nothing of the bucket "
-                "is stored",
-            ) from error
-        failpoint("state.written")
-        pointers = {name: Pointer(file, row) for row, name in enumerate(large)}
-        return Written(pointers, {file: size}, self.home)
-
-    def read(self, pointers: Mapping[str, Pointer]) -> dict[str, bytes]:
-        """The parts by name. Raises EngineError `state-file` where a file is gone or damaged, and
-        OutageError where its storage does not answer."""
-        of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
-        for name, (file, row) in pointers.items():
-            of_file[file].append((row, name))
-        found = {}
-        for file, some in of_file.items():
-            full = self._full(file)
-            try:
-                with disk.opened(full) as source:
-                    parquet = pq.ParquetFile(source, page_checksum_verification=True)
-                    for row, name in sorted(some):
-                        found[name] = parquet.read_row_group(row).column(0)[0].as_py()
-            except (OSError, pa.ArrowException, IndexError) as error:
-                raise _unread(full, error) from error
-        return found
+        own = None if folder is None else self._own(folder)
+        file = self.database.file
+        root = "" if file is None else f"{file.absolute()}{_BESIDE}"
+        return FileShelf(root, own, f"{bucket:012d}-{self.epoch}")
 
     def remove_unused(self, settings: Settings, now: int) -> int:
         """Delete files to which nothing points, those first that are unused longest, as
@@ -178,7 +104,7 @@ class StateFiles(Bound):
         if folder is None:
             return 0
         own = self._own(folder)
-        found = disk.files_older_than(self._full(own), now - _kept(settings))
+        found = disk.files_older_than(self.shelf().full(own), now - _kept(settings))
         with self.database.read() as connection:
             listing = sa.select(c.file).where(c.rulebook == self.rulebook)
             # by their names, which are unique: one folder may be written in several ways
@@ -191,7 +117,7 @@ class StateFiles(Bound):
         if files:
             with self.leased():  # else they are another engine's to delete
                 pass
-        return [file for file in files if disk.deleted(self._full(file))]
+        return [file for file in files if disk.deleted(self.shelf().full(file))]
 
     def _folder(self, state_path: str | None) -> str | None:
         """The folder of a setting: a path or a URI; "" beside the database's file; None: what is
@@ -205,20 +131,15 @@ class StateFiles(Bound):
         own = f"{self.home}/{quote(self.rulebook, safe='')}"
         return own if not folder else f"{folder.rstrip('/')}/{own}"
 
-    def _full(self, file: str) -> str:
-        """The path or URI of a file. A relative one lies beside the database's file."""
-        if file.startswith("/") or "://" in file or self.database.file is None:
-            return file
-        return f"{self.database.file.absolute()}{_BESIDE}/{file}"
 
-
-def listed(connection: sa.Connection, plan: Plan, written: Written) -> None:
+def listed(connection: sa.Connection, plan: Plan, home: str, written: Iterable[FilePart]) -> None:
     """List the files of a bucket whose parts are saved, and note to which ones nothing points any
-    more."""
+    more. `written`: the parts in files of this `home` that are new."""
     c, carried = t.state_files.c, t.carried.c
     own = c.rulebook == plan.rulebook
-    new = {"rulebook": plan.rulebook, "home": written.home}
-    rows = [{**new, "file": file, "bytes": size} for file, size in written.sizes.items()]
+    sizes = {part.file: part.file_size for part in written}
+    new = {"rulebook": plan.rulebook, "home": home}
+    rows = [{**new, "file": file, "bytes": size} for file, size in sizes.items()]
     upsert(connection, t.state_files, rows)
     pointed = sa.select(carried.file).where(
         carried.rulebook == plan.rulebook, carried.file.is_not(None)
@@ -242,25 +163,3 @@ def _kept(settings: Settings) -> int:
 
 def _name(file: str) -> str:
     return file.rpartition("/")[2]
-
-
-def _unread(file: str, error: Exception) -> EngineError:
-    """Why a file is not read: it is gone, its bytes are damaged, or its storage is away."""
-    if isinstance(error, FileNotFoundError):
-        how = "is gone"
-    else:
-        try:
-            disk.read_through(file)
-        except OSError as away:
-            return OutageError(
-                "state-unreadable",
-                f"state file {file} cannot be read: {away}",
-                "see to the storage of the setting state_path, run again",
-            )
-        how = "is damaged"
-    return EngineError(
-        "state-file",
-        f"state file {file} {how}: what rules carry is in it",
-        "put it back as it was, or restore the store and state_path from one backup; or let rules "
-        "begin anew in a new store: `--store`, then `tidegate adopt`",
-    )

@@ -12,18 +12,20 @@ from hypothesis import strategies as st
 
 from tests.reference.cuts import cuts
 from tests.reference.examples import example_count
-from tests.reference.hits import detecting, resuming, saw
+from tests.reference.hits import detecting, noted, noting, resuming, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
+from tests.support.executors import InProcess
 from tests.support.history import buckets
 from tests.support.live import Live
 from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.control.status import next_timers, rule_timers
 from tidegate.engine.core.instants import MILLISECOND
+from tidegate.engine.core.state_parts import files_of, loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
-from tidegate.engine.store import SqlStore, state_files
+from tidegate.engine.store import SqlStore, shelf
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
@@ -36,9 +38,10 @@ NUMBERS = itertools.count()
 LATER = 10 * 24 * 3_600 * SECOND
 
 
-def restarted(live: Live, path: str | None) -> None:
-    """Another engine, with another place for files."""
-    live.book = replace(live.book, settings=replace(live.book.settings, state_path=path))
+def restarted(live: Live, path: str | None, detect: str = "driver") -> None:
+    """Another engine, with another place for files, or another one who detects."""
+    settings = replace(live.book.settings, state_path=path, detect=detect)
+    live.book = replace(live.book, settings=settings)
     live.restart()
 
 
@@ -49,7 +52,7 @@ def stored(live: Live) -> Carried:
 def test_g26_a_status_does_without_files_that_are_gone(
     store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_files, "BYTES_MIN", 1)
+    monkeypatch.setattr(shelf, "BYTES_MIN", 1)
     live = Live(
         store, rules.load(LATE + f"settings: {{state_path: {tmp_path}/state}}\n"), "b", BEGIN
     )
@@ -91,7 +94,7 @@ def test_g26_files_change_nothing_that_is_detected_or_carried(
             *(now for now in data.draw(cuts(book, history, least=3)) if first <= now < end),
         }
         for now, piece in buckets(history, ends):
-            monkeypatch.setattr(state_files, "BYTES_MIN", data.draw(sizes))
+            monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(sizes))
             restarted(filed, data.draw(st.sampled_from(paths)))
             for live in (plain, filed):
                 live.signal(piece)
@@ -106,3 +109,54 @@ def test_g26_files_change_nothing_that_is_detected_or_carried(
     print(f"{sum(map(bool, seen))} of {len(seen)} times in files, {sum(removed)} removed")
     assert sum(map(bool, seen)) * 5 > len(seen)
     assert sum(removed) > 0
+
+
+@noting(executors_left_files=3, read_by_driver=10, files_removed=4)
+@resuming
+@detecting
+def test_g26_executors_and_driver_take_over_each_others_files(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The same is detected, whoever detects, in whichever place; files that nobody needs are
+    removed meanwhile."""
+    paths = [None, str(tmp_path / "one"), str(tmp_path / "one"), IN_STORE]
+    ways = st.sampled_from(["driver", "spark", "spark"])
+
+    @given(data=st.data())
+    @example_count(100, least=16)
+    def some(data: st.DataObject) -> None:
+        book, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=2))
+        assume(history and all(rule.pattern.per for rule in book.rules.values()))
+        path, detect = data.draw(st.sampled_from(paths)), data.draw(ways)
+        settings = Settings(state_partitions=4, state_path=path, detect=detect)
+        book = replace(book, settings=settings)
+        monkeypatch.setattr(partitions, "ROWS_MAX", data.draw(st.sampled_from([-1, 2])))
+        first, last = (pick(time for _, time, _ in history) for pick in (min, max))
+        number = next(NUMBERS)
+        plain = Live(store, book, f"p{number}", first)
+        filed = Live(store, book, f"f{number}", first, beside=InProcess())
+        end = last + 5 * SECOND + MILLISECOND
+        drawn = data.draw(cuts(book, history, least=3))
+        left, taken, removed = False, False, 0
+        for now, piece in buckets(history, {end, *(now for now in drawn if first <= now < end)}):
+            monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 900, 10**9])))
+            files = files_of(filed.loop.state.carried.tables.values())
+            if data.draw(st.booleans()):
+                detect = data.draw(ways)
+                restarted(filed, data.draw(st.sampled_from(paths)), detect)
+            taken |= bool(files) and detect == "driver"
+            for live in (plain, filed):
+                live.signal(piece)
+                live.drain(now)
+            carried = filed.loop.state.carried.tables
+            left |= bool(files_of(carried.values()))
+            retention = filed.loop.ports.ledger.retention
+            removed += retention.remove_files(filed.book.settings, now + LATER)
+            reader = filed.loop.ports.ledger.buckets.shelf(None, 0)
+            assert stored(filed).tables == loaded(carried, reader)
+        noted("executors left files", left)
+        noted("read by driver", taken)
+        noted("files removed", removed > 0)
+        assert saw(filed.found()) == plain.found()
+
+    some()

@@ -18,7 +18,7 @@ from tidegate.engine.app.adopt import check_store
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Signal
-from tidegate.engine.store import SqlStore, open_store, state_files
+from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.rules.errors import EngineError
 
 STEPS = 40
@@ -145,7 +145,7 @@ def lives(folder: Path, seed: int) -> tuple[Twin, Twin, Counter[tuple[str, int]]
 def test_g16b_two_copies_of_a_store_double_nothing_and_lose_nothing_unsaid(
     tmp_path: Path, seeds: range, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_files, "BYTES_MIN", 1)
+    monkeypatch.setattr(shelf, "BYTES_MIN", 1)
     seen = Counter[str]()
     for seed in seeds:
         folder = tmp_path / str(seed)

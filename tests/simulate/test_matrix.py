@@ -16,7 +16,7 @@ from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.core.failpoints import KINDS, arm
-from tidegate.engine.store import open_store, state_files
+from tidegate.engine.store import open_store, shelf
 
 CODE = Path(tidegate.__file__).parent
 POINTS = {
@@ -80,7 +80,7 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
         for point in POINTS_OF[kind]:
             matrix.run(point, kind(MemoryStore()), cells)
     else:
-        monkeypatch.setattr(state_files, "BYTES_MIN", 1)  # what is carried is in files
+        monkeypatch.setattr(shelf, "BYTES_MIN", 1)  # what is carried is in files
         with open_store(f"sqlite:///{tmp_path}/store.db", create=True) as store:
             life = kind(store)
             for point in POINTS_OF[kind]:

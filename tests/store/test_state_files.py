@@ -22,10 +22,11 @@ from tidegate.engine.core import failpoints
 from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.values import TIMERS, Carried
-from tidegate.engine.store import SqlStore, open_store, state_files
+from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
-from tidegate.engine.store.state_files import BYTES_MIN, KEPT_MICROS_MIN
+from tidegate.engine.store.shelf import BYTES_MIN
+from tidegate.engine.store.state_files import KEPT_MICROS_MIN
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
@@ -263,7 +264,7 @@ def test_g07_a_full_disk_is_waited_for_and_nothing_is_left_on_it(
         if name == "state.middle":
             raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
-    monkeypatch.setattr(state_files, "failpoint", full)
+    monkeypatch.setattr(shelf, "failpoint", full)
     with pytest.raises(OutageError, match="No space left") as error:
         commit(store, epoch, 1, folder, one=large(1))
     assert error.value.code == "state-unwritable"

@@ -84,7 +84,7 @@ class Bench:
         most, stopped = book.settings.strikes_max, self.stopped
         self.quarantine = quarantine(ledger.suspects, most=most, stopped=stopped)
         self.prepared: list[Mapping[str, str]] = []
-        state = ledger.buckets.load()
+        state = ledger.buckets.load(apart=book.settings.detect != "driver")
         digests = {name: "same" for name, rule in book.rules.items() if rule.enabled}
         digests |= script_digests(book)
         self.running = book

@@ -6,6 +6,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pyarrow as pa
@@ -19,7 +20,14 @@ from tests.support.rulebooks import condition
 from tidegate.engine.act.run import Runner
 from tidegate.engine.act.targets import Targets
 from tidegate.engine.capture.commit_instants import Instants
-from tidegate.engine.core.ports import FEED_KINDS, KIND, VERSION, ReadRequest, TableHead
+from tidegate.engine.core.ports import (
+    FEED_KINDS,
+    KIND,
+    VERSION,
+    Executors,
+    ReadRequest,
+    TableHead,
+)
 from tidegate.engine.core.types.spark import arrow_schema
 from tidegate.engine.core.values import (
     Answers,
@@ -30,6 +38,7 @@ from tidegate.engine.core.values import (
     Signal,
     TableRange,
 )
+from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.loop.compiled_rulebook import first_compiled, script_digests
@@ -119,7 +128,10 @@ class Live:
         name: str,
         begin: int,
         feed: MemoryFeed | None = None,
+        beside: Executors | None = None,
     ) -> None:
+        """`beside`: who may detect beside the driver."""
+        self.beside = beside
         self.feed = feed or MemoryFeed(0)
         rules = {n: replace(r, condition=condition("all")) for n, r in book.rules.items()}
         slack = replace(book.settings, commit_slack_ms=0)
@@ -142,7 +154,7 @@ class Live:
         book = with_action_events(self.book, dict.fromkeys(self.book.tables, arrow_schema(TIMED)))
         store, analyst, sink = self.store, All(self.reads), MemorySink()
         ledger = store.of(book.name, store.of(book.name).lease.acquire("one", 600))
-        state = ledger.buckets.load()
+        state = ledger.buckets.load(apart=book.settings.detect != "driver")
 
         def prepared(*_: Any) -> Prepared:
             return prepare(book, dict.fromkeys(book.tables, arrow_schema(TIMED)), analyst)
@@ -153,6 +165,7 @@ class Live:
             dict.fromkeys(book.tables, TIMED),
             state.activations,
             prepared,
+            detecting=partial(BucketDetector, executors=self.beside),
         )
         ports = Ports(
             ledger=ledger,
@@ -164,6 +177,7 @@ class Live:
             asked_later=analyst,
             quarantine=quarantine(ledger.suspects),
             now=self.now,
+            executors=self.beside,
         )
         self.loop = Loop(
             compiled,

@@ -19,6 +19,7 @@ from tidegate.engine.core.instants import floor_watermark
 from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.types.spark import arrow_schema, schema_json
 from tidegate.engine.core.values import (
     Batch,
@@ -27,8 +28,9 @@ from tidegate.engine.core.values import (
     Cursor,
     Load,
     Needs,
-    Stepped,
 )
+from tidegate.engine.detect.events.state.loads import PartLoads
+from tidegate.engine.detect.events.step.component_step import ComponentsStepped
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
@@ -95,13 +97,18 @@ class HeardDetector(BucketDetector):
     heard: Buckets
 
     def step(
-        self, bucket: Bucket, carried: Carried, stopped: Collection[str], limits: Settings
-    ) -> tuple[Stepped, Flow, int]:
-        made, flow, rows = super().step(bucket, carried, stopped, limits)
+        self,
+        bucket: Bucket,
+        carried: Carried,
+        stopped: Collection[str],
+        limits: Settings,
+        shelf: Shelf | None = None,
+    ) -> tuple[ComponentsStepped, Flow]:
+        made, flow = super().step(bucket, carried, stopped, limits, shelf)
         self.heard[bucket.plan.bucket] = Heard(bucket, flow.shown, frozenset(stopped))
-        return made, flow, rows
+        return made, flow
 
-    def loads(self, carried: Carried) -> dict[str, Load]:  # noqa: ARG002
+    def loads(self, carried: Carried, counted: PartLoads) -> dict[str, Load]:  # noqa: ARG002
         """Nobody looks at how much is carried."""
         return {}
 

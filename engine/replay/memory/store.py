@@ -93,9 +93,12 @@ class MemoryLedger:
 
     # -- buckets ------------------------------------------------------------------------------
 
-    def load(self) -> State:
+    def load(self, *, apart: bool = False) -> State:  # noqa: ARG002
         carried = Carried(dict(self.store.state.carried.tables))
         return replace(self.store.state, carried=carried)
+
+    def shelf(self, state_path: str | None, bucket: int) -> None:
+        """There are no files."""
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         self.check()

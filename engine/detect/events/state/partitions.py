@@ -22,6 +22,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import row_hash
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Int64, UInt64
 from tidegate.engine.detect.events.kernels import table_rows
 
@@ -185,9 +186,17 @@ def replaced(
     changed = {name for name in read if name not in written}
     for name, table in written.items():
         before = tables.get(name)
-        if before is not None and before.equals(table, check_metadata=True):
+        if before is table or _alike(before, table):
             kept[name] = before
         else:
             kept[name] = table
             changed.add(name)
     return kept, frozenset(changed)
+
+
+def _alike(before: pa.Table | None, table: pa.Table) -> bool:
+    """Whether a part is as it was. One that was written to a file has changed."""
+    if isinstance(before, FilePart) or isinstance(table, FilePart) or before is None:
+        return False
+    same: bool = before.equals(table, check_metadata=True)
+    return same

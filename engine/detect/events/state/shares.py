@@ -45,8 +45,16 @@ def divided(carried: Carried, graphs: Sequence[Graph]) -> list[Carried]:
     return shares
 
 
+def disjoint(graphs: Sequence[Graph]) -> bool:
+    """Whether no two graphs refer to occurrences of one table."""
+    names = [{n for n in _names(graph) if n.startswith(_OCCURRENCES)} for graph in graphs]
+    return sum(map(len, names)) == len(set[str]().union(*names))
+
+
 def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict[str, pa.Table]:
     """Tables without occurrences, in those of `several`, that nothing else in them refers to."""
+    if not several:
+        return dict(tables)
     named: dict[str, list[Int64]] = defaultdict(list)
     for name, table in tables.items():
         whole, partition = place(name)
@@ -134,7 +142,25 @@ def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return found
 
 
-def of_partitions(share: Carried, own: Collection[int]) -> Carried:
-    """The parts of some partitions, with that of every key."""
-    tables = share.tables.items()
-    return Carried({n: t for n, t in tables if (p := place(n)[1]) == EVERY or p in own})
+def of_task(share: Carried, task: int, tasks: int) -> Tables:
+    """The parts of a task's partitions, with that of every key. Partition p is of task
+    p % tasks."""
+    found = ((name, place(name)[1], table) for name, table in share.tables.items())
+    return {name: table for name, p, table in found if p == EVERY or p % tasks == task}
+
+
+def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) -> Carried:
+    """A share after its tasks: of each, the tables that it has changed, and the names of those that
+    are gone. Each has changed the parts of every key in the same way."""
+    gone = frozenset[str]().union(*(names for _, names in left))
+    tables = {name: table for name, table in share.tables.items() if name not in gone}
+    every: dict[str, list[pa.Table]] = defaultdict(list)
+    for changed, _ in left:
+        for name, table in changed.items():
+            if place(name)[1] == EVERY:
+                every[name].append(table)
+            else:
+                tables[name] = table
+    for name, some in every.items():
+        tables[name] = _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
+    return Carried(tables)

@@ -12,22 +12,36 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64
+from tidegate.engine.core.state_parts import FilePart, Shelf, loaded
+from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64, Load
 from tidegate.engine.detect.events.graph.components import Component, components
-from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.occurrences import batches as of_batches
-from tidegate.engine.detect.events.state.partitions import count_of, partitions
-from tidegate.engine.detect.events.state.shares import divided, of_partitions, united
+from tidegate.engine.detect.events.state.loads import PartLoads, counted_parts
+from tidegate.engine.detect.events.state.partitions import (
+    EVERY,
+    Tables,
+    count_of,
+    partitions,
+    place,
+)
+from tidegate.engine.detect.events.state.shares import (
+    after_tasks,
+    disjoint,
+    divided,
+    of_task,
+    united,
+)
 from tidegate.engine.detect.events.step import detections
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.key_codes import select
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 
@@ -42,27 +56,44 @@ class Plan(NamedTuple):
         return Detector(self.book, self.activations, lateness=self.lateness, only=rules)
 
 
+Sent = Mapping[str, bytes | FilePart]
+"""Carried tables as they are sent: those in files stay there."""
+
+
 class Task(NamedTuple):
-    """A step of a component over some partitions; of `Detector.step`, what it is given."""
+    """A step of a component over some partitions; of `Partitioned`, what it is given. What
+    it leaves goes to files of `shelf`, unless that is None."""
 
     rules: tuple[str, ...]
-    tables: Mapping[str, bytes]
+    tables: Sent
     arrivals: Mapping[str, Batch]
     watermark: int
     last: int
     parked: tuple[str, ...]
     limit: int | None
     partitions: int
+    adopted: bool
+    shelf: Shelf | None
 
 
 class Done(NamedTuple):
-    """What a task has left: detections with the occurrences alone that they refer to, what to carry
-    on, how far it got, and the limit that a rule has reached, in place of these."""
+    """What a task has left.
+
+    found      detections with the occurrences alone that they refer to
+    tables     what it has changed of what is carried
+    gone       the names of what is not carried any more
+    watermark  how far it got
+    loads      what is carried in the partitions that it has touched
+    failed     in place of these, why a file was not read or written, or the limit that a rule has
+               reached
+    """
 
     found: tuple[Detections, ...] = ()
-    tables: Mapping[str, bytes] = {}
+    tables: Mapping[str, bytes | FilePart] = {}
+    gone: frozenset[str] = frozenset()
     watermark: int = 0
-    limit: RuleLimitError | None = None
+    loads: Mapping[tuple[tuple[str, ...], int], Load] = {}
+    failed: EngineError | None = None
 
 
 Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
@@ -95,6 +126,16 @@ class Shares(NamedTuple):
     parked: frozenset[str] = frozenset()
 
 
+class Step(NamedTuple):
+    """The detections of each rule, in the rulebook's order; what to carry on; the watermark that
+    all have reached; and what is carried where tasks have written files."""
+
+    detections: tuple[Detections, ...]
+    shares: Shares
+    watermark: int
+    counted: PartLoads
+
+
 class ComponentDetector:
     """All enabled rules of a rulebook, by component."""
 
@@ -120,10 +161,16 @@ class ComponentDetector:
         detectors = [*self._own, self._rest.detector]
         return Shares(tuple(divided(carried, [d.graph for d in detectors])))
 
-    def united(self, shares: Shares, partitions: int) -> Carried:
+    @cached_property
+    def disjoint(self) -> bool:
+        """Whether no two components refer to the same occurrences. Then parts that lie in files
+        stay there: nothing has to meet."""
+        return disjoint([d.graph for d in (*self._own, self._rest.detector)])
+
+    def united(self, shares: Shares, partitions: int, shelf: Shelf | None = None) -> Carried:
         """What one detector of all rules carries on from these, in so many partitions."""
         detectors = [*self._own, self._rest.detector]
-        each = [_cut(*one, partitions) for one in zip(detectors, shares.each, strict=False)]
+        each = [_cut(*one, partitions, shelf) for one in zip(detectors, shares.each, strict=False)]
         return united(each, [d.asleep(shares.parked) for d in detectors])
 
     def step(
@@ -137,67 +184,77 @@ class ComponentDetector:
         partitions: int = 1,
         tasks: int = 1,
         apart: Apart | None = None,
-    ) -> tuple[tuple[Detections, ...], Shares, int]:
+        shelf: Shelf | None = None,
+        adopted: bool = False,
+    ) -> Step:
         """`Detector.step` in `tasks` for each component, whose state is cut into `partitions`.
-        Returns the detections of each rule, in the rulebook's order; what to carry on; the
-        watermark that all have reached. Each task may fire `limit` timers: where it stops one, all
-        are done again, up to the least that one has reached. `apart`: what arrives, too; none of
-        it is the driver's. Raises `RuleLimitError`.
+        Each task may fire `limit` timers: where it stops one, all are done again, up to the least
+        that one has reached. `apart`: what arrives, too; none of it is the driver's. `shelf`: of
+        the parts that lie in files, and of those that tasks write. `adopted`: the state is left by
+        a step of the same rulebook; then a task reads no partition that it does not touch. Raises
+        `RuleLimitError`, and as `Shelf` does.
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
         each = shares.each or (Carried(),) * (len(self._own) + 1)
+        tasks = min(tasks, partitions)
         keyed = [
-            _cut(detector, share, partitions)
+            share
+            if _tasks_may_cut(share, partitions, tasks)
+            else (_cut(detector, share, partitions, shelf))
             for detector, share in zip(self._own, each, strict=False)
         ]
-        spread = _spread(partitions, tasks)
         while True:
             tasks_of = [
                 Task(
                     component.rules,
-                    _packed(of_partitions(share, own).tables),
+                    _packed(of_task(share, number, tasks)),
                     arriving,
                     watermark,
                     min(last, watermark),
                     tuple(sorted(parked)),
                     limit,
                     partitions,
+                    adopted,
+                    shelf,
                 )
                 for component, share in zip(self.components.keyed, keyed, strict=True)
-                for own, arriving in zip(
-                    spread, by_task(component, arrivals, len(spread), partitions), strict=True
-                )
+                for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
             ]
-            done = self._done(tasks_of, spread, partitions, apart)
+            done = self._done(tasks_of, tasks, partitions, apart)
             for one in done:
-                if one.limit:
-                    raise one.limit
+                if one.failed:
+                    raise one.failed
             rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
-                                   limit)  # fmt: skip
+                                   limit, shelf)  # fmt: skip
             reached = min([rest.watermark, *(one.watermark for one in done)])
             if reached == watermark:
                 break
             watermark = reached
             arrivals = {event: batch.until(reached) for event, batch in arrivals.items()}
-        left = [Carried()] * len(keyed)
-        for number in range(len(keyed)):
-            mine = done[number * len(spread) : (number + 1) * len(spread)]
-            left[number] = united([Carried(_unpacked(one.tables)) for one in mine])
+        left = [
+            after_tasks(
+                share,
+                [(_unpacked(one.tables), one.gone) for one in done[n * tasks : (n + 1) * tasks]],
+            )
+            for n, share in enumerate(keyed)
+        ]
         found = [*rest.detections, *(part for one in done for part in one.found)]
-        return self._in_order(found), Shares((*left, rest.carried), frozenset(parked)), reached
+        shares = Shares((*left, rest.carried), frozenset(parked))
+        counted = {at: load for one in done for at, load in one.loads.items()}
+        return Step(self._in_order(found), shares, reached, counted)
 
     def _done(
         self,
-        tasks: Sequence[Task],
-        spread: Sequence[Collection[int]],
+        given: Sequence[Task],
+        tasks: int,
         partitions: int,
         apart: Apart | None,
     ) -> list[Done]:
         if apart is None:
-            return [*self._mapper(self._run, tasks)]
-        cut = Cut(apart.capture, self.components.keyed, len(spread), partitions)
-        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan), tasks)
+            return [*self._mapper(self._run, given)]
+        cut = Cut(apart.capture, self.components.keyed, tasks, partitions)
+        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan), given)
         return done
 
     def _in_order(self, found: Sequence[Detections]) -> tuple[Detections, ...]:
@@ -210,15 +267,33 @@ class ComponentDetector:
 
 def run(plan: Plan, given: Task) -> Done:
     """A task, wherever it runs. `plan` is what the detectors of all components are made of."""
-    detector = plan.detector(given.rules)
-    carried = Carried(_unpacked(given.tables))
-    options = given.parked, given.limit, given.partitions
+    whole = plan.detector(given.rules)
+    detector = Partitioned(whole, given.partitions, adopted=given.adopted)
+    shelf = given.shelf
     try:
-        made = detector.step(carried, given.arrivals, given.watermark, given.last, *options)
-    except RuleLimitError as error:
-        return Done(limit=error)
-    found = tuple(map(detections.compact, made.detections))
-    return Done(found, _packed(made.carried.tables), made.watermark)
+        made = detector.step(
+            Carried(_unpacked(given.tables)),
+            given.arrivals,
+            given.watermark,
+            given.last,
+            given.parked,
+            given.limit,
+            shelf,
+            given.partitions,
+        )
+        left, changed = made.carried.tables, made.carried.changed
+        kept = {name: left[name] for name in changed & left.keys()}
+        of_keys = {name: table for name, table in kept.items() if place(name)[1] != EVERY}
+        there = shelf.write(of_keys) if shelf is not None else {}
+    except EngineError as error:
+        return Done(failed=error)
+    return Done(
+        tuple(map(detections.compact, made.detections)),
+        _packed({**kept, **there}),
+        changed - left.keys(),
+        made.watermark,
+        counted_parts(whole.graph, left) if shelf is not None else {},
+    )
 
 
 def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
@@ -257,16 +332,17 @@ class Cut:
         return found
 
 
-def _cut(detector: Detector, share: Carried, count: int) -> Carried:
+def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:
     """A share in so many partitions."""
-    anew = share.tables and count_of(share.tables.values()) != count
-    return detector.cut_anew(share, count) if anew else share
+    if not share.tables or count_of(share.tables.values()) == count:
+        return share
+    return detector.cut_anew(Carried(loaded(share.tables, shelf)), count)
 
 
-def _spread(partitions: int, tasks: int) -> list[frozenset[int]]:
-    """The partitions of each task."""
-    tasks = min(tasks, partitions)
-    return [frozenset(range(first, partitions, tasks)) for first in range(tasks)]
+def _tasks_may_cut(share: Carried, count: int, tasks: int) -> bool:
+    """Whether tasks may cut a share into so many partitions: what is of one task stays so."""
+    before = count_of(share.tables.values())
+    return before % tasks == 0 and count % before == 0
 
 
 def by_task(
@@ -287,10 +363,13 @@ def by_task(
     return [of_batches.cut({event: arrivals[event] for event in own}, own) for own in index]
 
 
-def _packed(tables: Mapping[str, pa.Table]) -> dict[str, bytes]:
+def _packed(tables: Tables) -> Sent:
     """Tables as Arrow streams: a slice has nothing of what it is cut from."""
-    found = {}
+    found: dict[str, bytes | FilePart] = {}
     for name, table in tables.items():
+        if isinstance(table, FilePart):
+            found[name] = table
+            continue
         sink = pa.BufferOutputStream()
         with pa.ipc.new_stream(sink, table.schema) as writer:
             writer.write_table(table)
@@ -298,5 +377,8 @@ def _packed(tables: Mapping[str, pa.Table]) -> dict[str, bytes]:
     return found
 
 
-def _unpacked(packed: Mapping[str, bytes]) -> dict[str, pa.Table]:
-    return {name: pa.ipc.open_stream(data).read_all() for name, data in packed.items()}
+def _unpacked(packed: Sent) -> Tables:
+    return {
+        name: data if isinstance(data, FilePart) else pa.ipc.open_stream(data).read_all()
+        for name, data in packed.items()
+    }

@@ -11,12 +11,15 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import NamedTuple
 
 import pyarrow as pa
 
 from tidegate.engine.core.ports import WORKER_ROWS, Executors
+from tidegate.engine.core.state_parts import Shelf, files_of, loaded, moved
 from tidegate.engine.core.values import Batch, Carried, Stepped, Unread
 from tidegate.engine.detect.events.state.held_back import is_held
+from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.partitions import (
     GROWTH,
     Seen,
@@ -31,6 +34,15 @@ from tidegate.engine.detect.events.step.component_detector import (
     Shares,
 )
 from tidegate.rules.model import Rulebook
+
+
+class ComponentsStepped(NamedTuple):
+    """A step, the number of rows that executors have read, and what is carried in partitions that
+    they have written to files."""
+
+    stepped: Stepped
+    rows: int
+    counted: PartLoads
 
 
 class ComponentStep:
@@ -49,6 +61,7 @@ class ComponentStep:
         self._executors = executors
         self._count_max = count_max
         self._seen = Seen()
+        self._adopted = False  # the first step touches all, and drops what others have left
 
     def step(
         self,
@@ -59,7 +72,7 @@ class ComponentStep:
         limit: int | None = None,
     ) -> Stepped:
         """`Partitioned.step`, with `limit` timers in each task. Raises `RuleLimitError`."""
-        return self.step_unread(carried, batches, watermark, parked, limit, None)[0]
+        return self.step_unread(carried, batches, watermark, parked, limit, None).stepped
 
     def step_unread(
         self,
@@ -69,10 +82,14 @@ class ComponentStep:
         parked: Collection[str],
         limit: int | None,
         unread: Unread | None,
-    ) -> tuple[Stepped, int]:
-        """`step` over `unread` rows too, of which each occurrence has a key; and how many rows
-        these are."""
+        shelf: Shelf | None = None,
+    ) -> ComponentsStepped:
+        """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
+        of what is carried lie in files. Raises as it does, and EngineError `state-apart`."""
         tables = carried.tables
+        apart_in_files = shelf is not None and self._apart.disjoint
+        if not apart_in_files:
+            tables = loaded(tables, shelf)
         cut, held = _apart_from_held(tables)  # what is held back is in no partition
         tasks = self._tasks(unread)
         count = self._count(cut, tasks)
@@ -81,7 +98,7 @@ class ComponentStep:
             partial(self._executors.map_rows, unread.rows), unread.capture, counts
         )
         shares = self._apart.divided(Carried(cut))
-        made, shares, reached = self._apart.step(
+        made = self._apart.step(
             _with_rest(shares, {**shares.each[-1].tables, **held}),
             batches,
             watermark,
@@ -90,11 +107,20 @@ class ComponentStep:
             partitions=count,
             tasks=tasks,
             apart=apart,
+            shelf=shelf if apart_in_files else None,
+            adopted=self._adopted,
         )
-        rest, held = _apart_from_held(shares.each[-1].tables)
-        whole = self._apart.united(_with_rest(shares, rest), count)
-        carried = Carried(*replaced(tables, tables, {**whole.tables, **held}))
-        return Stepped(made, carried, reached), sum(counts)
+        rest, held = _apart_from_held(made.shares.each[-1].tables)
+        whole = self._apart.united(_with_rest(made.shares, rest), count, shelf)
+        after = {**whole.tables, **held}
+        if shelf is not None:
+            shelf.check(files_of(after.values()) - files_of(tables.values()))
+            after |= moved(after, shelf)
+        left = Carried(*replaced(tables, tables, after))
+        self._adopted = True
+        return ComponentsStepped(
+            Stepped(made.detections, left, made.watermark), sum(counts), made.counted
+        )
 
     def _tasks(self, unread: Unread | None) -> int:
         """How many tasks a component has: one a slot, and more where these would be too large for a

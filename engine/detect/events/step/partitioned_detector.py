@@ -11,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator, Mapping
 
 from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.graph.operators.detection import Detection
@@ -34,7 +35,9 @@ from tidegate.engine.detect.events.step.key_codes import select
 class Partitioned:
     """A detector whose state is cut into `count_max` partitions at most."""
 
-    def __init__(self, detector: Detector, count_max: int) -> None:
+    def __init__(self, detector: Detector, count_max: int, *, adopted: bool = False) -> None:
+        """`adopted`: what it will be given was left by a step of the same rulebook. The first step
+        touches all else, and drops what another one has left."""
         self.detector = detector
         self._count_max = count_max
         self._spread = _spread(detector.graph)
@@ -42,7 +45,7 @@ class Partitioned:
         self._events_behind = frozenset(
             e for e in detector.events if EventKey.of(e).behind is not None
         )
-        self._adopted = False  # the first step drops what another rulebook has left
+        self._adopted = adopted
         self._seen = Seen()
 
     def step(
@@ -53,10 +56,14 @@ class Partitioned:
         last: int | None = None,
         parked: Collection[str] = (),
         limit: int | None = None,
+        shelf: Shelf | None = None,
+        count: int | None = None,
     ) -> Stepped:
         """`Detector.step` on the partitions that are touched: by arrivals, by due timers, by
         instances that are too old. Arrivals above the watermark of rules that run behind are held
-        back for them. A step that a limit stops is done again, whole, with fewer arrivals."""
+        back for them. A step that a limit stops is done again, whole, with fewer arrivals.
+        `shelf`: of parts that lie in files; those that are touched are read. `count`: into so many
+        partitions what is carried is cut; None: as its size says. Raises as `Shelf.read`."""
         stored = carried.tables
         if not self._adopted:
             check(stored)
@@ -64,13 +71,18 @@ class Partitioned:
         tables = {name: table for name, table in stored.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
         seen, asleep = self._seen.of(tables), self._asleep(parked)
-        parts, count = seen.values(), count_of(tables.values())
-        most = wanted(count, (p for p in parts if p.whole.startswith("node:")), self._count_max)
+        parts, before = seen.values(), count_of(tables.values())
+        most = count
+        if most is None:
+            nodes = (p for p in parts if p.whole.startswith("node:"))
+            most = wanted(before, nodes, self._count_max)
         due = {p.partition for p in parts if p.whole not in asleep and p.waits_until(watermark)}
-        touched = None if most > count else self._touched(batches, due, count)
-        read = Carried(tables, decoded=carried.decoded)
-        if touched is not None:
-            read = Carried({n: p.table for n, p in seen.items() if p.partition in touched})
+        touched = None if most > before else self._touched(batches, due, before)
+        if touched is None:
+            read = Carried(loaded(tables, shelf), decoded=carried.decoded)
+        else:
+            some = {n: p.table for n, p in seen.items() if p.partition in touched}
+            read = Carried(loaded(some, shelf))
         made = self.detector.step(read, batches, watermark, last, parked, limit, most)
         self._adopted = True
         if watermark == FOREVER:

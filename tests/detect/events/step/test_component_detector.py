@@ -170,7 +170,7 @@ def test_g26_components_stepped_apart_are_the_rulebook_stepped_whole() -> None:
                     last, count = count, data.draw(st.sampled_from(COUNTS))
                     recuts += last != count
                     tasks = data.draw(st.integers(1, 4))
-                    of_apart, shares, reached = apart.step(
+                    of_apart, shares, reached, _ = apart.step(
                         shares, left, until, limit=limit, partitions=count, tasks=tasks
                     )
                 else:
@@ -221,7 +221,7 @@ def test_g26_one_row_is_of_a_partition_for_each_of_two_keys() -> None:
     shares, found = Shares(), list[Detections]()
     for at, event in enumerate("abc", start=1):
         arrivals = rows(event, at, k=keys, v=keys[::-1])
-        made, shares, _ = given_.step(shares, arrivals, at, partitions=16, tasks=3)
+        made, shares, *_ = given_.step(shares, arrivals, at, partitions=16, tasks=3)
         found += made
     assert [(d.rule, len(d)) for d in found] == [("p", 40), ("r", 40), ("s", 40), ("q", 40)]
     assert [d.keys.column(0).to_pylist() for d in found if d.rule != "q"] == [keys] * 3
@@ -267,7 +267,7 @@ def test_g13_a_limit_that_a_rule_reaches_in_a_task_is_the_rules() -> None:
     with pytest.raises(RuleLimitError, match="rule r, key k=7: 4 occurrences") as error:
         given_.step(Shares(), arrivals, 1, partitions=16, tasks=2)
     assert error.value.rule == "r"
-    made, _, reached = given_.step(
+    made, _, reached, _ = given_.step(
         Shares(), arrivals | rows("b", 2, k=[1], v=[2]), 2, parked={"r"}, partitions=16
     )
     assert ([d.rule for d in made], reached) == (["s"], 2)
@@ -283,7 +283,9 @@ def test_g08_the_least_that_a_partition_reaches_holds_for_all() -> None:
         shares = given_.step(shares, rows("a", at, k=[n]), at, partitions=16)[1]
     found, reached, steps = list[int](), 50_000, 0
     while reached < 2_000_000:
-        made, shares, reached = given_.step(shares, {}, 2_000_000, limit=5, partitions=16, tasks=4)
+        made, shares, reached, _ = given_.step(
+            shares, {}, 2_000_000, limit=5, partitions=16, tasks=4
+        )
         assert all((d.end <= reached).all() for d in made)
         found += [int(end) for d in made for end in d.end]
         steps += 1

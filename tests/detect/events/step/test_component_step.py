@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 from itertools import pairwise
+from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -23,15 +24,20 @@ from tests.support.executors import InProcess
 from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.state_parts import files_of
+from tidegate.engine.core.state_parts import loaded as loaded_parts
 from tidegate.engine.core.values import Batch, Captured, Carried, Unread
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.held_back import is_held
+from tidegate.engine.detect.events.state.loads import Loads, tables_of
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.store import shelf as shelves
+from tidegate.engine.store.shelf import FileShelf
 
-EXAMPLES, LEAST = 40, 10
+EXAMPLES, LEAST = 40, 24
 LATE = 2 * SECOND
 MOST = 4  # partitions
 
@@ -69,14 +75,19 @@ def apart_of(
     return Unread(rows, AsGiven(events, given_), draw(st.sampled_from([1, 3_000_000]))), here
 
 
-@noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8)
+def in_memory(carried: Carried, shelf: FileShelf) -> Carried:
+    return Carried(loaded_parts(carried.tables, shelf), carried.changed)
+
+
+@noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20)
 @detecting
 def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
-    monkeypatch: pytest.MonkeyPatch,
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """Detections, their order, ids, and what is carried; through the store's bytes. Some rules wait
-    for late rows. One may be parked for a bucket."""
+    """Detections, their order, ids, and what is carried; through the store's bytes, or in files
+    that tasks write and read. Some rules wait for late rows. One may be parked for a bucket."""
     monkeypatch.setattr(partitions, "ROWS_MAX", 3)  # the state is cut further as it grows
+    shelf = FileShelf("", str(tmp_path), "one")
 
     @given(data=st.data())
     @example_count(EXAMPLES, LEAST)
@@ -97,6 +108,11 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
         expected, carried = Carried(), Carried()
         sites, found, waited, stops, read = list[bool](), list[Any](), False, 0, 0
+        filed, counting, counted = (
+            False,
+            Loads(tables_of(detector.graph)),
+            Loads(tables_of(detector.graph)),
+        )
         unlike, watermark = differing(carried, carried), first - 1
         for number, (until, bucket) in enumerate(buckets(lines, ends)):
             clocks = clock_batches(rulebook, watermark + 1, until)
@@ -109,29 +125,37 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             if sites[-1]:
                 unread, here = data.draw(apart_of(given_, keyed))
                 read += unread is not None
-                (made, left, reached), there = apart.step_unread(
-                    carried, here, until, parked, None, unread
+                monkeypatch.setattr(shelves, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 10**9])))
+                (made, left, reached), there, loads = apart.step_unread(
+                    carried, here, until, parked, None, unread, shelf
                 )
                 assert there + sum(map(len, here.values())) == sum(map(len, given_.values()))
             else:
-                made, left, reached = driver.step(carried, given_, until, parked=parked)
+                made, left, reached = driver.step(
+                    carried, given_, until, parked=parked, shelf=shelf
+                )
+                loads = {}
+            whole_left = in_memory(left, shelf)
+            assert counted.of(left.tables, loads) == counting.of(whole_left.tables)
             assert reached == until
             assert told(made) == told(of_whole)
+            before, after = in_memory(carried, shelf).tables, whole_left.tables
             changed = {
                 name
-                for name in {*carried.tables, *left.tables}
-                if name not in left.tables
-                or name not in carried.tables
-                or not left.tables[name].equals(carried.tables[name], check_metadata=True)
+                for name in {*before, *after}
+                if name not in after
+                or name not in before
+                or not after[name].equals(before[name], check_metadata=True)
             }
             assert changed <= left.changed
-            carried = through_ipc(left) if data.draw(st.booleans()) else left
+            filed |= bool(in_files := files_of(left.tables.values()))
+            carried = left if in_files or data.draw(st.booleans()) else through_ipc(left)
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
-            before, unlike = unlike, differing(*(
-                detector.cut_anew(unheld(one), 1) for one in (carried, expected)
+            gone, unlike = unlike, differing(*(
+                detector.cut_anew(unheld(one), 1) for one in (whole_left, expected)
             ))  # fmt: skip
-            assert parked or not before & unlike  # of a parked rule nothing changes
+            assert parked or not gone & unlike  # of a parked rule nothing changes
             found += lines_of(of_whole)
             watermark = until
         noted("mode changes", len({*sites}) == 2)
@@ -139,6 +163,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         noted("some held back", waited)
         noted("parked", stops > 0)
         noted("read apart", read > 0)
+        noted("in files", filed)
         saw(found)
 
     some()

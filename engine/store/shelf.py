@@ -1,0 +1,191 @@
+"""Files of parts of what is carried: written whole, read by the part (G26).
+
+A file is Parquet. It has a row group for each part, which is one value: the table as bytes. What is
+known of a part without reading it stands in the file's metadata.
+
+    node:1f/3, 4,000 rows    row group 0
+    node:1f/7, 3,120 rows    row group 1
+"""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections import defaultdict
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.state_parts import FilePart
+from tidegate.engine.store import folder as disk
+from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
+from tidegate.rules.errors import EngineError
+
+BYTES_MIN = 65_536
+"""Less than this stays in the store: a file for it would cost more."""
+_SAID = b"tidegate.parts"
+_SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
+_LATIN = "latin-1"  # metadata are bytes
+
+
+class Packed(NamedTuple):
+    """A part as bytes, its rows, and the metadata of its schema."""
+
+    data: bytes
+    rows: int
+    metadata: Mapping[bytes, bytes]
+
+    @classmethod
+    def of(cls, table: pa.Table) -> Packed:
+        return cls(table_to_bytes(table), len(table), table.schema.metadata or {})
+
+
+@dataclass(frozen=True, slots=True)
+class FileShelf:
+    """The state files of a bucket of a rulebook. Implements `engine.core.state_parts.Shelf`.
+
+    root    the folder of files that are named without one; "" if there is none
+    folder  where new files are written; None: nowhere, what is carried stays in the store
+    stem    the first part of the names of new files
+    """
+
+    root: str
+    folder: str | None
+    stem: str
+
+    def read(self, parts: Mapping[str, FilePart]) -> dict[str, pa.Table]:
+        at = {name: (part.file, part.group) for name, part in parts.items()}
+        return {name: table_from_bytes(data) for name, data in self.read_bytes(at).items()}
+
+    def read_bytes(self, at: Mapping[str, tuple[str, int]]) -> dict[str, bytes]:
+        """Parts by name, each given by its file and row group. Raises as `read`."""
+        of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
+        for name, (file, group) in at.items():
+            of_file[file].append((group, name))
+        found = {}
+        for file, some in of_file.items():
+            full = self.full(file)
+            try:
+                with disk.opened(full) as source:
+                    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                    for group, name in sorted(some):
+                        found[name] = parquet.read_row_group(group).column(0)[0].as_py()
+            except (OSError, pa.ArrowException, IndexError) as error:
+                raise _unread(full, error) from error
+        return found
+
+    def described(self, files: Iterable[str]) -> dict[tuple[str, int], FilePart]:
+        """What is known of the parts of some files, by file and row group. Raises as `read`."""
+        found = {}
+        for file in files:
+            full = self.full(file)
+            try:
+                with disk.opened(full) as source:
+                    size, metadata = source.size(), pq.read_metadata(source).metadata
+            except (OSError, pa.ArrowException) as error:
+                raise _unread(full, error) from error
+            for group, (rows, length, said) in enumerate(json.loads(metadata[_SAID])):
+                told = {key.encode(_LATIN): value.encode(_LATIN) for key, value in said.items()}
+                found[file, group] = FilePart(file, group, rows, told, length, size)
+        return found
+
+    def write(self, tables: Mapping[str, pa.Table]) -> dict[str, FilePart]:
+        packed = {name: Packed.of(table) for name, table in tables.items()}
+        few = sum(len(part.data) for part in packed.values()) < BYTES_MIN
+        return {} if few else self._write(packed)
+
+    def write_large(self, parts: Mapping[str, Packed]) -> dict[str, FilePart]:
+        """Write those parts to a file that are large each. Raises as `write` does."""
+        return self._write({n: part for n, part in parts.items() if len(part.data) >= BYTES_MIN})
+
+    def _write(self, parts: Mapping[str, Packed]) -> dict[str, FilePart]:
+        """Write parts to a file, unless there are none, or they stay in the store. Raises
+        OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
+        if self.folder is None or not parts:
+            return {}
+        file = f"{self.folder}/{self.stem}-{secrets.token_hex(8)}.parquet"
+        full = self.full(file)
+        try:
+            with disk.created(full) as sink:
+                with pq.ParquetWriter(
+                    sink,
+                    _SCHEMA.with_metadata({_SAID: _said(parts.values())}),
+                    compression="none",  # they are compressed
+                    use_dictionary=False,
+                    write_statistics=False,
+                    write_page_checksum=True,
+                ) as writer:
+                    for part in parts.values():
+                        writer.write_table(pa.table([[part.data]], schema=_SCHEMA))
+                        failpoint("state.middle")
+                size = int(sink.tell())
+        except (OSError, pa.ArrowException) as error:
+            disk.deleted(full)
+            raise OutageError(
+                "state-unwritable",
+                f"state file {full} cannot be written: {error}",
+                "make room, or see to the storage of the setting state_path; nothing of the bucket "
+                "is stored",
+            ) from error
+        failpoint("state.written")
+        return {
+            name: FilePart(file, group, part.rows, part.metadata, len(part.data), size)
+            for group, (name, part) in enumerate(parts.items())
+        }
+
+    def check(self, files: Collection[str]) -> None:
+        for full in map(self.full, files):
+            if not disk.exists(full):
+                raise EngineError(
+                    "state-apart",
+                    f"an executor wrote state file {full}, and the engine does not see it",
+                    "let `state_path` name a folder that the engine and all executors share, or "
+                    "say `state_path: store`",
+                )
+
+    def full(self, file: str) -> str:
+        """The path or URI of a file."""
+        return (
+            file
+            if file.startswith("/") or "://" in file or not self.root
+            else (f"{self.root}/{file}")
+        )
+
+
+def _said(parts: Iterable[Packed]) -> bytes:
+    said = [
+        (
+            part.rows,
+            len(part.data),
+            {k.decode(_LATIN): v.decode(_LATIN) for k, v in part.metadata.items()},
+        )
+        for part in parts
+    ]
+    return json.dumps(said).encode()
+
+
+def _unread(file: str, error: Exception) -> EngineError:
+    """Why a file is not read: it is gone, its bytes are damaged, or its storage is away."""
+    if isinstance(error, FileNotFoundError):
+        how = "is gone"
+    else:
+        try:
+            disk.read_through(file)
+        except OSError as away:
+            return OutageError(
+                "state-unreadable",
+                f"state file {file} cannot be read: {away}",
+                "see to the storage of the setting state_path, run again",
+            )
+        how = "is damaged"
+    return EngineError(
+        "state-file",
+        f"state file {file} {how}: what rules carry is in it",
+        "put it back as it was, or restore the store and state_path from one backup; or let rules "
+        "begin anew in a new store: `--store`, then `tidegate adopt`",
+    )
