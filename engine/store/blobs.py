@@ -22,20 +22,22 @@ _ABOUT = b"about"
 _CONDITION = "condition"
 _SOURCES = {"version": VERSION_OF, "signal": SIGNAL_OF}
 _DAMPED = len(OUTCOMES)
-_OPTIONS = pa.ipc.IpcWriteOptions(compression="zstd")
+_SMALL, _FAST = (pa.ipc.IpcWriteOptions(compression=codec) for codec in ("zstd", "lz4"))
 
 
-def table_to_bytes(table: pa.Table) -> bytes:
-    """A table as a compressed IPC stream. The schema's metadata has the version of this format."""
+def table_to_bytes(table: pa.Table, *, fast: bool = False) -> bytes:
+    """A table as a compressed IPC stream. The schema's metadata has the version of this format.
+    `fast`: it takes a third of the time, and a third more room."""
+    options = _FAST if fast else _SMALL
     sink = pa.BufferOutputStream()
     marked = table.replace_schema_metadata({**(table.schema.metadata or {}), _KEY: VERSION})
-    with pa.ipc.new_stream(sink, marked.schema, options=_OPTIONS) as writer:
+    with pa.ipc.new_stream(sink, marked.schema, options=options) as writer:
         writer.write_table(marked)
     data: bytes = sink.getvalue().to_pybytes()
     return data
 
 
-def table_from_bytes(data: bytes) -> pa.Table:
+def table_from_bytes(data: bytes | pa.Buffer) -> pa.Table:
     """The table that `table_to_bytes` was given.
 
     Raises EngineError `store-payload` if another version of tidegate wrote it in another form.

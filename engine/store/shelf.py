@@ -42,7 +42,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, table: pa.Table) -> Packed:
-        return cls(table_to_bytes(table), len(table), table.schema.metadata or {})
+        return cls(table_to_bytes(table, fast=True), len(table), table.schema.metadata or {})
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +62,7 @@ class FileShelf:
         at = {name: (part.file, part.group) for name, part in parts.items()}
         return {name: table_from_bytes(data) for name, data in self.read_bytes(at).items()}
 
-    def read_bytes(self, at: Mapping[str, tuple[str, int]]) -> dict[str, bytes]:
+    def read_bytes(self, at: Mapping[str, tuple[str, int]]) -> dict[str, pa.Buffer]:
         """Parts by name, each given by its file and row group. Raises as `read`."""
         of_file: dict[str, list[tuple[int, str]]] = defaultdict(list)
         for name, (file, group) in at.items():
@@ -74,7 +74,8 @@ class FileShelf:
                 with disk.opened(full) as source:
                     parquet = pq.ParquetFile(source, page_checksum_verification=True)
                     for group, name in sorted(some):
-                        found[name] = parquet.read_row_group(group).column(0)[0].as_py()
+                        column = parquet.read_row_group(group, use_threads=False).column(0)
+                        found[name] = column[0].as_buffer()
             except (OSError, pa.ArrowException, IndexError) as error:
                 raise _unread(full, error) from error
         return found

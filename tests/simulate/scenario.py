@@ -8,6 +8,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -165,7 +166,7 @@ class Counted:
             return Counted(self._calls, name.title(), real)
         if not callable(real) or full in NOT_COUNTED:
             return real
-        return lambda *given: self._calls.call(full, real, given)
+        return lambda *given, **named: self._calls.call(full, partial(real, **named), given)
 
 
 class LaterFeed(MemoryFeed):

@@ -133,12 +133,12 @@ class FaultyLedger:
         if name not in STORE:
             return real
 
-        def call(*given: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
             if name == "commit" and self._chance.now("taken over before a commit", 0.1):
                 self._take_over()
             self._chance.fails(f"store.{name} before", STORE[name])
             self._chance.may_stop(f"store.{name}")
-            found = real(*given)
+            found = real(*given, **named)
             self._chance.fails(f"store.{name} after", STORE[name])
             return found
 

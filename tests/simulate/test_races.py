@@ -74,9 +74,9 @@ class Watched:
         if not callable(real):
             return real
 
-        def call(*given: Any) -> Any:
+        def call(*given: Any, **named: Any) -> Any:
             self._stop.passed(name)
-            return real(*given)
+            return real(*given, **named)
 
         return call
 

@@ -21,6 +21,7 @@ from tests.support import make
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import TIMERS, Carried
 from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.engine.store import folder as disk
@@ -393,3 +394,48 @@ def test_g21_who_has_no_lease_stores_and_removes_nothing(
         removed(store, epoch + 1, folder, make.plan(2).now + 2 * DAY)
     assert carried(store)["one"].equals(large(2))
     assert files(folder)[:2] == ["1", "2"]
+
+
+def test_g26_a_file_that_only_an_executor_sees_is_refused(store: SqlStore, folder: Path) -> None:
+    own = store.of("bank").buckets.shelf(str(folder), 1)
+    assert own is not None
+    (part,) = own.write({"node:a/0": large(1)}).values()
+    own.check([part.file])
+    (file,) = folder.rglob("*.parquet")
+    file.unlink()  # it is on a disk of the executor's own
+    with pytest.raises(EngineError, match=f"wrote state file {file}, and the engine") as error:
+        own.check([part.file])
+    assert (error.value.code, "state_path: store" in error.value.hint) == ("state-apart", True)
+
+
+def test_g26_executors_write_nothing_where_all_is_small_or_in_the_store(
+    store: SqlStore, folder: Path
+) -> None:
+    buckets = store.of("bank").buckets
+    for path, part in ((IN_STORE, large(1)), (str(folder), small(1))):
+        own = buckets.shelf(path, 1)
+        assert own is not None
+        assert own.write({"node:a/0": part}) == {}
+    assert not folder.exists()
+
+
+def test_g26_a_part_that_stays_in_its_file_is_known_without_reading_it(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    own = store.of("bank", epoch).buckets.shelf(str(folder), 1)
+    assert own is not None
+    written = own.write({"node:a/0": large(1), "node:a/1": small(2)})
+    left = Carried({**written, "held:x": small(3)}, frozenset({*written, "held:x"}))
+    make.commit(store, epoch, make.plan(1), carried=left, state_path=str(folder))
+    found = store.of("bank").buckets.load(apart=True).carried.tables
+    assert {name: isinstance(part, FilePart) for name, part in found.items()} == {
+        "node:a/0": True, "node:a/1": True, "held:x": False,
+    }  # fmt: skip
+    assert len(found["node:a/0"]) == len(large(1))
+    assert found["node:a/0"].schema.metadata == large(1).schema.metadata
+    assert own.read({"one": found["node:a/0"]})["one"].equals(large(1))
+    assert carried(store)["node:a/1"].equals(small(2))
+    (file,) = folder.rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(EngineError, match="is gone"):
+        store.of("bank").buckets.load(apart=True)

@@ -23,6 +23,7 @@ from tests.reference.strategies import SECOND
 from tests.support.executors import InProcess
 from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
+from tidegate.engine.core import state_parts
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.state_parts import files_of
 from tidegate.engine.core.state_parts import loaded as loaded_parts
@@ -36,6 +37,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.store import shelf as shelves
 from tidegate.engine.store.shelf import FileShelf
+from tidegate.rules.errors import EngineError
 
 EXAMPLES, LEAST = 40, 24
 LATE = 2 * SECOND
@@ -195,3 +197,63 @@ def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     made, carried, _ = apart.step(carried, {}, 4_000)
     assert [d.rule for d in made] == ["s"]
     assert not any(map(is_held, carried.tables))
+
+
+@pytest.fixture
+def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
+    """Every part is a file."""
+    monkeypatch.setattr(shelves, "BYTES_MIN", 1)
+    return FileShelf("", str(tmp_path), "one")
+
+
+def taken(apart: ComponentStep, carried: Carried, at: int, shelf: FileShelf, **rows_: Any) -> Any:
+    """The detections of one event's rows at an instant, and what is carried then."""
+    ((event, keys),) = rows_.items()
+    made = apart.step_unread(carried, rows(event, at, k=keys), at, (), None, None, shelf)
+    return sum(map(len, made.stepped.detections)), made.stepped.carried
+
+
+def test_g26_executors_read_no_file_of_a_partition_that_nothing_touches(filed: FileShelf) -> None:
+    book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
+    apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
+    _, carried = taken(apart, Carried(), 1, filed, a=[*range(1_000)])
+    before = files_of(carried.tables.values())
+    assert len(before) == 8
+    _, carried = taken(apart, carried, 2, filed, a=[7])
+    for file in before:
+        Path(file).unlink()
+    found, left = taken(apart, carried, 3, filed, b=[7])
+    assert found == 1
+    with pytest.raises(EngineError, match="is gone") as error:
+        taken(apart, left, 4, filed, b=[8])
+    assert error.value.code == "state-file"
+    anew = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
+    with pytest.raises(EngineError, match="is gone"):  # it may be of another rulebook
+        taken(anew, left, 4, filed, b=[7])
+
+
+def test_g26_two_keys_of_one_event_meet_at_the_driver(filed: FileShelf) -> None:
+    """What both components refer to is in no file of theirs."""
+    book = loaded("abc", r="on: a ; b, per: k", s="on: a ; c, per: v")
+    apart = ComponentStep(book, {"r": 0, "s": 0}, {}, InProcess(), 16)
+    given_ = rows("a", 1, k=[1, 2], v=[3, 4])
+    left = apart.step_unread(Carried(), given_, 1, (), None, None, filed).stepped.carried
+    assert left.tables
+    assert not files_of(left.tables.values())
+
+
+def test_g26_files_with_little_left_are_put_together(
+    filed: FileShelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(state_parts, "FILES_MAX", 4)
+    book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
+    apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
+    loads = Loads(tables_of(Detector(book, {"r": 0}).graph))
+    carried, most = Carried(), 0
+    for at in range(1, 30):
+        made = apart.step_unread(carried, rows("a", at, k=[at]), at, (), None, None, filed)
+        carried = made.stepped.carried
+        most = max(most, len(files_of(carried.tables.values())))
+        assert loads.of(carried.tables, made.counted)["r"] == (at, at)
+    assert most == 4
+    assert taken(apart, carried, 30, filed, b=[*range(1, 30)])[0] == 29
