@@ -61,7 +61,8 @@ def unread(
         return None
     of_rows = replace(plan, ranges=tuple(spans), signals=(), pinned={}, latest={})
     estimate = sum(span.rows_estimate for span in spans)
-    return Unread(tuple(rows), ApartCapture(book, needs, of_rows), estimate)
+    capture_apart = ApartCapture(book, needs, of_rows)
+    return Unread(tuple(rows), capture_apart, estimate, plan.site.found_max)
 
 
 @dataclass(frozen=True, eq=False)

@@ -154,7 +154,7 @@ def make_plan(
         latest = min(limit, floor_watermark(unplaced.left_out - 1))
     told = {e.table for e in table_events(rulebook) if e.change is Change.COMMIT}
     limits = rulebook.settings
-    watermark = max(before, _watermark(listing.heads, told, before, latest, limits, site.tables))
+    watermark = max(before, _watermark(listing.heads, told, before, latest, limits, site))
     watermark = clocks.cut(before, watermark, listing.now)
     ranges = tuple(_ranges(state, listing.heads, before, watermark))
     placed = tuple(_place(unplaced.signals, before, watermark))
@@ -294,12 +294,12 @@ def _watermark(
     before: int,
     limit: int,
     limits: Settings,
-    apart: Collection[str],
+    site: Site,
 ) -> int:
     """The latest watermark before the first commit that is left out, and with no more rows than
-    the driver takes of its tables, and executors of theirs (`apart`). `told`: tables of which each
-    commit counts as a row, because it is an occurrence."""
-    most = (limits.bucket_rows_max, limits.spark_rows_max)
+    the driver takes of its tables, and executors of theirs. `told`: tables of which each commit
+    counts as a row, because it is an occurrence."""
+    apart, most = site.tables, (limits.bucket_rows_max, site.rows_max)
     rows: list[tuple[int, bool, int]] = []
     for table, head in heads.items():
         least = int(table in told)

@@ -271,6 +271,15 @@ class LeftToDriverError(Exception):
     says why, without values of the rows."""
 
 
+class TooManyError(Exception):
+    """Executors have detected more than the driver takes of a bucket: `found`. Nothing of it is
+    taken."""
+
+    def __init__(self, found: int) -> None:
+        super().__init__(f"{found:,} detections")
+        self.found = found
+
+
 LOST = frozenset({"lease-lost", "spark-lost", "stopped"})
 """The codes of errors that end a run at once."""
 

@@ -153,11 +153,14 @@ class Signal:
 class Site(NamedTuple):
     """Where a bucket is detected: by Spark's executors, what has a key, or all of it by the driver;
     and why. Without a reason nothing was to be chosen. `tables`: those whose rows executors read
-    themselves; the driver reads the rows of the others."""
+    themselves; the driver reads the rows of the others. `rows_max`: of these tables in a bucket.
+    `found_max`: so many detections are taken, None: all."""
 
     executors: bool = False
     why: str = ""
     tables: frozenset[str] = frozenset()
+    rows_max: int = 0
+    found_max: int | None = None
 
 
 UNCHOSEN = Site()
@@ -302,11 +305,13 @@ class Captured(NamedTuple):
 class Unread(NamedTuple):
     """Rows of tables, wherever they are (`engine.core.ports.Executors.rows`). `capture` makes
     occurrences of some rows: of the n-th table, numbered from `first` on. It may be sent away.
-    `estimate`: so many rows, as far as the logs say so."""
+    `estimate`: so many rows, as far as the logs say so. `found_max`: more detections are not taken;
+    None: all are."""
 
     rows: tuple[Any, ...]
     capture: Callable[[int, int, pa.Table], Captured]
     estimate: int = 0
+    found_max: int | None = None
 
 
 # -- detect -------------------------------------------------------------------------------------

@@ -18,7 +18,7 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ledger import Arrivals
 from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity, detected_by
 from tidegate.engine.core.outage import check_room, looking_at_tables
-from tidegate.engine.core.ports import StoppedError
+from tidegate.engine.core.ports import StoppedError, TooManyError
 from tidegate.engine.core.state import BucketReport, Parked, SourceSnapshot, State, StoredBucket
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import Stages
@@ -116,6 +116,8 @@ class Loop:
                     compiled, taken = self._take(plan)
                 except FloodError as short:
                     until = short.reached
+                except TooManyError as many:
+                    self.planner.sites.fewer(plan, many.found)
                 except Exception as error:
                     if plan.site.tables and not isinstance(error, EngineError):
                         self.planner.sites.read_here(plan, error)

@@ -33,6 +33,8 @@ class Sites:
         self._book = book
         self._by_driver = not executors or book.settings.detect == "driver"
         self._read_here = 0  # up to this watermark the driver reads all rows
+        self._rows_max = book.settings.spark_rows_max
+        self._whole = 0  # a bucket up to this watermark takes all that is found
 
     def of(
         self, listing: Listing, carried: Carried, capture: Capture, before: int, *, whole: bool
@@ -57,9 +59,24 @@ class Sites:
         if not whole or before < self._read_here:
             return Site(True, why)  # what rules that stand still pass over is counted here
         tables = frozenset(self._apart(listing, capture))
-        return Site(
-            True, f"{why}; they read {', '.join(sorted(tables))}" if tables else why, tables
-        )
+        if not tables:
+            return Site(True, why)
+        found_max = None if before < self._whole else limits.driver_rows_max
+        why += f"; they read {', '.join(sorted(tables))}"
+        return Site(True, why, tables, self._rows_max, found_max)
+
+    def fewer(self, plan: Plan, found: int) -> None:
+        """From now on a bucket has so few rows that what is found in them may be taken. One that
+        can have no fewer, as they are of one instant, takes all."""
+        most = self._book.settings.driver_rows_max
+        own = [span for span in plan.ranges if span.table in plan.site.tables]
+        rows = sum(max(span.rows_estimate, len(span.instants)) for span in own)
+        self._rows_max = max(1, rows * most // (2 * found))
+        if len({at for span in own for at in span.instants.values()}) == 1:
+            self._whole = plan.watermark
+        told = "bucket %d: %s detections, and the driver takes %s (driver_rows_max): %s"
+        how = "all rows are of one instant" if self._whole else "the bucket ends earlier"
+        log.info(told, plan.bucket, f"{found:,}", f"{most:,}", how)
 
     def read_here(self, plan: Plan, error: Exception) -> None:
         """From now on, and as far as this plan went, the driver reads the rows."""

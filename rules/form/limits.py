@@ -13,7 +13,8 @@ LIMITS = {
     "detect": "Where rules with a key are detected: by the driver; by Spark's executors, part by "
     "part; or `auto`, by executors where the driver would have too much.",
     "driver_rows_max": "With more rows that are visible and not taken, `detect: auto` gives "
-    "buckets to executors; more rows of a DataFrame for rules that no key cuts are refused.",
+    "buckets to executors. A bucket of which they detect more ends earlier. More rows of a "
+    "DataFrame for rules that no key cuts are refused.",
     "driver_carried_max": "With more instances that rules carry, `detect: auto` gives buckets to "
     "executors.",
     "spark_rows_max": "Rows of a bucket that executors read themselves; a bucket with more ends "

@@ -90,6 +90,27 @@ def test_g26_a_where_that_spark_decides_is_the_drivers(store: SqlStore, where: s
         assert executors(bench).splits == 1
 
 
+@pytest.mark.parametrize(("rules", "sizes"), [("one: {on: row, per: id}", [2, 2, 2, 1]), (
+    "one: {on: row, per: id}, two: {on: row, per: id}, three: {on: row, per: id}, "
+    "four: {on: row, per: id}, five: {on: row, per: id}", [1] * COMMITS)])  # fmt: skip
+def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, rules: str, sizes: list[int]
+) -> None:
+    """A commit of which more is found is taken whole: it cannot be cut."""
+    caplog.set_level("INFO")
+    text = KEYED[: KEYED.index("rules:")] + f"rules: {{{rules}}}\n"
+    bench = Beside(store, COMMITS, "detect: spark, driver_rows_max: 4", text)
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.rows for r in bench.reports if r.rows] == sizes
+    found = COMMITS * rules.count("per")
+    said = f"bucket 1: {found} detections, and the driver takes 4 (driver_rows_max): "
+    assert said + "the bucket ends earlier" in caplog.messages
+    ends = [m for m in caplog.messages if m.endswith("all rows are of one instant")]
+    assert len(ends) == (COMMITS if len(sizes) == COMMITS else 0)
+    assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
+    assert len(fired(store)) == found
+
+
 def test_g26_what_executors_cannot_read_the_driver_reads(
     store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
 ) -> None:

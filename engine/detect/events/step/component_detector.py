@@ -18,6 +18,7 @@ from typing import NamedTuple
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.ports import TooManyError
 from tidegate.engine.core.state_parts import FilePart, Shelf, loaded
 from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64, Load
 from tidegate.engine.detect.events.graph.components import Component, components
@@ -62,7 +63,8 @@ Sent = Mapping[str, bytes | FilePart]
 
 class Task(NamedTuple):
     """A step of a component over some partitions; of `Partitioned`, what it is given. What
-    it leaves goes to files of `shelf`, unless that is None."""
+    it leaves goes to files of `shelf`, unless that is None. `found_max`: with more detections it
+    leaves nothing."""
 
     rules: tuple[str, ...]
     tables: Sent
@@ -74,6 +76,7 @@ class Task(NamedTuple):
     partitions: int
     adopted: bool
     shelf: Shelf | None
+    found_max: int | None
 
 
 class Done(NamedTuple):
@@ -83,6 +86,7 @@ class Done(NamedTuple):
     tables     what it has changed of what is carried
     gone       the names of what is not carried any more
     watermark  how far it got
+    detected   how many detections, also where it has left none
     loads      what is carried in the partitions that it has touched
     failed     in place of these, why a file was not read or written, or the limit that a rule has
                reached
@@ -92,6 +96,7 @@ class Done(NamedTuple):
     tables: Mapping[str, bytes | FilePart] = {}
     gone: frozenset[str] = frozenset()
     watermark: int = 0
+    detected: int = 0
     loads: Mapping[tuple[tuple[str, ...], int], Load] = {}
     failed: EngineError | None = None
 
@@ -111,12 +116,13 @@ RowsMapper = Callable[
 
 
 class Apart(NamedTuple):
-    """Rows that are read where the tasks run. `capture`: see `Unread`. `counts`: how many rows were
-    read each time is put there."""
+    """Rows that are read where the tasks run. `capture`, `found_max`: see `Unread`. `counts`: how
+    many rows were read each time is put there."""
 
     mapper: RowsMapper
     capture: Callable[[int, int, pa.Table], Captured]
     counts: list[int]
+    found_max: int | None
 
 
 class Shares(NamedTuple):
@@ -192,7 +198,7 @@ class ComponentDetector:
         that one has reached. `apart`: what arrives, too; none of it is the driver's. `shelf`: of
         the parts that lie in files, and of those that tasks write. `adopted`: the state is left by
         a step of the same rulebook; then a task reads no partition that it does not touch. Raises
-        `RuleLimitError`, and as `Shelf` does.
+        `RuleLimitError`, `TooManyError`, and as `Shelf` does.
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
@@ -204,6 +210,7 @@ class ComponentDetector:
             else (_cut(detector, share, partitions, shelf))
             for detector, share in zip(self._own, each, strict=False)
         ]
+        most = apart.found_max if apart else None
         while True:
             tasks_of = [
                 Task(
@@ -217,6 +224,7 @@ class ComponentDetector:
                     partitions,
                     adopted,
                     shelf,
+                    most,
                 )
                 for component, share in zip(self.components.keyed, keyed, strict=True)
                 for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
@@ -225,6 +233,9 @@ class ComponentDetector:
             for one in done:
                 if one.failed:
                     raise one.failed
+            count = sum(one.detected for one in done)
+            if most is not None and count > most:
+                raise TooManyError(count)
             rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
                                    limit, shelf)  # fmt: skip
             reached = min([rest.watermark, *(one.watermark for one in done)])
@@ -281,6 +292,9 @@ def run(plan: Plan, given: Task) -> Done:
             shelf,
             given.partitions,
         )
+        count = sum(map(len, made.detections))
+        if given.found_max is not None and count > given.found_max:
+            return Done(watermark=made.watermark, detected=count)
         left, changed = made.carried.tables, made.carried.changed
         kept = {name: left[name] for name in changed & left.keys()}
         of_keys = {name: table for name, table in kept.items() if place(name)[1] != EVERY}
@@ -292,6 +306,7 @@ def run(plan: Plan, given: Task) -> Done:
         _packed({**kept, **there}),
         changed - left.keys(),
         made.watermark,
+        count,
         counted_parts(whole.graph, left) if shelf is not None else {},
     )
 

@@ -95,7 +95,10 @@ class ComponentStep:
         count = self._count(cut, tasks)
         counts: list[int] = []
         apart = unread and Apart(
-            partial(self._executors.map_rows, unread.rows), unread.capture, counts
+            partial(self._executors.map_rows, unread.rows),
+            unread.capture,
+            counts,
+            unread.found_max,
         )
         shares = self._apart.divided(Carried(cut))
         made = self._apart.step(

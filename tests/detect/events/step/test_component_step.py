@@ -25,6 +25,7 @@ from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
 from tidegate.engine.core import state_parts
 from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.ports import TooManyError
 from tidegate.engine.core.state_parts import files_of
 from tidegate.engine.core.state_parts import loaded as loaded_parts
 from tidegate.engine.core.values import Batch, Captured, Carried, Unread
@@ -257,3 +258,27 @@ def test_g26_files_with_little_left_are_put_together(
         assert loads.of(carried.tables, made.counted)["r"] == (at, at)
     assert most == 4
     assert taken(apart, carried, 30, filed, b=[*range(1, 30)])[0] == 29
+
+
+def test_g26_what_executors_consume_is_gone(filed: FileShelf) -> None:
+    book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
+    apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
+    _, carried = taken(apart, Carried(), 1, filed, a=[7])
+    assert carried.tables
+    found, left = taken(apart, carried, 2, filed, b=[7])
+    assert (found, left.tables, left.changed) == (1, {}, carried.tables.keys())
+    assert taken(apart, left, 3, filed, b=[7])[0] == 0
+
+
+def test_g26_a_task_with_too_many_detections_leaves_nothing(filed: FileShelf) -> None:
+    book = loaded("ab", r="on: a, per: k", s="on: a ; b, per: k")
+    apart = ComponentStep(book, {"r": 0, "s": 0}, {}, InProcess(2), 16)
+    arriving = identified(rows("a", 1, k=[*range(100)]), 0)
+    there = pa.table({"at": [*range(100)]})
+    unread = Unread((there,), AsGiven(("a",), arriving), 100, 30)
+    with pytest.raises(TooManyError) as error:
+        apart.step_unread(Carried(), {}, 1, (), None, unread, filed)
+    assert error.value.found == 100
+    assert [*Path(filed.folder or "").iterdir()] == []
+    made = apart.step_unread(Carried(), {}, 1, (), None, unread._replace(found_max=100), filed)
+    assert sum(map(len, made.stepped.detections)) == 100
