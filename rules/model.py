@@ -453,7 +453,7 @@ class Settings:
     commit_slack_ms: int | None = None  # None: 0 for one table without timers, else 200 (G2)
     skew_max_seconds: int = 10  # G1, G3
     bucket_rows_max: int = 1_000_000  # G8
-    detect: Detect = "driver"  # where rules with a key are stepped
+    detect: Detect = "auto"  # where rules with a key are stepped
     driver_rows_max: int = 5_000_000  # that one process looks at; `auto` gives more to executors
     driver_carried_max: int = 50_000_000  # instances; likewise
     spark_rows_max: int = 200_000_000  # of a bucket, that executors read themselves

@@ -119,8 +119,7 @@ class Loop:
                 except TooManyError as many:
                     self.planner.sites.fewer(plan, many.found)
                 except Exception as error:
-                    if plan.site.tables and not isinstance(error, EngineError):
-                        self.planner.sites.read_here(plan, error)
+                    if self.planner.sites.goes_on_without(plan, error):
                         continue
                     failures += 1
                     until = _until_after(error, failures, plan, until)

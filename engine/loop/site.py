@@ -21,6 +21,7 @@ from tidegate.engine.core.values import Carried, Plan, Site
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.rules.analysis.graph import lateness_micros
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
@@ -34,6 +35,7 @@ class Sites:
         self._by_driver = not executors or book.settings.detect == "driver"
         self._read_here = 0  # up to this watermark the driver reads all rows
         self._rows_max = book.settings.spark_rows_max
+        self._counted = Carried(), 0
         self._whole = 0  # a bucket up to this watermark takes all that is found
 
     def of(
@@ -45,8 +47,7 @@ class Sites:
             return Site()
         limits, why = self._book.settings, "detect: spark"
         if limits.detect == "auto":
-            rows = listing.rows
-            instances = sum(len(t) for n, t in carried.tables.items() if n.startswith("node:"))
+            rows, instances = listing.rows, self._instances(carried)
             if rows > limits.driver_rows_max:
                 why = f"{rows:,} rows are visible, driver_rows_max is {limits.driver_rows_max:,}"
             elif instances > limits.driver_carried_max:
@@ -78,11 +79,22 @@ class Sites:
         how = "all rows are of one instant" if self._whole else "the bucket ends earlier"
         log.info(told, plan.bucket, f"{found:,}", f"{most:,}", how)
 
-    def read_here(self, plan: Plan, error: Exception) -> None:
-        """From now on, and as far as this plan went, the driver reads the rows."""
-        self._read_here = plan.watermark
-        told = "bucket %d: executors do not read its rows, the driver does: %s"
-        log.warning(told, plan.bucket, error)
+    def goes_on_without(self, plan: Plan, error: Exception) -> bool:
+        """Whether the bucket can be planned anew for the driver, after an error in executors. The
+        driver reads what they could not read, as far as this plan went. Under `auto` it detects
+        all from now on where they have another installation."""
+        if not isinstance(error, EngineError):
+            if plan.site.tables:
+                self._read_here = plan.watermark
+                told = "bucket %d: executors do not read its rows, the driver does: %s"
+                log.warning(told, plan.bucket, error)
+            return bool(plan.site.tables)
+        alone = self._book.settings.detect == "auto" and error.code == "executors-differ"
+        if alone:
+            self._by_driver = True
+            told = "bucket %d: the driver detects it, and all others: %s"
+            log.warning(told, plan.bucket, error)
+        return alone
 
     def _apart(self, listing: Listing, capture: Capture) -> Iterator[str]:
         """The tables that executors may read. Rows that raise a signal stand among the signals that
@@ -93,6 +105,13 @@ class Sites:
                 continue
             if may_be_apart(capture.request(name, head.cursor.schema), self._keyed[1]):
                 yield name
+
+    def _instances(self, carried: Carried) -> int:
+        """How many are carried: counted once for all looks until the next bucket."""
+        if self._counted[0] is not carried:
+            own = (len(part) for n, part in carried.tables.items() if n.startswith("node:"))
+            self._counted = carried, sum(own)
+        return self._counted[1]
 
     @cached_property
     def _keyed(self) -> tuple[bool, frozenset[str]]:

@@ -11,6 +11,7 @@ from tests.loop.test_site import BOOK, Beside, drained, fired
 from tests.support.executors import InProcess
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
+from tidegate.rules.errors import EngineError
 from tidegate.rules.model import SignalEvent
 
 if TYPE_CHECKING:
@@ -124,6 +125,35 @@ def test_g26_what_executors_cannot_read_the_driver_reads(
     said = "bucket 1: executors do not read its rows, the driver does: an executor was lost"
     assert said in caplog.messages
     assert [one[::2] for one in fired(store)] == by_driver(tmp_path)
+
+
+class Other(InProcess):
+    """They have another version."""
+
+    def map_rows(self, *given: object) -> object:  # type: ignore[override]  # noqa: ARG002
+        raise EngineError("executors-differ", "executors have 0.0.1", "install 0.0.2")
+
+
+@pytest.mark.parametrize("text", [KEYED, BOOK])
+def test_g26_auto_does_without_executors_that_have_another_installation(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+) -> None:
+    bench = Beside(store, COMMITS, "detect: auto, driver_rows_max: 1", text)
+    bench.executors_beside = Other()
+    bench.executors_beside.map = bench.executors_beside.map_rows  # type: ignore[assignment]
+    bench.restart()
+    assert {by for by, _ in drained(bench)} == {"driver"}
+    said = [m for m in caplog.messages if "the driver detects it, and all others" in m]
+    assert len(said) == 1
+    assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
+
+
+def test_g26_spark_does_not_do_without_executors(store: SqlStore) -> None:
+    bench = Beside(store, COMMITS, "detect: spark", KEYED)
+    bench.executors_beside = Other()
+    bench.restart()
+    with pytest.raises(EngineError, match=r"executors have 0\.0\.1"):
+        drained(bench)
 
 
 def test_g26_what_a_disabled_rule_passes_over_is_counted_by_the_driver(store: SqlStore) -> None:
