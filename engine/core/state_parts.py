@@ -21,8 +21,8 @@ MOVED_BYTES_MAX = 1 << 24
 
 @dataclass(frozen=True, slots=True, eq=False)
 class FilePart:
-    """A carried table in a row group of a state file. Its length, and the metadata of its schema,
-    are asked for as a table's are.
+    """A carried table in a row group of a state file. Its length is asked for as a table's is; for
+    the metadata of its schema, see `metadata_of`.
 
     file       as the store names it
     group      the row group
@@ -53,10 +53,17 @@ class FilePart:
         """The file and row group in which it was first."""
         return self.first or (self.file, self.group)
 
-    @property
-    def schema(self) -> pa.Schema:
-        """Without fields."""
-        return pa.schema([], metadata=dict(self.metadata))
+    def __reduce__(self) -> tuple[object, ...]:
+        """Written out: a task may be sent thousands."""
+        own = (self.file, self.group, self.rows, self.metadata, self.bytes, self.file_size)
+        return FilePart, (*own, self.first)
+
+
+def metadata_of(part: pa.Table) -> Mapping[bytes, bytes]:
+    """The metadata of a carried table, wherever it lies."""
+    if isinstance(part, FilePart):
+        return part.metadata
+    return part.schema.metadata or {}
 
 
 class Shelf(Protocol):

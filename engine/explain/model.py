@@ -208,4 +208,4 @@ class Explained:
     cycles: tuple[tuple[str, ...], ...]
     warnings: tuple[Warned, ...]
     scripts: tuple[Script, ...] = ()
-    detect: Detect = "driver"
+    detect: Detect = "auto"

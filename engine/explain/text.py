@@ -26,8 +26,8 @@ _ASKED_BY = {
 }
 _BY_EXECUTORS = "Spark's executors detect what has a key, but for rules that say `in Spark`"
 _DETECTED_BY = {
-    "spark": (f"  {_BY_EXECUTORS} (detect: spark)",),
-    "auto": (f"  {_BY_EXECUTORS}: in buckets of which more is visible than driver_rows_max, or "
+    "spark": (f"{_BY_EXECUTORS} (detect: spark)",),
+    "auto": (f"{_BY_EXECUTORS}: in buckets of which more is visible than driver_rows_max, or "
              "while more is carried than driver_carried_max (detect: auto)",),
 }  # fmt: skip
 
@@ -36,8 +36,10 @@ def text(explained: Explained, width: int, *, verbose: bool = False) -> str:
     """What each rule does in sentences, and its figures; scripts, the shared graph, the triggering
     graph, warnings; in lines of `width` columns where words allow it; ends with a newline.
     `verbose`: with the contexts that a rule might have, too."""
-    parts = [[f"rulebook {explained.rulebook}", *_DETECTED_BY.get(explained.detect, ())]]
+    parts = [[f"rulebook {explained.rulebook}"]]
     parts += [[*_rule(rule, verbose)] for rule in explained.rules]
+    if explained.rules and (verbose or explained.detect == "spark"):
+        parts.append([*_DETECTED_BY.get(explained.detect, ())])
     parts += [[*script_text(script)] for script in explained.scripts]
     if explained.rules or not explained.scripts:
         parts.append(["graph (what each node stores per key)", *_nodes(explained.nodes, width)])

@@ -14,6 +14,7 @@ import secrets
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import NamedTuple
 
 import pyarrow as pa
@@ -21,7 +22,7 @@ import pyarrow.parquet as pq
 
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import OutageError
-from tidegate.engine.core.state_parts import FilePart
+from tidegate.engine.core.state_parts import FilePart, metadata_of
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.rules.errors import EngineError
@@ -42,7 +43,7 @@ class Packed(NamedTuple):
 
     @classmethod
     def of(cls, table: pa.Table) -> Packed:
-        return cls(table_to_bytes(table, fast=True), len(table), table.schema.metadata or {})
+        return cls(table_to_bytes(table, fast=True), len(table), _interned(metadata_of(table)))
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,7 +93,7 @@ class FileShelf:
                 raise _unread(full, error) from error
             for group, (rows, length, said) in enumerate(json.loads(metadata[_SAID])):
                 told = {key.encode(_LATIN): value.encode(_LATIN) for key, value in said.items()}
-                found[file, group] = FilePart(file, group, rows, told, length, size)
+                found[file, group] = FilePart(file, group, rows, _interned(told), length, size)
         return found
 
     def write(self, tables: Mapping[str, pa.Table]) -> dict[str, FilePart]:
@@ -156,6 +157,16 @@ class FileShelf:
             if file.startswith("/") or "://" in file or not self.root
             else (f"{self.root}/{file}")
         )
+
+
+def _interned(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:
+    """The same, with equal bytes as one object: pickle names what it has seen."""
+    return {_one(key): _one(value) for key, value in metadata.items()}
+
+
+@lru_cache(maxsize=1 << 12)
+def _one(text: bytes) -> bytes:
+    return text
 
 
 def _said(parts: Iterable[Packed]) -> bytes:

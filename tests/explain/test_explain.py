@@ -511,6 +511,10 @@ def test_who_detects_what_has_a_key_is_said(
     monkeypatch.setenv("COLUMNS", "300")
     file = tmp_path / "two.yaml"
     file.write_text(f"{SHOP}settings: {{detect: {detect}}}\n")
-    second = explain(file).splitlines()[1]
-    assert second.endswith(said) if said else not second
+    told = [
+        [line for line in explain(file, verbose=v).splitlines() if "executors detect" in line]
+        for v in (False, True)
+    ]
+    assert [len(lines) for lines in told] == [int(detect == "spark"), int(bool(said))]
+    assert all(line.endswith(said or "") for lines in told for line in lines)
     assert as_json(file)["detect"] == detect

@@ -21,7 +21,7 @@ from tests.support import make
 from tidegate.engine.core import failpoints
 from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.ports import OutageError
-from tidegate.engine.core.state_parts import FilePart
+from tidegate.engine.core.state_parts import FilePart, metadata_of
 from tidegate.engine.core.values import TIMERS, Carried
 from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.engine.store import folder as disk
@@ -432,7 +432,7 @@ def test_g26_a_part_that_stays_in_its_file_is_known_without_reading_it(
         "node:a/0": True, "node:a/1": True, "held:x": False,
     }  # fmt: skip
     assert len(found["node:a/0"]) == len(large(1))
-    assert found["node:a/0"].schema.metadata == large(1).schema.metadata
+    assert metadata_of(found["node:a/0"]) == large(1).schema.metadata
     assert own.read({"one": found["node:a/0"]})["one"].equals(large(1))
     assert carried(store)["node:a/1"].equals(small(2))
     (file,) = folder.rglob("*.parquet")

@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
+from functools import lru_cache
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -22,7 +23,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import row_hash
-from tidegate.engine.core.state_parts import FilePart
+from tidegate.engine.core.state_parts import FilePart, metadata_of
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Int64, UInt64
 from tidegate.engine.detect.events.kernels import table_rows
 
@@ -74,14 +75,16 @@ class Seen:
 
 
 def _seen(name: str, table: pa.Table) -> Part:
-    old = int((table.schema.metadata or {}).get(_OLD, FOREVER))
-    return Part(table, *place(name), len(table), due_of(table), old)
+    said = metadata_of(table)
+    due, old = int(said.get(DUE, FOREVER)), int(said.get(_OLD, FOREVER))
+    return Part(table, *place(name), len(table), due, old)
 
 
 def part_name(whole: str, partition: int) -> str:
     return f"{whole}/{'every' if partition == EVERY else partition}"
 
 
+@lru_cache(maxsize=1 << 17)
 def place(name: str) -> tuple[str, int]:
     """The table and the partition of a part."""
     whole, _, partition = name.rpartition("/")
@@ -99,7 +102,7 @@ def grouped(tables: Tables) -> dict[str, dict[int, pa.Table]]:
 
 def count_of(tables: Iterable[pa.Table]) -> int:
     """Into how many partitions the tables are cut."""
-    return next((int(table.schema.metadata.get(_COUNT, 1)) for table in tables), 1)
+    return next((int(metadata_of(table).get(_COUNT, 1)) for table in tables), 1)
 
 
 def wanted(count: int, parts: Iterable[Part], most: int) -> int:
@@ -124,7 +127,7 @@ def earliest(due: Iterable[int]) -> int | None:
 
 def due_of(part: pa.Table) -> int:
     """The watermark at which the first timer of a part is due, or something of it is let go."""
-    return int((part.schema.metadata or {}).get(DUE, FOREVER))
+    return int(metadata_of(part).get(DUE, FOREVER))
 
 
 def marked(

@@ -28,6 +28,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import shown_name
+from tidegate.engine.core.state_parts import metadata_of
 from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.graph.graph import Node
 from tidegate.engine.detect.events.occurrences.concatenation import joined
@@ -49,7 +50,7 @@ _INSTANCE = ("slot", "every", "start", "end", *_ENTRIES)
 def check(tables: Mapping[str, pa.Table]) -> None:
     """Raises `EngineError('carried-schema')` if there is a table of another version."""
     for name, table in tables.items():
-        found = (table.schema.metadata or {}).get(b"tidegate.carried")
+        found = metadata_of(table).get(b"tidegate.carried")
         if found != VERSION:
             raise EngineError(
                 "carried-schema",
