@@ -17,8 +17,10 @@ from rich.table import Table
 
 from benchmarks import (
     actions,
+    apart,
     backtest,
     bounds,
+    carried,
     conditions,
     console,
     detector,
@@ -66,6 +68,8 @@ NAMES = (
     "backtest",
     "history",
     "bounds",
+    "carried",
+    "apart",
     "memory",
     "idle",
 )
@@ -161,6 +165,8 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         "history": lambda: history.run(spark, folder / "history"),
         "timers": lambda: timers.night(spark, folder / "night"),
         "bounds": bounds.run,
+        "carried": lambda: carried.run(spark, folder / "carried"),
+        "apart": lambda: apart.run(spark, folder / "apart"),
         "memory": lambda: memory.run(folder / "memory", changes),
         "idle": lambda: idle.run(folder / "idle"),
     }

@@ -1,97 +1,141 @@
-"""A bucket of 1,000 rows under `detect: spark`, with 50,000 carried instances and with many more.
+"""A hundred million changes that executors read and detect in one bucket, with two keys.
 
-    python -m benchmarks.apart [CARRIED]
+    python -m benchmarks.apart [CHANGES]
 
-Executors read the rows, read and write the partitions that these touch, and leave all others where
-they are. The engine's process is as large with many instances as with few.
+The peers, in the same run over the same rows: to read them into nothing, to detect them in one
+process (its seconds are shared by the slots), and an identity `cogroup.applyInArrow`, which sorts
+and sends them as Spark does for any function. The memory of the engine's process is told beside a
+bucket of a million changes.
 """
 
 from __future__ import annotations
 
+import os
 import resource
-import statistics
 import sys
 import tempfile
 import time
-from contextlib import ExitStack
 from pathlib import Path
+from typing import Any
 
+import numpy as np
+import pyarrow as pa
 from pyspark.sql import SparkSession
 
 from benchmarks import lake
 from benchmarks.figure import Figure, rulebook
-from tidegate import Engine
+from tidegate import Engine, rules
 from tidegate.connectors.delta.session import start_session
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.rules.checks.gaps import SIMULATED
 
-FEW, MANY = 50_000, 50_000_000
-ROWS, ASKED = 1_000, 5
-TARGET = 3.0
-PART_ROWS = 4_000
+CHANGES, FIRST = 100_000_000, 1_000_000
+COMMITS, KEYS, BLOCK = 20, 1_000_000, 500_000
+SLOTS = os.cpu_count() or 1
+TARGET = 1.3
+RULES = "rules: {r: {on: a ; b, per: k}, s: {on: a ; b, per: m}}\n"
 TEXT = """
-tables: {{a: {{path: "{folder}/a", start: earliest}}, b: {{path: "{folder}/b"}}}}
-events: {{a: {{on: insert, table: a}}, b: {{on: insert, table: b}}}}
-settings: {{detect: spark, state_partitions: {partitions}, spark_rows_max: {most}}}
-rules: {{r: {{on: a ; b, per: k}}}}
+tables: {{t: {{path: "{table}", start: earliest}}}}
+events:
+  a: {{on: insert, table: t, where: v < 990}}
+  b: {{on: insert, table: t, where: v >= 990}}
+settings: {{detect: spark}}
+"""
+SIGNALS = """rulebook: apart
+events:
+  a: {signal: {k: bigint, m: bigint, v: bigint}}
+  b: {signal: {k: bigint, m: bigint, v: bigint}}
 """
 
 
-class Side:
-    """An engine that carries an `a` of each of so many keys."""
+def written(spark: SparkSession, table: Path, changes: int) -> None:
+    """Versions 1 to `COMMITS`: one change in a hundred is a `b`."""
+    lake.create(spark, table, "k BIGINT, m BIGINT, v BIGINT")
+    for commit in range(COMMITS):
+        rows = spark.range(changes // COMMITS).selectExpr(
+            f"pmod(xxhash64(id, {commit}, 1), {KEYS}) AS k",
+            f"pmod(xxhash64(id, {commit}, 2), {KEYS}) AS m",
+            f"pmod(xxhash64(id, {commit}, 3), 1000) AS v",
+        )
+        rows.write.format("delta").mode("append").save(str(table))
 
-    def __init__(self, spark: SparkSession, folder: Path, carried: int, stack: ExitStack) -> None:
-        self.spark, self.folder, self.carried = spark, folder, carried
-        for name in ("a", "b"):
-            lake.create(spark, folder / name, "k BIGINT, v DOUBLE")
-        partitions = 4
-        while partitions * PART_ROWS < carried and partitions < 65_536:
-            partitions *= 4
-        text = TEXT.format(folder=folder, partitions=partitions, most=max(carried, ROWS) // 4)
-        book = rulebook(folder, "apart", text)
-        self.write("id", carried)
+
+def engine_seconds(spark: SparkSession, folder: Path, table: Path, changes: int) -> float:
+    book = rulebook(folder, "apart", TEXT.format(table=table) + RULES)
+    with Engine(book, spark=spark, store=f"sqlite:///{folder / 'apart.db'}") as engine:
         begun = time.perf_counter()
-        engine = Engine(book, spark=spark, store=f"sqlite:///{folder / 'apart.db'}")
-        self.engine = stack.enter_context(engine)
-        self.engine.run_once()
-        self.filled = time.perf_counter() - begun
-        self.bucket()  # what the first one brings in place is there
-
-    def write(self, key: str, rows: int) -> None:
-        frame = self.spark.range(rows).selectExpr(f"{key} AS k", "rand(7) AS v")
-        frame.write.format("delta").mode("append").save(str(self.folder / "a"))
-
-    def bucket(self) -> float:
-        """The seconds of a bucket of rows of keys drawn at random."""
-        self.write(f"CAST(rand() * {self.carried} AS BIGINT)", ROWS)
-        begun = time.perf_counter()
-        reports = self.engine.run_once()
+        reports = engine.run_once()
         seconds = time.perf_counter() - begun
-        assert sum(report.rows for report in reports) == ROWS
-        assert {report.detected_by for report in reports} == {"executors"}
-        return seconds
+    assert sum(report.rows for report in reports) == changes
+    assert {report.detected_by for report in reports if report.rows} == {"executors"}
+    return seconds
 
 
-def run(folder: Path, spark: SparkSession, many: int = MANY) -> Figure:
-    """The ratio of the medians, asked in turn: what else the machine does slows both."""
-    sides, numbers = dict[str, Side](), dict[str, float]()
-    with ExitStack() as stack:
-        for name, carried in (("few", FEW), ("many", many)):
-            sides[name] = Side(spark, folder / name, carried, stack)
-            peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-            numbers |= {f"python_mb_{name}": peak / 1024, f"filled_s_{name}": sides[name].filled}
-        seconds: dict[str, list[float]] = {name: [] for name in sides}
-        for _ in range(ASKED):
-            for name, side in sides.items():
-                seconds[name].append(side.bucket())
-    middle = {name: statistics.median(some) for name, some in seconds.items()}
-    numbers |= {f"bucket_s_{name}": value for name, value in middle.items()}
-    return Figure(
-        f"apart: a bucket beside {many:,} carried / {FEW:,}",
-        middle["many"] / middle["few"],
-        TARGET,
-        numbers,
-    )
+def read_seconds(spark: SparkSession, table: Path) -> float:
+    """Into nothing."""
+    feed = spark.read.format("delta").option("readChangeFeed", "true")
+    rows = feed.option("startingVersion", 1).load(str(table))
+    begun = time.perf_counter()
+    rows.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+def cogroup_seconds(spark: SparkSession, table: Path, changes: int) -> float:
+    """Every row goes to the executor of its key, with nothing on the other side."""
+    tasks = max(SLOTS, changes // 1_000_000)
+    rows = spark.read.format("delta").load(str(table)).selectExpr(f"pmod(k, {tasks}) AS p", "*")
+    none = rows.limit(0)
+
+    def identity(_: Any, left: pa.Table, right: pa.Table) -> pa.Table:  # noqa: ARG001
+        return left
+
+    grouped = rows.groupBy("p").cogroup(none.groupBy("p"))
+    made = grouped.applyInArrow(identity, rows.schema)
+    begun = time.perf_counter()
+    made.write.format("noop").mode("overwrite").save()
+    return time.perf_counter() - begun
+
+
+def detector_seconds(changes: int) -> float:
+    """In this process, over as many rows of the same kind as there are, but for what is more than
+    ten million: of these the last seconds count as many times."""
+    book = rules.load(SIGNALS + RULES, features=SIMULATED)
+    detector, carried, draw = Detector(book, dict.fromkeys(book.rules, 0)), Carried(), 7
+    random, last, blocks = np.random.default_rng(draw), 0.0, max(1, changes // BLOCK)
+    whole, measured = 0.0, min(blocks, 10_000_000 // BLOCK)
+    for number in range(measured):
+        at = np.arange(1 + number * BLOCK, 1 + (number + 1) * BLOCK)
+        columns = {name: random.integers(KEYS, size=BLOCK) for name in ("k", "m")}
+        is_b = random.integers(1_000, size=BLOCK) >= 990
+        table = pa.table({**columns, "v": np.zeros(BLOCK, np.int64)})
+        rows = {"a": np.flatnonzero(~is_b), "b": np.flatnonzero(is_b)}
+        ids = np.stack([at, at], axis=1).astype(np.uint64)
+        batches = {e: Batch(e, at[i], i, table, {"t": ids[i]}) for e, i in rows.items()}
+        begun = time.perf_counter()
+        _, carried, _ = detector.step(carried, batches, int(at[-1]), partitions=256)
+        last = time.perf_counter() - begun
+        whole += last
+    return whole + last * (blocks - measured)
+
+
+def run(spark: SparkSession, folder: Path, changes: int = CHANGES) -> Figure:
+    numbers: dict[str, float] = {}
+    for name, count in (("1m", FIRST), ("all", changes)):
+        table, own = folder / f"changes_{name}", folder / name
+        written(spark, table, count)
+        own.mkdir()
+        numbers[f"engine_s_{name}"] = engine_seconds(spark, own, table, count)
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024
+        numbers[f"python_mb_{name}"] = peak
+    numbers["read_s"] = read_seconds(spark, table)
+    numbers["cogroup_s"] = cogroup_seconds(spark, table, changes)
+    numbers["detector_s_by_slot"] = detector_seconds(changes) / SLOTS
+    peers = numbers["read_s"] + numbers["cogroup_s"] + numbers["detector_s_by_slot"]
+    name = f"apart: {changes:,} changes / read + detector + cogroup"
+    return Figure(name, numbers["engine_s_all"] / peers, TARGET, numbers)
 
 
 if __name__ == "__main__":
     with tempfile.TemporaryDirectory() as made:
-        print(run(Path(made), start_session("apart"), *map(int, sys.argv[1:])))
+        print(run(start_session("apart"), Path(made), *map(int, sys.argv[1:])))
