@@ -14,6 +14,8 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tidegate.rules.errors import EngineError
+
 FILES_MAX = 1_000
 """More files than these are not pointed to for long: who reads a bucket's parts opens each."""
 MOVED_BYTES_MAX = 1 << 24
@@ -83,6 +85,16 @@ class Shelf(Protocol):
     def check(self, files: Collection[str]) -> None:
         """Raises EngineError `state-apart` where a file that an executor wrote is not seen here."""
         ...
+
+
+def not_shared(how: str) -> EngineError:
+    """That executors and the engine do not see the same files."""
+    return EngineError(
+        "state-apart",
+        how,
+        "let `state_path` name a folder that the engine and all executors share, or say "
+        "`state_path: store`",
+    )
 
 
 def loaded(tables: Mapping[str, pa.Table], shelf: Shelf | None) -> Mapping[str, pa.Table]:

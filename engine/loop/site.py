@@ -26,6 +26,9 @@ from tidegate.rules.model import Rulebook
 
 log = logging.getLogger(__name__)
 
+_NOT_FOR_AUTO = frozenset({"executors-differ", "state-apart"})
+"""The errors of executors with which `auto` leaves all to the driver."""
+
 
 class Sites:
     """The choices for one rulebook. `executors`: whether there are any."""
@@ -82,14 +85,14 @@ class Sites:
     def goes_on_without(self, plan: Plan, error: Exception) -> bool:
         """Whether the bucket can be planned anew for the driver, after an error in executors. The
         driver reads what they could not read, as far as this plan went. Under `auto` it detects
-        all from now on where they have another installation."""
+        all from now on where they have another installation, or see other files."""
         if not isinstance(error, EngineError):
             if plan.site.tables:
                 self._read_here = plan.watermark
                 told = "bucket %d: executors do not read its rows, the driver does: %s"
                 log.warning(told, plan.bucket, error)
             return bool(plan.site.tables)
-        alone = self._book.settings.detect == "auto" and error.code == "executors-differ"
+        alone = self._book.settings.detect == "auto" and error.code in _NOT_FOR_AUTO
         if alone:
             self._by_driver = True
             told = "bucket %d: the driver detects it, and all others: %s"

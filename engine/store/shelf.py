@@ -22,7 +22,7 @@ import pyarrow.parquet as pq
 
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import OutageError
-from tidegate.engine.core.state_parts import FilePart, metadata_of
+from tidegate.engine.core.state_parts import FilePart, metadata_of, not_shared
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
 from tidegate.rules.errors import EngineError
@@ -143,12 +143,8 @@ class FileShelf:
     def check(self, files: Collection[str]) -> None:
         for full in map(self.full, files):
             if not disk.exists(full):
-                raise EngineError(
-                    "state-apart",
-                    f"an executor wrote state file {full}, and the engine does not see it",
-                    "let `state_path` name a folder that the engine and all executors share, or "
-                    "say `state_path: store`",
-                )
+                how = f"an executor wrote state file {full}, and the engine does not see it"
+                raise not_shared(how)
 
     def full(self, file: str) -> str:
         """The path or URI of a file."""

@@ -128,18 +128,24 @@ def test_g26_what_executors_cannot_read_the_driver_reads(
 
 
 class Other(InProcess):
-    """They have another version."""
+    """They have another version, or see other files."""
+
+    code = "executors-differ"
 
     def map_rows(self, *given: object) -> object:  # type: ignore[override]  # noqa: ARG002
-        raise EngineError("executors-differ", "executors have 0.0.1", "install 0.0.2")
+        raise EngineError(self.code, "executors have 0.0.1", "install 0.0.2")
 
 
-@pytest.mark.parametrize("text", [KEYED, BOOK])
-def test_g26_auto_does_without_executors_that_have_another_installation(
-    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str
+@pytest.mark.parametrize(
+    ("text", "code"),
+    [(KEYED, "executors-differ"), (BOOK, "executors-differ"), (KEYED, "state-apart")],
+)
+def test_g26_auto_does_without_executors_that_have_another_installation_or_see_other_files(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture, text: str, code: str
 ) -> None:
     bench = Beside(store, COMMITS, "detect: auto, driver_rows_max: 1", text)
     bench.executors_beside = Other()
+    bench.executors_beside.code = code
     bench.executors_beside.map = bench.executors_beside.map_rows  # type: ignore[assignment]
     bench.restart()
     assert {by for by, _ in drained(bench)} == {"driver"}

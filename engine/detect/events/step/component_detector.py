@@ -19,7 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.ports import TooManyError
-from tidegate.engine.core.state_parts import FilePart, Shelf, loaded
+from tidegate.engine.core.state_parts import FilePart, Shelf, loaded, not_shared
 from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64, Load
 from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.occurrences import batches as of_batches
@@ -230,9 +230,9 @@ class ComponentDetector:
                 for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
             ]
             done = self._done(tasks_of, tasks, partitions, apart)
-            for one in done:
+            for given, one in zip(tasks_of, done, strict=True):
                 if one.failed:
-                    raise one.failed
+                    raise _judged(one.failed, given)
             count = sum(one.detected for one in done)
             if most is not None and count > most:
                 raise TooManyError(count)
@@ -274,6 +274,15 @@ class ComponentDetector:
             by_rule.setdefault(part.rule, []).append(part)
         order = [rule for rule in self._plan.book.rules if rule in by_rule]
         return tuple(detections.merged(by_rule[rule]) for rule in order)
+
+
+def _judged(failed: EngineError, given: Task) -> EngineError:
+    """Why a task failed. A file that it has not read may be there, and be seen by the driver alone.
+    Raises as `Shelf.read` where it is not."""
+    if failed.code == "state-file" and given.shelf is not None:
+        given.shelf.read({n: p for n, p in given.tables.items() if isinstance(p, FilePart)})
+        return not_shared(f"the engine reads it, but in an executor: {failed.message}")
+    return failed
 
 
 def run(plan: Plan, given: Task) -> Done:

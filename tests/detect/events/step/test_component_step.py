@@ -282,3 +282,33 @@ def test_g26_a_task_with_too_many_detections_leaves_nothing(filed: FileShelf) ->
     assert [*Path(filed.folder or "").iterdir()] == []
     made = apart.step_unread(Carried(), {}, 1, (), None, unread._replace(found_max=100), filed)
     assert sum(map(len, made.stepped.detections)) == 100
+
+
+class OfAnotherMachine(InProcess):
+    """Executors that do not see the files of this folder."""
+
+    def __init__(self, folder: Path) -> None:
+        super().__init__(2)
+        self.folder = folder
+
+    def map(self, call: Any, given: Any) -> Any:
+        away = self.folder.rename(self.folder.with_name("away"))
+        try:
+            return super().map(call, given)
+        finally:
+            away.rename(self.folder)
+
+
+def test_g26_files_that_executors_do_not_see_are_not_called_gone(filed: FileShelf) -> None:
+    book = loaded("ab", r="on: a ; b, per: k")
+    folder = Path(filed.folder or "")
+    here = ComponentStep(book, {"r": 0}, {}, InProcess(), 16)
+    _, carried = taken(here, Carried(), 1, filed, a=[*range(40)])
+    there = ComponentStep(book, {"r": 0}, {}, OfAnotherMachine(folder), 16)
+    with pytest.raises(EngineError, match="the engine reads it, but in an executor: state file"):
+        taken(there, carried, 2, filed, b=[7])
+    for file in folder.iterdir():
+        file.unlink()
+    with pytest.raises(EngineError, match="is gone") as error:
+        taken(there, carried, 2, filed, b=[7])
+    assert error.value.code == "state-file"
