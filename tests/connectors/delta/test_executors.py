@@ -14,7 +14,7 @@ from pyspark.sql import SparkSession
 
 from tests.support.history import printed
 from tests.support.rulebooks import loaded
-from tidegate.connectors.delta import executors
+from tidegate.connectors.delta import installation
 from tidegate.connectors.delta.executors import ExecutorsError, SparkExecutors
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.engine.core.values import Batch, Carried
@@ -69,7 +69,7 @@ def test_g26_buckets_stepped_by_executors_detect_what_the_driver_does(
     # what fails there is said without values
     with pytest.raises(ExecutorsError, match=r"^Spark's executors failed with ZeroDivisionError$"):
         beside.map(_divided, [0])
-    monkeypatch.setattr(executors, "_version", lambda: "0.0.1")
+    monkeypatch.setattr(installation.metadata, "version", lambda _: "0.0.1")
     with pytest.raises(
         EngineError, match=r"the engine has tidegate 0\.0\.1, and .* have "
     ) as other:
