@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import logging
 import pickle
 from collections.abc import Callable, Collection, Iterator, Sequence
 from functools import lru_cache, partial, reduce
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
@@ -14,19 +14,28 @@ from pyspark.sql import DataFrame, SparkSession
 
 from tidegate.connectors.delta.catalog import collected
 from tidegate.connectors.delta.faults import SPARK_ERRORS, check_alive, fault
-from tidegate.connectors.delta.jobs import Jobs
+from tidegate.connectors.delta.installation import (
+    Installed,
+    check_installed,
+    differing,
+    looking,
+    own_version,
+    said,
+)
+from tidegate.connectors.delta.jobs import Jobs, OverrunError
 from tidegate.engine.core.ports import ReadRequest
 from tidegate.engine.core.values import TableRange
-from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Table
+
+log = logging.getLogger(__name__)
 
 Given = TypeVar("Given")
 Made = TypeVar("Made")
 Part = TypeVar("Part")
-PACKAGE = "tidegate"
 _ROWS_BITS = 40  # of a number: a partition has fewer rows
 _SENT = "place int, given boolean, value binary"
 _MADE = "place int, version string, value binary"
+_LOOKS_MAX = 3  # jobs of which each executor is to run a task, if it has a slot for it
 _TRACEBACK = "Traceback (most recent call last):"
 
 
@@ -61,11 +70,49 @@ class SparkExecutors:
     def slots(self) -> int:
         return self._jobs.slots.count
 
+    def check(self, call: Callable[..., Any]) -> None:
+        """Look at what all executors have installed that are registered by now; those that join
+        later are looked at by each call. `call`: what they will be asked to run. Without a job in
+        a local session, whose workers run this installation. Raises EngineError
+        `executors-differ`, `spark-lost`."""
+        count = self._registered()
+        if count is None:
+            return
+        if not count:
+            log.info("Spark has no executor yet: each is looked at when it is first asked")
+            return
+        look, found = looking(_packed(call)), dict[tuple[str, int], Installed]()
+        try:
+            for tasks in (count << more for more in range(_LOOKS_MAX)):
+                for one in self._looked(look, tasks):
+                    found[one.host, one.process] = one
+                if len(found) >= count:
+                    break
+        except (ExecutorsError, OverrunError) as error:
+            log.warning("Spark's executors were not looked at before they are asked: %s", error)
+            return
+        check_installed(found.values())
+        pythons = "; ".join(sorted({one.python for one in found.values()}))
+        told = "%d of Spark's %d executors have tidegate %s (%s)"
+        log.info(told, min(len(found), count), count, own_version(), pythons)
+
+    def _registered(self) -> int | None:
+        """How many executors there are now; None in a local session."""
+        spark: Any = self._context._jsc.sc()
+        if spark.isLocal():
+            return None
+        return len(spark.statusTracker().getExecutorInfos()) - 1  # one is the driver
+
+    def _looked(self, look: Callable[[int], tuple[Any, ...]], tasks: int) -> list[Installed]:
+        """What so many tasks see. Spark gives one to each executor before any gets a second."""
+        numbers = self._context.parallelize(range(tasks), tasks)
+        return [Installed(*one) for one in self._run(lambda: numbers.map(look).collect())]
+
     def map(self, call: Callable[[Given], Made], given: Sequence[Given]) -> list[Made]:
         """See `engine.core.ports.Executors.map`. Raises EngineError `executors-differ`,
         `spark-lost`; ExecutorsError; `OverrunError`."""
         sent = [_packed(value) for value in given]
-        run = partial(_called, _version(), _packed(call))
+        run = partial(_called, own_version(), _packed(call))
         if not sent:
             return []
         found = self._run(lambda: self._context.parallelize(sent, len(sent)).map(run).collect())
@@ -88,7 +135,7 @@ class SparkExecutors:
         """See `engine.core.ports.Executors.map_rows`. Raises as `map` does. One job reads, cuts,
         shuffles and calls; a task has all parts of its value in memory."""
         session = rows[0].frame.sparkSession
-        own = _version()
+        own = own_version()
         frames = [
             one.frame.mapInArrow(partial(_cut, own, _packed(cut), at, one.whole), _SENT)
             for at, one in enumerate(rows)
@@ -125,16 +172,16 @@ class SparkExecutors:
             return self._jobs.run(self._seconds_max, call)
         except SPARK_ERRORS as error:
             check_alive(error)
-            said = fault(error)
-            if f"No module named '{PACKAGE}'" in said.details:
-                raise _differ("lack it") from error
-            raise ExecutorsError(_reason(said.details, said.message)) from error
+            found = fault(error)
+            if how := said(found.details) or said(str(error)):
+                raise differing(how) from error
+            raise ExecutorsError(_reason(found.details, found.message)) from error
 
 
 def _called(wanted: str, call: bytes, given: bytes) -> tuple[str, bytes | None]:
     """In an executor: the version that it has, and what the call gives, unless that is another
     version."""
-    own = _version()
+    own = own_version()
     if own != wanted:
         return own, None
     value = pickle.loads(given)  # noqa: S301, sent by the engine
@@ -146,7 +193,7 @@ def _cut(
 ) -> Iterator[pa.RecordBatch]:
     """In an executor: what is cut from the rows of a partition, and for whom. Its rows are counted
     from a number that no other partition counts from."""
-    own = _version()
+    own = own_version()
     if own != wanted:
         yield _row(0, own.encode())
         return
@@ -168,7 +215,7 @@ def _row(place: int, value: bytes) -> pa.RecordBatch:
 def _gathered(wanted: str, call: bytes, rows: pa.Table) -> pa.Table:
     """In an executor: what the call gives for a value and its parts. What is for the caller, at
     place 0, goes on as it is."""
-    own = _version()
+    own = own_version()
     place, given, packed = (rows.column(name).to_pylist() for name in rows.column_names)
     values = packed
     if own == wanted and place[0]:
@@ -196,26 +243,9 @@ def _function(packed: bytes) -> Callable[..., Any]:
     return found
 
 
-def _version() -> str:
-    """The version of this package here."""
-    try:
-        return version(PACKAGE)
-    except PackageNotFoundError:  # a checkout on PYTHONPATH
-        return "an unknown version"
-
-
 def _check_versions(others: Collection[str]) -> None:
     if others:
-        raise _differ(f"have {min(others)}")
-
-
-def _differ(how: str) -> EngineError:
-    return EngineError(
-        "executors-differ",
-        f"the engine has {PACKAGE} {_version()}, and Spark's executors {how}",
-        f"install {PACKAGE} {_version()} where executors run Python (spark.pyspark.python, or "
-        "spark.archives), or say `detect: driver`",
-    )
+        raise differing(f"have {min(others)}")
 
 
 def _reason(details: str, message: str) -> str:

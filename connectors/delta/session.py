@@ -83,11 +83,18 @@ def start_session(app: str = "tidegate", conf: Mapping[str, str] | None = None) 
             "conf/spark-defaults.conf, and the machine's memory",
         ) from error
     check_session(spark)
-    if str(spark.sparkContext.master).startswith("local") and "PYSPARK_PYTHON" not in os.environ:
-        spark.sparkContext.pythonExec = sys.executable  # `python3` may lack this package
+    _choose_python(spark.sparkContext)
     spark.sparkContext.setLogLevel("ERROR")
     quieten_deaths(spark.sparkContext)
     return spark
+
+
+def _choose_python(context: SparkContext) -> None:
+    """Which Python workers run. PySpark itself reads the setting in `spark-submit` alone."""
+    if chosen := context.getConf().get("spark.pyspark.python"):
+        context.pythonExec = chosen
+    elif _is_local(str(context.master)) and "PYSPARK_PYTHON" not in os.environ:
+        context.pythonExec = sys.executable  # `python3` may lack this package
 
 
 def ensure_active(spark: SparkSession) -> None:
@@ -195,7 +202,7 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
     scratch = str(stack.enter_context(scratch_folder()))
     logging = Path(__file__).with_name("log4j2.properties").as_uri()
     return {
-        **_port_conf(given.get("spark.master", LOCAL)),
+        **_ports_conf(given.get("spark.master", LOCAL)),
         "spark.master": LOCAL,
         "spark.jars": given.get("spark.jars") or ",".join(delta_jars(given)),
         "spark.sql.extensions": EXTENSION,
@@ -210,8 +217,6 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
         "spark.sql.ui.explainMode": "simple",
         "spark.sql.ui.retainedExecutions": "1",
         "spark.driver.memory": "2g",
-        "spark.driver.host": "localhost",
-        "spark.driver.bindAddress": "127.0.0.1",
         # UsePerfData is for jstat: it would wake a Java thread twenty times a second.
         # ExitOnOutOfMemoryError: Java's state is unknown then; it ends and is started again.
         "spark.driver.extraJavaOptions": "-XX:-UsePerfData -XX:+ExitOnOutOfMemoryError "
@@ -221,15 +226,25 @@ def _process_conf(given: Mapping[str, str]) -> dict[str, str]:
     }
 
 
-def _port_conf(master: str) -> dict[str, str]:
+def _ports_conf(master: str) -> dict[str, str]:
     """Settings that close Spark's ports to others: they take serialised Java objects.
 
-    In local mode Spark makes a secret that never leaves its process. Callers must have it.
-    Encryption costs nothing there, for no data goes between processes. Other masters need a secret
-    that the user sets."""
-    if master != "local" and not master.startswith("local["):
+    In local mode nobody on another machine calls, and Spark makes a secret that never leaves its
+    process. Callers must have it. Encryption costs nothing there, for no data goes between
+    processes. The executors of other masters must reach the driver, and need a secret that the user
+    sets."""
+    if not _is_local(master):
         return {}
-    return {"spark.authenticate": "true", "spark.network.crypto.enabled": "true"}
+    return {
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.authenticate": "true",
+        "spark.network.crypto.enabled": "true",
+    }
+
+
+def _is_local(master: str) -> bool:
+    return master == "local" or master.startswith("local[")
 
 
 def _refuse_connect(connect: bool) -> None:

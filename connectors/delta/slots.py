@@ -7,6 +7,7 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import Future
+from contextlib import suppress
 from functools import lru_cache
 from typing import Any
 
@@ -37,11 +38,18 @@ class Slots:
 
     def __init__(self, context: Any) -> None:
         self._context = context
-        self.count = int(context.defaultParallelism)
+        self._count = int(context.defaultParallelism)
         self._lock = threading.Lock()
         self._left: dict[str, Future[Any] | None] = {}  # job group -> its call that goes on
         self.condemned: EngineError | None = None
         """Why this Spark will be ended; nothing more may start in it then."""
+
+    @property
+    def count(self) -> int:
+        """How many there are now, or were when Spark ended: executors come and go."""
+        with suppress(*SPARK_ERRORS):
+            self._count = int(self._context.defaultParallelism)
+        return self._count
 
     def queues(self, group: str) -> bool:
         """Whether the jobs of a group wait for their first slot: a job has begun, none of its tasks

@@ -49,6 +49,7 @@ from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy, Poster
 from tidegate.engine.core.ports import AppIds, Feed, Sink
 from tidegate.engine.core.state import State
+from tidegate.engine.detect.events.step import component_detector
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.conditions import LocalConditions
@@ -141,8 +142,7 @@ def open_parts(
         ports = lake_ports(
             lake, ledger, store.id, feed, quarantine, now, lease.raise_lost, stopped, lease.say
         )
-        most = settings.statement_seconds_max
-        spread = SparkExecutors(spark, catalog.jobs, most, feed.rows_apart)
+        spread = executors_beside(lake, feed)
         ports = replace(ports, executors=spread)
         # the same condition and actions, word for word, as when they ran before
         same = (r.name for r in given.rules.values() if _texts(r) == _texts(ran.get(r.name)))
@@ -229,6 +229,17 @@ def _texts(rule: Rule | None) -> object:
         (levels.fire.text, levels.rearm.text) if levels is not None else (),
         [replace(action, place=_NOWHERE) for action in rule.reaction.actions],
     )
+
+
+def executors_beside(lake: Lake, feed: DeltaFeed | None = None) -> SparkExecutors:
+    """The executors of a lake's Spark. They are looked at if buckets are theirs; under `auto` when
+    the first one is. Raises EngineError `executors-differ`."""
+    settings, catalog = lake.book.settings, lake.catalog
+    read = feed.rows_apart if feed is not None else None
+    found = SparkExecutors(catalog.spark, catalog.jobs, settings.statement_seconds_max, read)
+    if settings.detect == "spark":
+        found.check(component_detector.run)
+    return found
 
 
 def lake_feed(lake: Lake, own_stores: Collection[str]) -> DeltaFeed:

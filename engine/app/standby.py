@@ -10,7 +10,7 @@ from contextlib import ExitStack, suppress
 
 from pyspark.sql import SparkSession
 
-from tidegate.engine.app.parts import open_lake
+from tidegate.engine.app.parts import executors_beside, open_lake
 from tidegate.engine.app.preconditions import check_clock
 from tidegate.engine.app.tables import preparing
 from tidegate.engine.core.policy import Policy
@@ -45,6 +45,7 @@ def warm_up(book: Rulebook, store: SqlStore, spark: SparkSession, policy: Policy
     with doing("checking tables and SQL"), ExitStack() as opened:
         lake = open_lake(book, kept, spark, (f"{store.id}_standby", None), policy, opened)
         preparing(lake.book, lake.analyst)(lake.schemas, ())
+        executors_beside(lake)
 
 
 def wait_for_end(

@@ -10,6 +10,7 @@ import pytest
 from tests.support.lake import Lake
 from tidegate import Engine
 from tidegate.connectors.delta import session
+from tidegate.connectors.delta.executors import SparkExecutors
 from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
@@ -28,7 +29,7 @@ events:
   some: {on: insert, table: paid, where: v < 90}
   moved: {on: update, table: orders, of: [v]}
   came: {on: insert, table: orders}
-settings: {detect: {how}}
+settings: {detect: {how}, driver_rows_max: 1}
 rules:
   pair: {on: large ; moved, per: k, context: chronicle, if: max(v) + max(id) > 0}
   both: {on: came and moved, per: k, if: max(v) + max(id) > 0}
@@ -90,3 +91,37 @@ def test_g26_executors_read_what_the_driver_reads(
     fired = sides.found("spark")
     assert fired == sides.found("driver")
     assert {rule for rule, *_ in fired} == {"pair", "both", "two", "own"}
+
+
+@pytest.mark.long
+def test_g26_detect_is_reloaded_while_executors_run_a_bucket(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The bucket ends as it began; the next one is detected as the new text says."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    sides, order = Sides(spark, tmp_path), ["driver", "spark", "auto", "driver"]
+    file, told = tmp_path / "book.yaml", list[str]()
+    texts = [BOOK.replace("{how}", how) for how in order]
+    file.write_text(texts[0])
+    map_rows = SparkExecutors.map_rows
+
+    def reload(number: int) -> None:
+        file.write_text(texts[number + 1])
+        engine.reread()
+
+    def meanwhile(self: SparkExecutors, *given: Any) -> Any:
+        reload(number)
+        return map_rows(self, *given)
+
+    monkeypatch.setattr(SparkExecutors, "map_rows", meanwhile)
+    with Engine(file, spark=spark, store=f"sqlite:///{tmp_path / 'book'}.db") as engine:
+        for number, how in enumerate(order):
+            sides.write(number)
+            (report,) = engine.run_once()
+            assert engine.rulebook.settings.detect == how
+            told.append(report.detected_by)
+            if number == 0:
+                reload(number)
+    assert told == ["driver", "executors", "executors", "driver"]
+    sides.run("driver")
+    assert sides.found("book") == sides.found("driver")

@@ -44,8 +44,9 @@ class Lake:
     def table(self, name: str) -> str:
         return f"delta.`{self.folder / 'lake' / name}`"
 
-    def build(self) -> None:
-        shutil.copy(HERE / "crash.yaml", self.rulebook)
+    def build(self, detect: str = "driver") -> None:
+        text = (HERE / "crash.yaml").read_text()
+        self.rulebook.write_text(text.replace("settings: {", f"settings: {{detect: {detect}, "))
         for name, columns in _TABLES.items():
             only = "true" if name == "effects" else "false"
             made = {**WATCHED, "delta.appendOnly": only}

@@ -1,8 +1,8 @@
 """Killed or asked to stop at any time, in whatever it does, while its tables grow: nothing lost,
 nothing done twice.
 
-`make test-kill` runs it on both databases, and shows the counters, the ends by their kind and by
-the stage in which they came.
+`make test-kill` runs it on both databases, and with executors that detect. It shows the counters,
+the ends by their kind and by the stage in which they came.
 """
 
 from __future__ import annotations
@@ -147,22 +147,24 @@ class Kills:
 @pytest.mark.kill
 @pytest.mark.long
 @pytest.mark.timeout(7_200)
-@pytest.mark.parametrize("kind", ["sqlite", "postgresql"])
+@pytest.mark.parametrize(
+    ("kind", "detect"), [("sqlite", "driver"), ("postgresql", "driver"), ("sqlite", "spark")]
+)
 def test_g16b_kills_at_any_time(
-    spark: SparkSession, tmp_path: Path, kind: str, request: pytest.FixtureRequest
+    spark: SparkSession, tmp_path: Path, kind: str, detect: str, request: pytest.FixtureRequest
 ) -> None:
     running: postgres.Server | None = None
     if kind == "postgresql":
         running = request.getfixturevalue("server")
     lake = Lake(tmp_path, running.new_url() if running else "")
-    lake.build()
+    lake.build(detect)
     finish(spark, lake)
     kills = Kills(spark, lake, random.Random(SEED))
     while kills.rounds < ROUNDS or (kills.rounds < 2 * ROUNDS and len(kills.stages) < len(NAMES)):
         kills.round()
     finish(spark, lake)
     verdict = judge(lake)
-    print(f"\n{kind}, seed {SEED}, {kills.rounds} ends: {asdict(verdict)}")
+    print(f"\n{kind}, {detect}, seed {SEED}, {kills.rounds} ends: {asdict(verdict)}")
     print(f"by kind: {dict(kills.ends)}\nby stage: {dict(kills.stages)}")
     assert lake.rows("moves") == kills.written
     assert verdict == Verdict()

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from tidegate.connectors.delta.session import _port_conf
+from tidegate.connectors.delta.session import _ports_conf
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -68,4 +68,4 @@ def test_g28_the_secret_is_in_no_setting_and_on_no_command_line(spark: SparkSess
      ("spark://host:7077", False), ("yarn", False), ("k8s://host", False)],
 )  # fmt: skip
 def test_other_masters_have_the_secret_of_their_own(master: str, ours: bool) -> None:
-    assert bool(_port_conf(master)) is ours
+    assert bool(_ports_conf(master)) is ours

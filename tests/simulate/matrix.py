@@ -26,6 +26,7 @@ from tests.simulate.quick import detector, loaded, pipeline
 from tests.simulate.simulation import Killed
 from tests.support.acting import executors
 from tests.support.bench import Bench
+from tests.support.executors import InProcess
 from tests.support.memory import Clock, MemoryFeed, MemorySink
 from tests.support.memorystore import MemoryStore
 from tidegate.engine.act.executors import Executor
@@ -74,6 +75,16 @@ KEPT = f"""\
 {HEAD}
   tells: {{on: counted, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
   heard: {{on: repeated, do: [{SQL}]}}
+"""
+APART = f"""\
+rulebook: loop
+settings: {{dead_in_a_row_max: 1000, detect: spark}}
+tables: {{t: {{path: /t, key: [id], start: earliest}}, out: {{path: /out}}}}
+events: {{row: {{on: insert, table: t}}, told: {{signal: {{id: bigint}}}}}}
+rules:
+  twice: {{on: row, per: id, do: [{SQL}, {SQL}]}}
+  tells: {{on: row, per: id, do: [{{signal: {{told: {{id: id}}}}}}]}}
+  both: {{on: row ; told, per: id, do: [{SQL}]}}
 """
 ROUNDS_MAX = 9
 RESTARTS_MAX = 20
@@ -286,6 +297,24 @@ class Clients(Kept):
 
 class KeptDying(Dying):
     """As Dying, on a database."""
+
+    paused = Kept.paused
+
+
+class Apart(Life):
+    """Executors read the table, detect, and carry each row until its signal comes."""
+
+    text = APART
+    effects: Mapping[str, int] = {"twice": 2, "both": 2}  # the row and the signal
+    webhooks = 0
+
+    def __init__(self, store: AnyStore) -> None:
+        self.executors_beside = InProcess()
+        super().__init__(store)
+
+
+class KeptApart(Apart):
+    """As Apart, on a database."""
 
     paused = Kept.paused
 

@@ -11,7 +11,18 @@ from pathlib import Path
 import pytest
 
 import tidegate
-from tests.simulate.matrix import COUNTERS, Clients, Dying, Kept, KeptDying, Life, Matrix, Sharing
+from tests.simulate.matrix import (
+    COUNTERS,
+    Apart,
+    Clients,
+    Dying,
+    Kept,
+    KeptApart,
+    KeptDying,
+    Life,
+    Matrix,
+    Sharing,
+)
 from tests.simulate.planted import PLANTED, PLANTED_IN_SCRIPTS
 from tests.simulate.quick import silence
 from tests.support.memorystore import MemoryStore
@@ -40,10 +51,14 @@ LIVES: dict[type[Life], str] = {
     Clients: """lease.acquired lease.renewed register.before signal.raised posted.before
         purge.middle purge.before""",
     KeptDying: "tell.before otherwise.stored answer.before",
+    Apart: "",
+    KeptApart: "",
 }
 ALSO = {  # points of another life that mean something else here
     Sharing: """statement.before statement.after action.before action.after_commit action.between
         queue.added queue.loaded recover.loaded suspect.begun""",
+    Apart: "plan.after detect.before detect.after take.after recover.loaded",
+    KeptApart: "state.middle state.written commit.begun commit.carried commit.before commit.after",
 }
 POINTS_OF = {kind: f"{names} {ALSO.get(kind, '')}".split() for kind, names in LIVES.items()}
 ELSEWHERE = {"migrate.before", "adopt.before", "spark.restart"}  # tests/store, tests/crash
@@ -76,7 +91,7 @@ def test_g16b_no_failure_at_any_point_loses_doubles_or_disorders_anything(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     matrix = Matrix(monkeypatch)
-    if kind in (Life, Sharing, Dying):
+    if kind in (Life, Sharing, Dying, Apart):
         for point in POINTS_OF[kind]:
             matrix.run(point, kind(MemoryStore()), cells)
     else:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,8 +16,8 @@ from pyspark.sql import SparkSession
 
 from tests.support.history import printed
 from tests.support.rulebooks import loaded
-from tidegate.connectors.delta import executors
-from tidegate.connectors.delta.executors import ExecutorsError, SparkExecutors
+from tidegate.connectors.delta import installation
+from tidegate.connectors.delta.executors import ApartRows, ExecutorsError, SparkExecutors
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.step.component_step import ComponentStep
@@ -23,6 +25,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.errors import EngineError
 
 KEYS, SECOND = 400, 1_000_000
+ROWS, TASKS = 1_000, 8
 Batches = dict[str, Batch]
 
 
@@ -69,12 +72,45 @@ def test_g26_buckets_stepped_by_executors_detect_what_the_driver_does(
     # what fails there is said without values
     with pytest.raises(ExecutorsError, match=r"^Spark's executors failed with ZeroDivisionError$"):
         beside.map(_divided, [0])
-    monkeypatch.setattr(executors, "_version", lambda: "0.0.1")
+    monkeypatch.setattr(installation.metadata, "version", lambda _: "0.0.1")
     with pytest.raises(
         EngineError, match=r"the engine has tidegate 0\.0\.1, and .* have "
     ) as other:
         beside.map(_process, [1])
     assert other.value.code == "executors-differ"
+
+
+def test_g26_shuffle_files_that_are_lost_are_made_again(
+    beside: SparkExecutors, spark: SparkSession
+) -> None:
+    """The first task to run deletes all; those after it find none."""
+    folder = spark.sparkContext.getConf().get("spark.local.dir")
+    frame = spark.range(ROWS).repartition(3, "id").select("id")
+    call = partial(_summed, folder)
+    lost, whole = (
+        beside.map_rows([ApartRows(frame, False)], partial(_shared, TASKS), call, [*given])
+        for given in ([True] * TASKS, [False] * TASKS)
+    )
+    assert [total for total, _ in lost[0]] == [total for total, _ in whole[0]]
+    assert sum(total for total, _ in lost[0]) == sum(range(ROWS))
+    assert (sum(lost[1]), sum(whole[1])) == (ROWS, ROWS)
+    assert max(deleted for _, deleted in lost[0]) > 0
+
+
+def _shared(tasks: int, _: int, __: int, rows: pa.Table) -> list[tuple[int, Any]]:
+    ids = rows.column(0).to_numpy()
+    return [(-1, len(ids)), *((task, ids[ids % tasks == task]) for task in range(tasks))]
+
+
+def _summed(folder: str, deletes: bool, parts: Any) -> tuple[int, int]:
+    """The sum of what was shared, and how many files were deleted."""
+    done = Path(folder, "deleted")
+    files = [*Path(folder).rglob("shuffle_*")] if deletes and not done.exists() else []
+    if files:
+        done.touch()
+    for file in files:
+        file.unlink(missing_ok=True)
+    return sum(int(part.sum()) for part in parts), len(files)
 
 
 def _process(_: int) -> int:
