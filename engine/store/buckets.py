@@ -35,7 +35,7 @@ from tidegate.engine.store.state_files import StateFiles, listed
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
-_OF_KEYS = ("node:", "occ:")  # such parts are cut by key, and may be left in files
+_OF_KEYS = ("node:", "occ:", "apart:")  # such parts are cut by key, and may be left in files
 
 
 class Buckets(Bound):

@@ -12,6 +12,7 @@ for the second. And `d` without `per:` is the driver's.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
@@ -32,6 +33,11 @@ class Component:
 
     rules: tuple[str, ...]
     events: Keyed
+
+    @property
+    def digest(self) -> str:
+        """Names it among those of a graph, and stays the same as long as its events do."""
+        return hashlib.sha256(repr(sorted(self.events.items())).encode()).hexdigest()[:16]
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,14 @@ An occurrence may be in several, ranked among others in each; where they meet it
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Mapping, Sequence
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import is_tick, shown_name
+from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
@@ -24,36 +25,80 @@ from tidegate.engine.detect.events.occurrences.concatenation import stack
 from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
 from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
 
-_OCCURRENCES = "occ:"
+_OCCURRENCES, _APART = "occ:", "apart:"
 
 
-def divided(carried: Carried, graphs: Sequence[Graph]) -> list[Carried]:
+def several(graphs: Sequence[Graph]) -> frozenset[str]:
+    """The tables of occurrences to which more than one graph refers."""
+    seen = Counter(n for graph in graphs for n in _names(graph) if n.startswith(_OCCURRENCES))
+    return frozenset(name for name, count in seen.items() if count > 1)
+
+
+def divided(carried: Carried, graphs: Sequence[Graph], digests: Sequence[str]) -> list[Carried]:
     """The share of each graph; the last is the driver's: what is held back is in that, and what is
-    of no graph."""
+    of no graph. `digests`: of the others. What is kept apart is of theirs."""
     names = [_names(graph) for graph in graphs]
-    known = frozenset().union(*names)
+    known, both = frozenset().union(*names), several(graphs)
+    plain, apart = _split(carried.tables)
     shares = []
-    for own, graph in zip(names, graphs, strict=True):
-        last = graph is graphs[-1]
+    for own, graph, digest in zip(names, graphs, [*digests, ""], strict=True):
         tables = {
             name: table
-            for name, table in carried.tables.items()
-            if place(name)[0] in own or (last and place(name)[0] not in known)
+            for name, table in plain.items()
+            if place(name)[0] in own or (not digest and place(name)[0] not in known)
         }
-        several = {n for n in own if n[:4] == _OCCURRENCES and sum(n in o for o in names) > 1}
-        shares.append(Carried(_referred_to(tables, graph, several)))
+        if not apart:
+            tables = _referred_to(tables, graph, own & both)
+        elif digest:
+            tables = {n: t for n, t in tables.items() if place(n)[0] not in both}
+            tables |= apart.get(digest, {})
+        shares.append(Carried(tables))
     return shares
 
 
-def disjoint(graphs: Sequence[Graph]) -> bool:
-    """Whether no two graphs refer to occurrences of one table."""
-    names = [{n for n in _names(graph) if n.startswith(_OCCURRENCES)} for graph in graphs]
-    return sum(map(len, names)) == len(set[str]().union(*names))
+def kept_apart(share: Carried, digest: str, both: Collection[str]) -> Carried:
+    """A share whose tables of occurrences have names of its own, where others refer to `both`."""
+    return Carried(
+        {
+            f"{_APART}{digest}:{name}" if place(name)[0] in both else name: table
+            for name, table in share.tables.items()
+        }
+    )
 
 
-def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict[str, pa.Table]:
-    """Tables without occurrences, in those of `several`, that nothing else in them refers to."""
-    if not several:
+def may_stay_apart(tables: Tables, digests: Collection[str], both: Collection[str]) -> bool:
+    """Whether shares can be made of tables as they are, without what is in them: all that is kept
+    apart is of these digests, or nobody refers to what others do."""
+    plain, apart = _split(tables)
+    if apart:
+        return apart.keys() <= {*digests}
+    return not any(n.startswith(_OCCURRENCES) and place(n)[0] in both for n in plain)
+
+
+def reunited(tables: Tables, shelf: Shelf | None) -> Tables:
+    """The tables in which what was kept apart has met. They are in memory then."""
+    if not any(name.startswith(_APART) for name in tables):
+        return tables
+    plain, apart = _split(loaded(tables, shelf))
+    return united([Carried(plain), *map(Carried, apart.values())]).tables
+
+
+def _split(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, dict[str, pa.Table]]]:
+    """The tables of all, and by digest those that are kept apart, as they are named there."""
+    plain: dict[str, pa.Table] = {}
+    apart: dict[str, dict[str, pa.Table]] = defaultdict(dict)
+    for name, table in tables.items():
+        if name.startswith(_APART):
+            digest, _, own = name.removeprefix(_APART).partition(":")
+            apart[digest][own] = table
+        else:
+            plain[name] = table
+    return plain, apart
+
+
+def _referred_to(tables: Tables, graph: Graph, both: Collection[str]) -> dict[str, pa.Table]:
+    """Tables without occurrences, in those of `both`, that nothing else in them refers to."""
+    if not both:
         return dict(tables)
     named: dict[str, list[Int64]] = defaultdict(list)
     for name, table in tables.items():
@@ -72,7 +117,7 @@ def _referred_to(tables: Tables, graph: Graph, several: Collection[str]) -> dict
             named[part_name(_OCCURRENCES + str(event), partition)].append(mine)
     found = dict(tables)
     for name in tables:
-        if place(name)[0] in several:
+        if place(name)[0] in both:
             table = tables[name]
             kept = {*map(tuple, np.concatenate(named[name]).tolist())} if name in named else ()
             columns = (numbers(table, name).tolist() for name in ("time", "number"))
@@ -106,10 +151,10 @@ def united(shares: Sequence[Carried], asleep: Sequence[Collection[str]] = ()) ->
             else:
                 parts[name].append(table)
     tables = {**late, **{name: some[0] for name, some in parts.items()}}
-    several = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
-    for name in several:
+    met = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
+    for name in met:
         tables[name] = _joined(name, parts[name])
-    for shown in {shown_name(_event(name)) for name in several}:
+    for shown in {shown_name(_event(name)) for name in met}:
         alike = {n: t for n, t in tables.items() if n.startswith(_OCCURRENCES)}
         alike = {n: t for n, t in alike.items() if shown_name(_event(n)) == shown}
         tables |= _ranked({n: t for n, t in alike.items() if not is_tick(_event(n))})

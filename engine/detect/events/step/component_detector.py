@@ -33,9 +33,11 @@ from tidegate.engine.detect.events.state.partitions import (
 )
 from tidegate.engine.detect.events.state.shares import (
     after_tasks,
-    disjoint,
     divided,
+    kept_apart,
+    may_stay_apart,
     of_task,
+    several,
     united,
 )
 from tidegate.engine.detect.events.step import detections
@@ -162,22 +164,45 @@ class ComponentDetector:
         self._mapper = mapper
         self._run = partial(run, self._plan)
 
-    def divided(self, carried: Carried) -> Shares:
-        """What one detector of all rules carried, in shares."""
-        detectors = [*self._own, self._rest.detector]
-        return Shares(tuple(divided(carried, [d.graph for d in detectors])))
+    @cached_property
+    def _detectors(self) -> tuple[Detector, ...]:
+        """Of all components, the driver's last."""
+        return (*self._own, self._rest.detector)
 
     @cached_property
-    def disjoint(self) -> bool:
-        """Whether no two components refer to the same occurrences. Then parts that lie in files
-        stay there: nothing has to meet."""
-        return disjoint([d.graph for d in (*self._own, self._rest.detector)])
+    def _several(self) -> frozenset[str]:
+        return several([detector.graph for detector in self._detectors])
 
-    def united(self, shares: Shares, partitions: int, shelf: Shelf | None = None) -> Carried:
-        """What one detector of all rules carries on from these, in so many partitions."""
-        detectors = [*self._own, self._rest.detector]
-        each = [_cut(*one, partitions, shelf) for one in zip(detectors, shares.each, strict=False)]
-        return united(each, [d.asleep(shares.parked) for d in detectors])
+    @cached_property
+    def _digests(self) -> tuple[str, ...]:
+        return tuple(component.digest for component in self.components.keyed)
+
+    def may_stay_apart(self, tables: Tables) -> bool:
+        """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
+        return may_stay_apart(tables, self._digests, self._several)
+
+    def divided(self, carried: Carried) -> Shares:
+        """What one detector of all rules carried, in shares."""
+        graphs = [detector.graph for detector in self._detectors]
+        return Shares(tuple(divided(carried, graphs, self._digests)))
+
+    def united(
+        self,
+        shares: Shares,
+        partitions: int,
+        shelf: Shelf | None = None,
+        *,
+        apart: bool = False,
+    ) -> Carried:
+        """What one detector of all rules carries on from these, in so many partitions. `apart`:
+        occurrences to which several components refer do not meet."""
+        each = [
+            _cut(*one, partitions, shelf) for one in zip(self._detectors, shares.each, strict=False)
+        ]
+        if apart:
+            named = zip(each, self._digests, strict=False)
+            each = [*(kept_apart(*one, self._several) for one in named), *each[len(self._own) :]]
+        return united(each, [d.asleep(shares.parked) for d in self._detectors])
 
     def step(
         self,

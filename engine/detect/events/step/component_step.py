@@ -28,6 +28,7 @@ from tidegate.engine.detect.events.state.partitions import (
     replaced,
     wanted,
 )
+from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     ComponentDetector,
@@ -86,10 +87,9 @@ class ComponentStep:
     ) -> ComponentsStepped:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
         of what is carried lie in files. Raises as it does, and EngineError `state-apart`."""
-        tables = carried.tables
-        apart_in_files = shelf is not None and self._apart.disjoint
-        if not apart_in_files:
-            tables = loaded(tables, shelf)
+        stored = tables = carried.tables
+        if not self._apart.may_stay_apart(tables):
+            tables = loaded(reunited(tables, shelf), shelf)
         cut, held = _apart_from_held(tables)  # what is held back is in no partition
         tasks = self._tasks(unread)
         count = self._count(cut, tasks)
@@ -110,16 +110,16 @@ class ComponentStep:
             partitions=count,
             tasks=tasks,
             apart=apart,
-            shelf=shelf if apart_in_files else None,
+            shelf=shelf,
             adopted=self._adopted,
         )
         rest, held = _apart_from_held(made.shares.each[-1].tables)
-        whole = self._apart.united(_with_rest(made.shares, rest), count, shelf)
+        whole = self._apart.united(_with_rest(made.shares, rest), count, shelf, apart=True)
         after = {**whole.tables, **held}
         if shelf is not None:
-            shelf.check(files_of(after.values()) - files_of(tables.values()))
+            shelf.check(files_of(after.values()) - files_of(stored.values()))
             after |= moved(after, shelf)
-        left = Carried(*replaced(tables, tables, after))
+        left = Carried(*replaced(stored, stored, after))
         self._adopted = True
         return ComponentsStepped(
             Stepped(made.detections, left, made.watermark), sum(counts), made.counted

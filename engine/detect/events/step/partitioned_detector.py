@@ -27,6 +27,7 @@ from tidegate.engine.detect.events.state.partitions import (
     partitions,
     wanted,
 )
+from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.state.tables import check
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.key_codes import select
@@ -68,7 +69,8 @@ class Partitioned:
         if not self._adopted:
             check(stored)
             check_held(stored, self.detector.events)
-        tables = {name: table for name, table in stored.items() if not is_held(name)}
+        met = reunited(stored, shelf)
+        tables = {name: table for name, table in met.items() if not is_held(name)}
         batches, held = released(stored, batches, self._events_behind, watermark)
         seen, asleep = self._seen.of(tables), self._asleep(parked)
         parts, before = seen.values(), count_of(tables.values())
@@ -91,8 +93,11 @@ class Partitioned:
         unread = (
             {} if touched is None else {n: t for n, t in tables.items() if n not in read.tables}
         )
-        old = stored.keys() - tables.keys()
+        old = {name for name in stored if is_held(name)}
         changed = {n for n in old | held.keys() if held.get(n) is not stored.get(n)}
+        if met is not stored:
+            changed |= stored.keys() - met.keys()
+            changed |= {name for name, table in met.items() if stored.get(name) is not table}
         known = left.decoded if touched is None else None
         left = Carried({**unread, **left.tables, **held}, left.changed | changed, known)
         return made._replace(carried=left)

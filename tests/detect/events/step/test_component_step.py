@@ -33,6 +33,8 @@ from tidegate.engine.detect.events.graph.components import components, keyed_eve
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.loads import Loads, tables_of
+from tidegate.engine.detect.events.state.partitions import place
+from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -82,6 +84,11 @@ def in_memory(carried: Carried, shelf: FileShelf) -> Carried:
     return Carried(loaded_parts(carried.tables, shelf), carried.changed)
 
 
+def met(carried: Carried) -> Carried:
+    """What components keep apart, together."""
+    return unheld(Carried(reunited(carried.tables, None)))
+
+
 @noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20)
 @detecting
 def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
@@ -97,7 +104,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
     def some(data: st.DataObject) -> None:
         rulebook, history = data.draw(of_two_keys())
         names = [*rulebook.rules]
-        late = dict.fromkeys(data.draw(st.sampled_from([(), (names[0],)])), LATE)
+        late = dict.fromkeys(data.draw(st.sampled_from([(), (), (names[0],)])), LATE)
         assume(history)
         first = min(time for _, time, _ in history)
         since = dict.fromkeys(names, first)
@@ -124,11 +131,11 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             parked = parked if data.draw(st.integers(0, 3)) == 0 else set()
             stops += bool(parked)
             of_whole, expected, _ = whole.step(expected, given_, until, parked=parked)
-            sites.append(data.draw(st.booleans()))
+            sites.append(data.draw(st.sampled_from([True, True, False])))
             if sites[-1]:
                 unread, here = data.draw(apart_of(given_, keyed))
                 read += unread is not None
-                monkeypatch.setattr(shelves, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 10**9])))
+                monkeypatch.setattr(shelves, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 1, 10**9])))
                 (made, left, reached), there, loads = apart.step_unread(
                     carried, here, until, parked, None, unread, shelf
                 )
@@ -156,7 +163,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
             gone, unlike = unlike, differing(*(
-                detector.cut_anew(unheld(one), 1) for one in (whole_left, expected)
+                detector.cut_anew(met(one), 1) for one in (whole_left, expected)
             ))  # fmt: skip
             assert parked or not gone & unlike  # of a parked rule nothing changes
             found += lines_of(of_whole)
@@ -233,14 +240,28 @@ def test_g26_executors_read_no_file_of_a_partition_that_nothing_touches(filed: F
         taken(anew, left, 4, filed, b=[7])
 
 
-def test_g26_two_keys_of_one_event_meet_at_the_driver(filed: FileShelf) -> None:
-    """What both components refer to is in no file of theirs."""
+def test_g26_what_two_keys_refer_to_lies_in_files_and_meets_at_the_driver(
+    filed: FileShelf,
+) -> None:
     book = loaded("abc", r="on: a ; b, per: k", s="on: a ; c, per: v")
-    apart = ComponentStep(book, {"r": 0, "s": 0}, {}, InProcess(), 16)
-    given_ = rows("a", 1, k=[1, 2], v=[3, 4])
-    left = apart.step_unread(Carried(), given_, 1, (), None, None, filed).stepped.carried
-    assert left.tables
-    assert not files_of(left.tables.values())
+    since = {"r": 0, "s": 0}
+    apart = ComponentStep(book, since, {}, InProcess(), 16)
+    driver = Partitioned(Detector(book, since), 16)
+    arriving = rows("a", 1, k=[1, 2], v=[3, 4])
+    left = apart.step_unread(Carried(), arriving, 1, (), None, None, filed).stepped.carried
+    kept = {place(name)[0] for name in left.tables if not name.startswith("node:")}
+    assert len(kept) == 2
+    assert all(name.startswith("apart:") for name in kept)
+    assert len(files_of(left.tables.values())) == 4  # of each component two tasks
+    arriving = rows("b", 2, k=[1], v=[0])
+    made = apart.step_unread(left, arriving, 2, (), None, None, filed).stepped
+    assert [d.rule for d in made.detections] == ["r"]
+    late = driver.step(made.carried, rows("c", 3, k=[0], v=[3]), 3, shelf=filed)
+    assert [d.rule for d in late.detections] == ["s"]
+    assert not any(name.startswith("apart:") for name in late.carried.tables)
+    assert late.carried.changed >= made.carried.tables.keys() - late.carried.tables.keys()
+    more = apart.step_unread(late.carried, rows("b", 4, k=[2], v=[0]), 4, (), None, None, filed)
+    assert [d.rule for d in more.stepped.detections] == ["r"]
 
 
 def test_g26_files_with_little_left_are_put_together(
