@@ -135,7 +135,8 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             if sites[-1]:
                 unread, here = data.draw(apart_of(given_, keyed))
                 read += unread is not None
-                monkeypatch.setattr(shelves, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 1, 10**9])))
+                least = data.draw(st.sampled_from([1, 1, 1, 10**9]))
+                monkeypatch.setattr(shelves, "BYTES_MIN", least)
                 (made, left, reached), there, loads = apart.step_unread(
                     carried, here, until, parked, None, unread, shelf
                 )
