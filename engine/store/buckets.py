@@ -36,6 +36,7 @@ from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
 _OF_KEYS = ("node:", "occ:", "apart:")  # such parts are cut by key, and may be left in files
+_EVERY = "/every"  # but for these
 
 
 class Buckets(Bound):
@@ -128,7 +129,7 @@ def carried_tables(
     rows = [*rows]
     shelf = StateFiles(bound.database, bound.rulebook).shelf()
     at = {row.name: (row.file, row.file_row) for row in rows if row.file is not None}
-    left = {name for name in at if apart and name.startswith(_OF_KEYS)}
+    left = {n for n in at if apart and n.startswith(_OF_KEYS) and not n.endswith(_EVERY)}
     known = shelf.described({at[name][0] for name in left})
     read = shelf.read_bytes({name: place for name, place in at.items() if name not in left})
     here = {row.name: row.arrow for row in rows if row.file is None} | read

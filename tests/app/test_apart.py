@@ -29,7 +29,7 @@ events:
   some: {on: insert, table: paid, where: v < 90}
   moved: {on: update, table: orders, of: [v]}
   came: {on: insert, table: orders}
-settings: {detect: {how}, driver_rows_max: 1}
+settings: {detect: {how}}
 rules:
   pair: {on: large ; moved, per: k, context: chronicle, if: max(v) + max(id) > 0}
   both: {on: came and moved, per: k, if: max(v) + max(id) > 0}

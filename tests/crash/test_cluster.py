@@ -162,6 +162,7 @@ def check_same(bank: Bank, driver: Bank) -> None:
     assert bank.rows("alerts").total() == 4
 
 
+@pytest.mark.long
 def test_g26_executors_of_a_cluster_detect_what_the_driver_does(
     spark: SparkSession, cluster: dict[str, str], tmp_path: Path
 ) -> None:
