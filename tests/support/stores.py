@@ -12,12 +12,13 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine.default import DefaultDialect
 
+made: dict[str, list[tuple[str, Any]]] = {}  # by kind of database: statements and parameters
+
 
 @contextmanager
 def made_quickly() -> Iterator[None]:
     """A new store is made by the statements that Alembic made the first one of its kind of database
     by: itself it takes twenty times as long."""
-    made: dict[str, list[tuple[str, Any]]] = {}
     upgrade = command.upgrade
 
     def quickly(config: Config, revision: str) -> None:
