@@ -21,7 +21,7 @@ from tests.simulate.scenario import (
 )
 from tidegate.engine.core import ledger, ports
 
-PARTS = 3
+PARTS = 4
 PORTS = {
     **dict.fromkeys(("Feed", "Sink", "Conditions"), ports),
     **{name.title(): ledger for name in vars(ledger.Ledger) if not name.startswith("_")},
@@ -29,7 +29,7 @@ PORTS = {
 
 
 def some(made: Sequence[str]) -> Iterator[list[Fault]]:
-    """A fault of each method, in lives of three of different kinds: one in each third of a life,
+    """A fault of each method, in lives of four of different kinds: one in each quarter of a life,
     where what the one before has left is long at work."""
     bounds = [part * len(made) // PARTS for part in range(PARTS + 1)]
     called = {part: {*made[slice(*part)]} for part in pairwise(bounds)}
@@ -38,7 +38,7 @@ def some(made: Sequence[str]) -> Iterator[list[Fault]]:
         min((fails[part] for part in called if name in called[part]), key=len).append(name)
     for life, names in enumerate(zip_longest(*fails.values())):
         yield [
-            Fault(name, FAULTS[(life + 2 * part) % len(FAULTS)], bounds[part])
+            Fault(name, FAULTS[(life + part) % len(FAULTS)], bounds[part])
             for part, name in enumerate(names)
             if name is not None
         ]

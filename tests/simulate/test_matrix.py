@@ -114,9 +114,11 @@ def test_g16_a_planted_fault_shows(fault: str, monkeypatch: pytest.MonkeyPatch) 
     (PLANTED | PLANTED_IN_SCRIPTS)[fault](monkeypatch)
     matrix = Matrix(monkeypatch)
     for point in ("take.after", "statement.before", "statement.after", "recover.loaded"):
-        matrix.run(point, Life(MemoryStore()), CELLS)
-        counters = matrix.outcome.counters
-        if any(counters[name] for name in COUNTERS):
-            print(fault, point, {name: counters[name] for name in COUNTERS})
-            return
+        matrix.life = Life(MemoryStore())
+        for cell in CELLS:
+            matrix.run(point, matrix.life, [cell])
+            counters = matrix.outcome.counters
+            if any(counters[name] for name in COUNTERS):
+                print(fault, point, cell, {name: counters[name] for name in COUNTERS})
+                return
     pytest.fail(f"{fault}: no point shows it")

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.stores import made_quickly
 from tidegate.engine.store import SqlStore, open_store
 
 
@@ -31,5 +32,7 @@ def sqlite_url(tmp_path: Path) -> str:
 def store(url: str, empty_store: Path) -> Iterator[SqlStore]:
     if url.startswith("sqlite:///"):
         shutil.copy(empty_store, url.removeprefix("sqlite:///"))
-    with open_store(url, create=True) as opened:
+    with made_quickly():
+        opened = open_store(url, create=True)
+    with opened:
         yield opened

@@ -12,37 +12,48 @@ from alembic import command
 from alembic.config import Config
 from sqlalchemy.engine.default import DefaultDialect
 
-from tidegate.engine.store.schema import SCHEMA
+made: dict[str, list[tuple[str, Any]]] = {}  # by kind of database: statements and parameters
 
 
 @contextmanager
 def made_quickly() -> Iterator[None]:
-    """A new SQLite store is made by the statements that Alembic made the first one by: itself it
-    takes twenty times as long."""
-    made: list[str] = []
+    """A new store is made by the statements that Alembic made the first one of its kind of database
+    by: itself it takes twenty times as long."""
     upgrade = command.upgrade
 
     def quickly(config: Config, revision: str) -> None:
         connection: sa.Connection = config.attributes["connection"]
-        if connection.dialect.name != "sqlite" or statements(connection):
+        kind = connection.dialect.name
+        if sa.inspect(connection).get_table_names():
             upgrade(config, revision)
-        elif not made:
-            upgrade(config, revision)
-            made.extend(statements(connection))
-            made.append(f"INSERT INTO tidegate_version VALUES ('{SCHEMA}')")
+        elif kind not in made:
+            with recorded(connection) as statements:
+                upgrade(config, revision)
+            made[kind] = statements
         else:
-            for statement in made:
-                connection.exec_driver_sql(statement)
+            for statement, parameters in made[kind]:
+                connection.exec_driver_sql(statement, parameters)
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(command, "upgrade", quickly)
         yield
 
 
-def statements(connection: sa.Connection) -> list[str]:
-    """Those that make what is in a database, in their order."""
-    found = connection.exec_driver_sql("SELECT sql FROM sqlite_master WHERE sql IS NOT NULL")
-    return [*found.scalars()]
+@contextmanager
+def recorded(connection: sa.Connection) -> Iterator[list[tuple[str, Any]]]:
+    """What is written through a connection meanwhile: statements and their parameters."""
+    found: list[tuple[str, Any]] = []
+
+    def record(*given: Any) -> None:
+        _, _, statement, parameters, *_ = given
+        if not statement.lstrip().startswith(("SELECT", "PRAGMA")):
+            found.append((statement, parameters or None))
+
+    sa.event.listen(connection, "before_cursor_execute", record)
+    try:
+        yield found
+    finally:
+        sa.event.remove(connection, "before_cursor_execute", record)
 
 
 @contextmanager

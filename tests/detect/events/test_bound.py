@@ -13,7 +13,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from tests.reference.evaluate import Line
-from tests.reference.examples import example_count
+from tests.reference.examples import example_count, fewer
 from tests.reference.hits import detecting, saw
 from tests.reference.planted import planted
 from tests.reference.strategies import EVERYTHING, NAMES, SECOND, expressions
@@ -30,6 +30,7 @@ from tidegate.rules.expressions.nodes import Expression, Instant, Seq, Within
 from tidegate.rules.model import Context, Rulebook
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
+LINES = fewer(100, least=40)  # the last of the bounds below is reached with 24
 
 
 def book(on: str, per: str = "", context: Context = Context.RESTRICTED) -> Rulebook:
@@ -147,7 +148,7 @@ def test_never_more_is_stored_than_the_bound(
 )
 def test_the_bound_is_reached_and_no_more(on: str, context: str) -> None:
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), second, 1) for second in range(75)]
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(LINES)]
     rulebook = book(on, context=Context(context))
     found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     reached = max(stored(carried).total() for _, carried in steps(rulebook, history))
@@ -212,7 +213,7 @@ def test_the_within_that_is_advised_gives_a_bound(on: str, context: str) -> None
     assert found.exists
     assert found.forgets
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), second, 1) for second in range(100)]
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(LINES)]
     for now, carried in steps(tight, history):
         check(found, now, carried, keys=1)
 
@@ -240,7 +241,8 @@ def test_a_window_with_a_length_in_an_or_forgets_what_it_says(on: str) -> None:
     rulebook = book(on)
     found = Bounds(rulebook.rules).of_rule(rulebook.rules["r"])
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), int(second), 1) for second in draw.integers(0, 300, 100)]
+    times = draw.integers(0, 3 * LINES, LINES)
+    history = [(str(draw.choice(NAMES)), int(second), 1) for second in times]
     for now, carried in steps(rulebook, history):
         check(found, now, carried, keys=1)
 
@@ -251,7 +253,7 @@ def test_s08_what_is_half_matched_in_a_rule_used_as_event_is_counted(on: str, us
     rulebook = loaded("abc", q=f"on: '{used}', context: restricted", r=f"on: '{on}'")
     most = [Bounds(rulebook.rules).of_rule(r).instances_max for r in rulebook.rules.values()]
     draw = np.random.default_rng(7)
-    history = [(str(draw.choice(NAMES)), second, 1) for second in range(80)]
+    history = [(str(draw.choice(NAMES)), second, 1) for second in range(LINES)]
     for _, carried in steps(rulebook, history):
         assert stored(carried).total() <= sum(number or 0 for number in most)
 
