@@ -4,10 +4,12 @@ the databases that a store can be on."""
 from __future__ import annotations
 
 import gc
+import importlib
 import os
 import shutil
 import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -36,6 +38,8 @@ settings.register_profile(SHORT, TIMELESS, derandomize=True)
 settings.register_profile("same", TIMELESS, derandomize=True, phases=WITHOUT_SHRINKING)
 settings.register_profile("others", TIMELESS, print_blob=True)
 settings.load_profile(SHORT)
+
+TESTS = Path(__file__).resolve().parent
 
 # A store waits for its disk at each commit, so folders of tests are in memory where there is room.
 MEMORY, ROOM = Path("/dev/shm"), 4 << 30
@@ -75,6 +79,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 # Ten thousand tests are made and none of them goes: nothing to collect while they are made, and
 # nothing in them to look through later. That is a fifth of what it takes to make them.
 gc.disable()
+
+
+def pytest_collection(session: pytest.Session) -> None:
+    """Of all assertions to be rewritten, which is most of the time before the first test in a new
+    checkout, every second worker begins with the last: each finds what the others have kept."""
+    number = getattr(session.config, "workerinput", {}).get("workerid", "gw0").removeprefix("gw")
+    if int(number) % 2 == 0 or [Path(one).resolve() for one in session.config.args] != [TESTS]:
+        return
+    for file in sorted(TESTS.rglob("test_*.py"), reverse=True):
+        with suppress(Exception, pytest.skip.Exception):  # told when it is collected
+            importlib.import_module(".".join(file.relative_to(TESTS.parent).with_suffix("").parts))
 
 
 def pytest_collection_finish() -> None:

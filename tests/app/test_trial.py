@@ -360,24 +360,26 @@ def test_a_wrong_value_or_predicate_is_refused_with_its_place(spark: SparkSessio
             case.change(2, updates=[("nowhere = 1", {"note": "x"})])
 
 
-@pytest.mark.parametrize(
-    "where",
-    [
-        "true) OR (true",
-        "true) THEN DELETE WHEN NOT MATCHED BY SOURCE AND (true",
-        "true; DROP TABLE items",
-        "id IN (SELECT count(*) FROM text.`/etc/passwd`)",
-        "java_method('java.lang.System', 'setProperty', 'tidegate.hostile', '1') IS NULL",
-        "reflect('java.lang.Runtime', 'getRuntime') IS NOT NULL",
-    ],
+OTHER_SQL = (
+    "true) OR (true",
+    "true) THEN DELETE WHEN NOT MATCHED BY SOURCE AND (true",
+    "true; DROP TABLE items",
+    "id IN (SELECT count(*) FROM text.`/etc/passwd`)",
+    "java_method('java.lang.System', 'setProperty', 'tidegate.hostile', '1') IS NULL",
+    "reflect('java.lang.Runtime', 'getRuntime') IS NOT NULL",
 )
-def test_a_predicate_is_no_other_sql(spark: SparkSession, where: str) -> None:
+
+
+def test_a_predicate_is_no_other_sql(spark: SparkSession) -> None:
+    """Each leaves the table as it was: one world serves them all."""
     with told(spark, bank("  a: {on: new}"), items=[{"id": 0}]) as case:
-        for change in ({"deletes": [where]}, {"updates": [(where, {"note": "x"})]}):
-            with pytest.raises(InputError) as raised:
-                case.change(1, inserts=[{"id": 1}], **change)
-            assert raised.value.problems[0].place == PLACE
-        assert [(one["id"], one["note"]) for one in case.seen.tables["items"]] == [(0, None)]
+        for where in OTHER_SQL:
+            for change in ({"deletes": [where]}, {"updates": [(where, {"note": "x"})]}):
+                with pytest.raises(InputError) as raised:
+                    case.change(1, inserts=[{"id": 1}], **change)
+                assert raised.value.problems[0].place == PLACE, where
+            left = [(one["id"], one["note"]) for one in case.seen.tables["items"]]
+            assert left == [(0, None)], where
         jvm: Any = spark._jvm
         assert jvm.java.lang.System.getProperty("tidegate.hostile") is None
 
