@@ -232,6 +232,9 @@ READ = {
     "Firing ": test_the_story_of_a_firing,
     "quick, card 7": test_the_answer_of_why_not,
     "`hot` held": test_what_why_not_says_of_windows,
+    "SPARK=$(": "test_cluster",
+    "conda create": "test_cluster",
+    "FROM docker.io/apache/spark": "test_cluster",
 }
 """By how it begins, what reads a block that is not typed."""
 
@@ -256,6 +259,7 @@ READERS = {
     "golden": "test_worked_examples",
     "json": "test_set_in",
     "jsonl": "test_blocks",
+    "properties": "test_cluster",
     "python": "test_blocks",
     "script": "test_scripts",
     "sh": "test_tutorial",

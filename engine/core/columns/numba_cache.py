@@ -66,7 +66,10 @@ def inlined(kernel: Callable[..., Any]) -> Any:
 
 
 def _kept(kernel: Any) -> Any:
-    """A kernel whose machine code is kept, if there is a place for it."""
+    """A kernel whose machine code is kept, if there is a place for it. Without compilation
+    (NUMBA_DISABLE_JIT) it is the function itself."""
+    if numba.config.DISABLE_JIT:
+        return kernel
     with suppress(RuntimeError):  # nothing can be written here: each process compiles for itself
         kernel._cache = KernelCache(kernel.py_func)
     return kernel

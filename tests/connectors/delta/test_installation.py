@@ -22,6 +22,7 @@ from tidegate.rules.errors import EngineError
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+ROOT = Path(__file__).parents[3]
 # A Python that lacks a package: what imports it raises as where it is not installed.
 LACKING = """\
 #!{python}
@@ -31,6 +32,7 @@ class Lacking(importlib.abc.MetaPathFinder):
         if name.partition(".")[0] == "{package}":
             raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
 sys.meta_path.insert(0, Lacking())
+sys.path.insert(0, {root!r})
 del sys.argv[:2]
 runpy.run_module("{module}", run_name="__main__", alter_sys=False)
 """
@@ -116,7 +118,9 @@ def test_a_python_that_lacks_a_package_is_named(
     package: str, how: str,
 ) -> None:  # fmt: skip
     python = tmp_path / "python3"
-    text = LACKING.format(python=sys.executable, package=package, module="pyspark.daemon")
+    text = LACKING.format(
+        root=str(ROOT), python=sys.executable, package=package, module="pyspark.daemon"
+    )
     python.write_text(text)
     python.chmod(0o755)
     monkeypatch.setattr(spark.sparkContext, "pythonExec", str(python))

@@ -98,7 +98,7 @@ def _split(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, dict[str, pa.
 
 def _referred_to(tables: Tables, graph: Graph, both: Collection[str]) -> dict[str, pa.Table]:
     """Tables without occurrences, in those of `both`, that nothing else in them refers to."""
-    if not both:
+    if not any(n.startswith(_OCCURRENCES) and place(n)[0] in both for n in tables):
         return dict(tables)
     named: dict[str, list[Int64]] = defaultdict(list)
     for name, table in tables.items():
