@@ -82,6 +82,7 @@ class Browser:
         self.one("[name=name]").send_keys(name)
         self.one("[name=secret]").send_keys(secret)
         self.one("main button").click()
+        self.until(lambda: not self.path.startswith("login"))
 
     @property
     def path(self) -> str:
