@@ -334,3 +334,18 @@ def test_g26_files_that_executors_do_not_see_are_not_called_gone(filed: FileShel
     with pytest.raises(EngineError, match="is gone") as error:
         taken(there, carried, 2, filed, b=[7])
     assert error.value.code == "state-file"
+
+
+def test_g26_what_was_kept_apart_is_found_after_a_reload_that_joins_components(
+    filed: FileShelf,
+) -> None:
+    texts = {"r": "on: a ; b, per: k", "s": "on: a ; c, per: v"}
+    apart = ComponentStep(loaded("abcd", **texts), {"r": 0, "s": 0}, {}, InProcess(), 16)
+    arriving = rows("a", 1, k=[1, 2], v=[3, 4])
+    left = apart.step_unread(Carried(), arriving, 1, (), None, None, filed).stepped.carried
+    book = loaded("abcd", **texts, q="on: b ; d, per: k")
+    anew = ComponentStep(book, dict.fromkeys(book.rules, 0), {}, InProcess(), 16)
+    made = anew.step_unread(left, rows("b", 2, k=[1], v=[0]), 2, (), None, None, filed).stepped
+    assert [d.rule for d in made.detections] == ["r"]
+    made = anew.step_unread(made.carried, rows("c", 3, k=[0], v=[4]), 3, (), None, None, filed)
+    assert [d.rule for d in made.stepped.detections] == ["s"]
