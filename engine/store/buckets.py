@@ -127,7 +127,7 @@ def carried_tables(
     """The tables of rows of `t.carried`, by name. `apart`: those of keys that lie in files are
     `FilePart`s. Raises EngineError `state-file`, OutageError."""
     rows = [*rows]
-    shelf = StateFiles(bound.database, bound.rulebook).shelf()
+    shelf = StateFiles(bound.database, bound.rulebook).reader
     at = {row.name: (row.file, row.file_row) for row in rows if row.file is not None}
     left = {n for n in at if apart and n.startswith(_OF_KEYS) and not n.endswith(_EVERY)}
     known = shelf.described({at[name][0] for name in left})

@@ -148,11 +148,8 @@ class FileShelf:
 
     def full(self, file: str) -> str:
         """The path or URI of a file."""
-        return (
-            file
-            if file.startswith("/") or "://" in file or not self.root
-            else (f"{self.root}/{file}")
-        )
+        whole = file.startswith("/") or "://" in file or not self.root
+        return file if whole else f"{self.root}/{file}"
 
 
 def _interned(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

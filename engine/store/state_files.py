@@ -15,6 +15,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from functools import cached_property
 from urllib.parse import quote
 
@@ -59,13 +60,17 @@ class StateFiles(Bound):
         with self.database.read() as connection:
             return frozenset(connection.execute(query).scalars())
 
-    def shelf(self, state_path: str | None = None, bucket: int = 0) -> FileShelf:
-        """Where the files of a bucket are. `state_path`: the setting, for who writes."""
+    @property
+    def reader(self) -> FileShelf:
+        """All files, for who writes none."""
+        file = self.database.file
+        return FileShelf("" if file is None else f"{file.absolute()}{_BESIDE}", None, "")
+
+    def shelf(self, state_path: str | None, bucket: int) -> FileShelf:
+        """Where the files of a bucket are written, as the setting `state_path` says."""
         folder = self._folder(state_path)
         own = None if folder is None else self._own(folder)
-        file = self.database.file
-        root = "" if file is None else f"{file.absolute()}{_BESIDE}"
-        return FileShelf(root, own, f"{bucket:012d}-{self.epoch}")
+        return replace(self.reader, folder=own, stem=f"{bucket:012d}-{self.epoch}")
 
     def remove_unused(self, settings: Settings, now: int) -> int:
         """Delete files to which nothing points, those first that are unused longest, as
@@ -104,7 +109,7 @@ class StateFiles(Bound):
         if folder is None:
             return 0
         own = self._own(folder)
-        found = disk.files_older_than(self.shelf().full(own), now - _kept(settings))
+        found = disk.files_older_than(self.reader.full(own), now - _kept(settings))
         with self.database.read() as connection:
             listing = sa.select(c.file).where(c.rulebook == self.rulebook)
             # by their names, which are unique: one folder may be written in several ways
@@ -117,7 +122,7 @@ class StateFiles(Bound):
         if files:
             with self.leased():  # else they are another engine's to delete
                 pass
-        return [file for file in files if disk.deleted(self.shelf().full(file))]
+        return [file for file in files if disk.deleted(self.reader.full(file))]
 
     def _folder(self, state_path: str | None) -> str | None:
         """The folder of a setting: a path or a URI; "" beside the database's file; None: what is

@@ -34,11 +34,13 @@ def several(graphs: Sequence[Graph]) -> frozenset[str]:
     return frozenset(name for name, count in seen.items() if count > 1)
 
 
-def divided(carried: Carried, graphs: Sequence[Graph], digests: Sequence[str]) -> list[Carried]:
+def divided(
+    carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: Collection[str]
+) -> list[Carried]:
     """The share of each graph; the last is the driver's: what is held back is in that, and what is
-    of no graph. `digests`: of the others. What is kept apart is of theirs."""
+    of no graph. `digests`: of the others. What is kept apart is of theirs. `both`: `several`."""
     names = [_names(graph) for graph in graphs]
-    known, both = frozenset().union(*names), several(graphs)
+    known = frozenset().union(*names)
     plain, apart = _split(carried.tables)
     shares = []
     for own, graph, digest in zip(names, graphs, [*digests, ""], strict=True):
@@ -48,7 +50,7 @@ def divided(carried: Carried, graphs: Sequence[Graph], digests: Sequence[str]) -
             if place(name)[0] in own or (not digest and place(name)[0] not in known)
         }
         if not apart:
-            tables = _referred_to(tables, graph, own & both)
+            tables = _referred_to(tables, graph, both)
         elif digest:
             tables = {n: t for n, t in tables.items() if place(n)[0] not in both}
             tables |= apart.get(digest, {})

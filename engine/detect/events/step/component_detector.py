@@ -184,7 +184,7 @@ class ComponentDetector:
     def divided(self, carried: Carried) -> Shares:
         """What one detector of all rules carried, in shares."""
         graphs = [detector.graph for detector in self._detectors]
-        return Shares(tuple(divided(carried, graphs, self._digests)))
+        return Shares(tuple(divided(carried, graphs, self._digests, self._several)))
 
     def united(
         self,
