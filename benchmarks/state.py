@@ -76,8 +76,7 @@ class State:
         _, self.carried, _ = self.detector.step(self.carried, {event: batch}, self.watermark)
         with self.database.write() as connection:
             left = self.carried
-            names = left.changed & left.tables.keys()
-            here = {name: Packed.of(left.tables[name]) for name in names}
+            here = {name: Packed.of(table) for name, table in left.written.items()}
             save_carried(connection, "state", left, here, {})
         return time.perf_counter() - begun
 

@@ -389,6 +389,16 @@ class Carried:
     changed: frozenset[str] = frozenset()
     decoded: object = field(default=None, compare=False, repr=False)
 
+    @property
+    def written(self) -> dict[str, pa.Table]:
+        """The tables that differ from the bucket before."""
+        return {name: self.tables[name] for name in self.changed & self.tables.keys()}
+
+    @property
+    def gone(self) -> frozenset[str]:
+        """The names of those that there are no more."""
+        return self.changed - self.tables.keys()
+
 
 class Load(NamedTuple):
     """How much a rule carries: its instances, such as an `a` that waits for its `b`, and how many

@@ -54,9 +54,8 @@ class Buckets(Bound):
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
         shelf = self._files.shelf(taken.state_path, plan.bucket)
-        known = {n: carried.tables[n] for n in carried.changed & carried.tables.keys()}
         moved = self._elsewhere & carried.tables.keys()
-        known |= loaded({n: carried.tables[n] for n in moved}, shelf)
+        known = {**carried.written, **loaded({n: carried.tables[n] for n in moved}, shelf)}
         there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
         here = {n: Packed.of(known[n]) for n in sorted(known.keys() - there.keys())}
         there |= shelf.write_large(here)
@@ -288,8 +287,7 @@ def save_carried(
     """Write some parts, or where they are in files, and delete those that are gone."""
     parts: dict[str, Packed | FilePart] = {**here, **there}
     upsert(connection, t.carried, [_row(rulebook, name, part) for name, part in parts.items()])
-    gone = carried.changed - carried.tables.keys()
-    _delete(connection, t.carried, t.carried.c.name, rulebook, gone)
+    _delete(connection, t.carried, t.carried.c.name, rulebook, carried.gone)
 
 
 def _row(rulebook: str, name: str, part: Packed | FilePart) -> dict[str, Any]:

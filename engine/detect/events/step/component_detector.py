@@ -329,8 +329,8 @@ def run(plan: Plan, given: Task) -> Done:
         count = sum(map(len, made.detections))
         if given.found_max is not None and count > given.found_max:
             return Done(watermark=made.watermark, detected=count)
-        left, changed = made.carried.tables, made.carried.changed
-        kept = {name: left[name] for name in changed & left.keys()}
+        left = made.carried
+        kept = left.written
         of_keys = {name: table for name, table in kept.items() if place(name)[1] != EVERY}
         there = shelf.write(of_keys) if shelf is not None else {}
     except EngineError as error:
@@ -338,10 +338,10 @@ def run(plan: Plan, given: Task) -> Done:
     return Done(
         tuple(map(detections.compact, made.detections)),
         _packed({**kept, **there}),
-        changed - left.keys(),
+        left.gone,
         made.watermark,
         count,
-        counted_parts(whole.graph, left) if shelf is not None else {},
+        counted_parts(whole.graph, left.tables) if shelf is not None else {},
     )
 
 
