@@ -257,7 +257,7 @@ def _of_rule(fired: Firings, place: int) -> Firings:
     assert fired.sources is not None
     rows = 2 * place * FIRED, 2 * FIRED
     firings = fired.firings.slice(place * FIRED, FIRED)
-    return Firings("r", firings, fired.relation.slice(*rows), fired.sources.slice(*rows))
+    return Firings("r", firings, fired.rows.slice(*rows), fired.sources.slice(*rows))
 
 
 def _fired(bucket: int, ids: UInt64, end: int) -> Firings:

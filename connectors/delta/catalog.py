@@ -18,12 +18,16 @@ from tidegate.connectors.delta.faults import SPARK_ERRORS, fault, is_lost
 from tidegate.connectors.delta.java_classes import java_class
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.connectors.delta.session import SESSION, ensure_active, new_session
+from tidegate.engine.core.relation_files import Relation, RelationFiles
+from tidegate.engine.core.values import hex_ids
 from tidegate.rules.errors import InputError, Problem
 from tidegate.rules.model import Rulebook, Table
 
 # A smaller Arrow table becomes a local relation. The optimiser knows its size, and broadcasts a
 # small MERGE source. A larger table would be ten times slower as a local relation.
 LOCAL_RELATION_BYTES = 262_144
+
+_AS_NAMED = "__globPaths__"  # no character of a path stands for others
 
 log = logging.getLogger(__name__)
 _COUNT = count(1)
@@ -197,12 +201,31 @@ def spark_schema(schema: pa.Schema) -> StructType:
     return from_arrow_schema(schema, prefer_timestamp_ntz=True)
 
 
-def show(session: SparkSession, table: pa.Table, *names: str) -> DataFrame:
-    """Make an Arrow table visible in one session under `names`."""
-    frame = session.createDataFrame(table, schema=spark_schema(table.schema))
+def show(session: SparkSession, rows: Relation, *names: str) -> DataFrame:
+    """Make rows visible in one session under `names`, wherever they are."""
+    schema = spark_schema(rows.schema)
+    if isinstance(rows, RelationFiles):
+        frame = _in_files(session, rows, schema)
+    else:
+        frame = session.createDataFrame(rows, schema=schema)
     for name in names:
         frame.createOrReplaceTempView(name)
     return frame
+
+
+def _in_files(session: SparkSession, rows: RelationFiles, schema: StructType) -> DataFrame:
+    """The rows of some firings that lie in files, which Spark reads itself."""
+    reader = session.read.schema(schema).option(_AS_NAMED, "false")
+    frame = reader.option("datetimeRebaseMode", "CORRECTED").parquet(*map(_uri, rows.paths))
+    if rows.whole:
+        return frame
+    ids = session.createDataFrame(pa.table({"firing_id": hex_ids(rows.ids)}))
+    return frame.join(ids, "firing_id", "left_semi").select(*map(quoted, schema.names))
+
+
+def _uri(path: str) -> str:
+    """A path of this machine as Hadoop takes it, whatever its default file system is."""
+    return f"file://{path}" if path.startswith("/") else path
 
 
 def collected(frame: DataFrame) -> pa.Table:

@@ -18,6 +18,7 @@ from tidegate.connectors.delta.plans import expression
 from tidegate.connectors.delta.stops import is_gone
 from tidegate.engine.core.columns.transitions import transition_table
 from tidegate.engine.core.ports import check_going_on
+from tidegate.engine.core.relation_files import Relation, RelationFiles, in_memory
 from tidegate.engine.core.text.logs import ASKING, go_on
 from tidegate.engine.core.values import Answers, Failure, Question
 
@@ -90,10 +91,17 @@ class DeltaConditions:
     def _expression(self, alike: Sequence[Question]) -> DataFrame:
         """The firings for which an expression holds: SELECT firing_id .. GROUP BY .. HAVING."""
         first = alike[0]
-        frame = show(self._session, pa.concat_tables([q.relation for q in alike]))
+        frame = self._rows([q.relation for q in alike])
         columns = dict.fromkeys(("firing_id", *first.group))
         grouped = group(frame, tuple(columns), expression(self._session, first.condition.text))
         return grouped.where("_0").select("firing_id", F.lit(first.asks).alias("asks"))
+
+    def _rows(self, relations: Sequence[Relation]) -> DataFrame:
+        """The rows of several relations with one schema."""
+        in_files = [r for r in relations if isinstance(r, RelationFiles)]
+        tables = [r for r in relations if not isinstance(r, RelationFiles)]
+        some = [*in_files, *([pa.concat_tables(tables)] if tables else [])]
+        return reduce(DataFrame.unionAll, [show(self._session, one) for one in some])
 
     def _query(self, question: Question) -> Answers:
         try:
@@ -104,7 +112,8 @@ class DeltaConditions:
                 self._pin(table, question.versions[table])
             show(self._session, question.relation, "event", f"p_{question.rule}")
             for name in sorted(question.transitions):
-                show(self._session, transition_table(question.relation, name), name)
+                table = transition_table(in_memory(question.relation), name)
+                show(self._session, table, name)
             return Answers(self._jobs.run(self._seconds_max, lambda: self._held(question)))
         except (*SPARK_ERRORS, OverrunError) as error:
             past = is_gone(error) and _past(question, error)

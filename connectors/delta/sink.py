@@ -221,7 +221,7 @@ class DeltaSink:
         """Make the views of an entry's statement."""
         show(session, firings.relation, "event", f"p_{entry.rule}")
         for name in sorted(reading.transitions):
-            show(session, transition_table(firings.relation, name), name)
+            show(session, transition_table(firings.rows, name), name)
 
     def _within(self, call: Callable[[], T]) -> T:
         return self._catalog.jobs.run(self._rulebook.settings.statement_seconds_max, call)

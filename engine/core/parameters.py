@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from tidegate.engine.core.event_names import Edge, EventKey
+from tidegate.engine.core.relation_files import BESIDE
 from tidegate.engine.core.types.common import common_type
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
@@ -50,7 +51,7 @@ ENGINE_COLUMNS: Mapping[str, pa.DataType] = {
     "detected_at": INSTANT,
 }
 """The columns of a parameter relation that no event type brings."""
-VERSION_OF, SIGNAL_OF = "\U0010ffffversion", "\U0010ffffsignal"
+VERSION_OF, SIGNAL_OF = f"{BESIDE}version", f"{BESIDE}signal"
 """Columns of occurrences beside their parameters: the version of the commit that has the row; the
 signal, as `client/ID` or `engine/ID`. Their names come after all others in order, so that they
 decide between simultaneous occurrences only where all parameters are equal."""

@@ -14,6 +14,7 @@ from typing import Protocol
 
 import pyarrow as pa
 
+from tidegate.engine.core.relation_files import RowsShelf
 from tidegate.rules.errors import EngineError
 
 FILES_MAX = 1_000
@@ -68,9 +69,9 @@ def metadata_of(part: pa.Table) -> Mapping[bytes, bytes]:
     return part.schema.metadata or {}
 
 
-class Shelf(Protocol):
-    """Where a bucket's state files are. It goes through pickle: an executor writes and reads the
-    same files as the driver."""
+class Shelf(RowsShelf, Protocol):
+    """Where a bucket's files are: of what is carried, and of the rows of firings. It goes through
+    pickle: an executor writes and reads the same files as the driver."""
 
     def read(self, parts: Mapping[str, FilePart]) -> dict[str, pa.Table]:
         """The tables, by name. Raises EngineError `state-file` where a file is gone or damaged, and

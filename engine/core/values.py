@@ -8,7 +8,7 @@ are Arrow. All values are immutable by convention: nobody writes into an array i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from enum import IntEnum
 from typing import Any, Literal, NamedTuple
@@ -18,6 +18,13 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.relation_files import (
+    Relation,
+    RelationFiles,
+    RowsShelf,
+    in_memory,
+    on_shelf,
+)
 from tidegate.rules.model import About, Condition
 
 Int64 = npt.NDArray[np.int64]
@@ -478,6 +485,22 @@ class Question:
         """What tells it apart from the bucket's other questions."""
         return QuestionKey(self.rule, self.asks, frozenset(self.versions.items()))
 
+    @property
+    def firing_ids(self) -> pa.StringArray:
+        """The firings that it is asked of (hex)."""
+        if isinstance(self.relation, RelationFiles):
+            return hex_ids(self.relation.ids)
+        return pc.unique(self.relation["firing_id"])
+
+    def of(self, firing_ids: pa.Array, versions: Mapping[str, int]) -> Question:
+        """The same, asked of some of its firings (hex), with these versions."""
+        if isinstance(self.relation, RelationFiles):
+            mine = pc.is_in(self.firing_ids, firing_ids).to_numpy(zero_copy_only=False)
+            rows: Relation = self.relation.take(np.flatnonzero(mine))
+        else:
+            rows = self.relation.filter(pc.is_in(self.relation["firing_id"], firing_ids))
+        return replace(self, relation=rows, versions=versions)
+
 
 @dataclass(frozen=True, slots=True)
 class Failure:
@@ -546,14 +569,15 @@ class Firings:
         damped                    what dropped it, null = nothing; only if the rule has damping
 
     `relation`: the parameter relation `event` of *all* of them (semantics 5), a row a constituent,
-    firing_id as lower-case hex string. `sources`: where each of these rows came from, as `version`
-    of its table or `signal` (`client/ID`, `engine/ID`); both null for others, None: not known.
+    firing_id as lower-case hex string; it may lie in files. `sources`: where each of these rows
+    came from, as `version` of its table or `signal` (`client/ID`, `engine/ID`); both null for
+    others, None: not known, or in the files too.
     `about`: what the rule said of itself when it fired.
     """
 
     rule: str
     firings: pa.Table
-    relation: pa.Table
+    relation: Relation
     sources: pa.Table | None = None
     about: About = About()  # noqa: RUF009, it is frozen
 
@@ -582,6 +606,8 @@ class Firings:
     @property
     def offsets(self) -> Int64:
         """Firing i has the rows offsets[i]:offsets[i + 1] of the relation."""
+        if isinstance(self.relation, RelationFiles):
+            return self.relation.offsets
         groups = pc.run_end_encode(self.relation["firing_id"].combine_chunks())
         offsets: Int64 = np.concatenate([[0], np.asarray(groups.run_ends)]).astype(np.int64)
         return offsets
@@ -618,15 +644,59 @@ class Firings:
         if pc.all(chosen).as_py():
             return self
         kept = replace(self, firings=self.firings.filter(chosen))
+        if isinstance(self.relation, RelationFiles):
+            return replace(kept, relation=self.relation.of(kept.firings["firing_id"]))
         rows = pc.is_in(self.relation["firing_id"], kept.hex_ids())
         sources = None if self.sources is None else self.sources.filter(rows)
         return replace(kept, relation=self.relation.filter(rows), sources=sources)
 
+    def slice(self, first: int, count: int) -> Firings:
+        """Some firings that follow each other, with their rows of the relation."""
+        kept = replace(self, firings=self.firings.slice(first, count))
+        if isinstance(self.relation, RelationFiles):
+            index = np.arange(first, first + len(kept))
+            return replace(kept, relation=self.relation.take(index))
+        begin, end = self.offsets[[first, first + len(kept)]]
+        sources = None if self.sources is None else self.sources.slice(begin, end - begin)
+        return replace(kept, relation=self.relation.slice(begin, end - begin), sources=sources)
+
+    def on(self, shelf: RowsShelf, *, always: bool = False) -> Firings:
+        """The same with its rows in a file, if they are many or `always`. Raises as `RowsShelf`."""
+        if isinstance(self.relation, RelationFiles):
+            return self
+        ids, rows = self.firings["firing_id"].combine_chunks(), np.diff(self.offsets)
+        there = on_shelf(self.relation, self.sources, ids, rows, shelf, always=always)
+        return self if there is None else replace(self, relation=there, sources=None)
+
+    def loaded(self, columns: Sequence[str] | None = None) -> Firings:
+        """The same with all rows in memory; of rows in files these `columns` alone. Raises as
+        `engine.core.relation_files.RowsShelf`."""
+        if not isinstance(self.relation, RelationFiles):
+            return self
+        rows = self.relation if columns is None else self.relation.select(columns)
+        return replace(self, relation=rows.read(), sources=rows.read_beside())
+
+    @property
+    def rows(self) -> pa.Table:
+        """All rows of the relation, in memory. Raises as `loaded`."""
+        return in_memory(self.relation)
+
+    @property
+    def file_bytes(self) -> int:
+        """The size of the files in which its rows are."""
+        if not isinstance(self.relation, RelationFiles):
+            return 0
+        return sum(file.bytes for file in self.relation.files)
+
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""
-        ids = self.firings["firing_id"].combine_chunks()
-        values = ids.buffers()[1].to_pybytes() if len(ids) else b""
-        return hex_texts(values[16 * ids.offset : 16 * (ids.offset + len(ids))])
+        return hex_ids(self.firings["firing_id"].combine_chunks())
+
+
+def hex_ids(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:
+    """Ids of 16 bytes each as strings of 32 lower-case hexadecimal digits."""
+    values = ids.buffers()[1].to_pybytes() if len(ids) else b""
+    return hex_texts(values[16 * ids.offset : 16 * (ids.offset + len(ids))])
 
 
 def hex_texts(ids: bytes) -> pa.StringArray:

@@ -21,6 +21,7 @@ from tidegate.engine.core.values import (
     Bucket,
     Carried,
     Detections,
+    Firings,
     Load,
     Needs,
     Rejected,
@@ -29,6 +30,7 @@ from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.loads import Loads, PartLoads, tables_of
 from tidegate.engine.detect.events.state.partitions import Tables
+from tidegate.engine.detect.events.step.component_detector import Fires
 from tidegate.engine.detect.events.step.component_step import ComponentsStepped, ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -45,11 +47,12 @@ from tidegate.rules.model import Rulebook, Settings
 
 @dataclass(frozen=True, slots=True)
 class BucketDetections:
-    """What a bucket's step found. parked: the rules and scripts that a limit stopped on the way;
+    """What a bucket's step found: of each rule the detections, or the firings that executors made
+    of these. parked: the rules and scripts that a limit stopped on the way;
     rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
     see; rows: so many that executors have read; loads: by rule and script, what it carries."""
 
-    found: tuple[Detections, ...]
+    found: tuple[Detections | Firings, ...]
     carried: Carried
     parked: tuple[Parked, ...]
     rejected: Sequence[Rejected]
@@ -97,10 +100,11 @@ class BucketDetector:
         stopped: Collection[str],
         limits: Settings,
         shelf: Shelf | None = None,
+        fires: Fires | None = None,
     ) -> tuple[ComponentsStepped, Flow]:
         """One bucket: what the rules detect, with all that is carried on; and what scripts did.
         `stopped`: the scripts and rules that do not run. `shelf`: where parts of what is carried
-        lie in files.
+        lie in files. `fires`: makes firings of what executors detect.
 
         Raises `FloodError` where more timers of scripts are due than may fire, `RuleLimitError`
         where a rule reaches a limit, and `EngineError('script-fault')` for a fault under `on_error:
@@ -117,10 +121,10 @@ class BucketDetector:
         given = own, batches, plan.watermark
         if plan.site.executors and self._by_component is not None:
             by_component, unread = self._by_component(), bucket.unread
-            found = by_component.step_unread(*given, stopped, most, unread, shelf)
+            found = by_component.step_unread(*given, stopped, most, unread, shelf, fires)
         else:
             made = self.rules.step(*given, parked=stopped, limit=most, shelf=shelf)
-            found = ComponentsStepped(made, 0, {})
+            found = ComponentsStepped(made)
         if not flow.tables and not flow.changed:
             return found, flow
         kept = found.stepped.carried
@@ -179,18 +183,20 @@ def detect(
     bucket: Bucket,
     limits: Settings,
     shelf: Shelf | None = None,
+    fires: Fires | None = None,
 ) -> BucketDetections:
-    """One step. A rule that reaches a limit is parked, and the others go on without it; so is a
-    script that runs away. Raises `FloodError` where the step did not reach the plan's watermark,
-    unless that stays where it was: then timers of a rule that was parked are overdue, and no cut
-    leaves them out. Raises `EngineError('script-fault')`."""
+    """One step. `shelf`, `fires`: see `BucketDetector.step`. A rule that reaches a limit is parked,
+    and the others go on without it; so is a script that runs away. Raises `FloodError` where the
+    step did not reach the plan's watermark, unless that stays where it was: then timers of a rule
+    that was parked are overdue, and no cut leaves them out. Raises
+    `EngineError('script-fault')`."""
     plan = bucket.plan
     before = (state.stopped - plan.enabled) | plan.disabled
     parked: dict[str, Parked] = {}
     while True:
         try:
             stopped = before | parked.keys()
-            found, flow = detector.step(bucket, state.carried, stopped, limits, shelf)
+            found, flow = detector.step(bucket, state.carried, stopped, limits, shelf, fires)
         except RuleLimitError as error:
             if bucket.unread is not None:
                 raise LeftToDriverError(f"rule {error.rule} reaches a limit") from error
@@ -208,7 +214,7 @@ def detect(
                 for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
             ]
             return BucketDetections(
-                made.detections,
+                (*made.detections, *found.fired),
                 made.carried,
                 (*parked.values(), *flow.parked.values()),
                 rejected,

@@ -10,6 +10,7 @@ import pyarrow as pa
 from tidegate.engine.core.evaluator.firings import compile_condition
 from tidegate.engine.core.evaluator.nodes import UndecidedError
 from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.relation_files import RelationFiles
 from tidegate.engine.core.text.logs import ASKING, go_on
 from tidegate.engine.core.values import Answers, Failure, Question
 
@@ -17,7 +18,8 @@ from tidegate.engine.core.values import Answers, Failure, Question
 @dataclass(frozen=True, slots=True)
 class LocalConditions:
     """Wraps `engine.core.ports.Conditions`, and asks it only what Arrow cannot decide: queries,
-    expressions outside the list, and firings on whose rows Spark may raise."""
+    expressions outside the list, firings on whose rows Spark may raise, and those whose rows lie in
+    files."""
 
     conditions: Conditions
 
@@ -40,7 +42,7 @@ class LocalConditions:
 
 def _held(question: Question) -> frozenset[str] | None:
     """The firings of which an expression is true; None if Spark must say."""
-    if question.condition.query:
+    if question.condition.query or isinstance(question.relation, RelationFiles):
         return None
     schema = question.relation.schema
     condition = compile_condition(question.condition.text, schema, question.group)

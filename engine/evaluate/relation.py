@@ -82,6 +82,11 @@ def constituent_sources(detections: Detections) -> pa.Table | None:
     return pa.table(columns)
 
 
+def no_sources(count: int) -> pa.Table:
+    """The sources of so many rows of which nobody knows any."""
+    return pa.table({shown: pa.nulls(count, kind) for shown, kind in _SOURCES.values()})
+
+
 def _source(d: Detections, rows: _Rows, name: str, kind: pa.DataType) -> pa.Array:
     pieces = []
     for event, entries in rows.groups:

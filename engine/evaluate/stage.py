@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 from tidegate.engine.core.columns.ids import as_binary, as_hex, constituent_ids, firing_ids
 from tidegate.engine.core.parameters import INSTANT
 from tidegate.engine.core.ports import Conditions
+from tidegate.engine.core.relation_files import Relation
 from tidegate.engine.core.text.logs import ASKING, begin
 from tidegate.engine.core.values import (
     Answers,
@@ -49,13 +50,14 @@ class Evaluated:
 
 def evaluate(
     prepared: Prepared,
-    detections: Iterable[Detections],
+    detections: Iterable[Detections | Firings],
     plan: Plan,
     conditions: Conditions,
     as_of: AsOf,
     sampler: Sampler | None = None,
 ) -> Evaluated:
-    """The firings of every rule that detected something. Samples are taken first. Then all
+    """The firings of every rule that detected something. `detections`: of some rules the firings
+    are made already, where they were detected (`apart.py`). Samples are taken first. Then all
     conditions but detached ones are asked together (G14, G15). Deferred ones read the versions that
     the plan pins, immediate ones the versions at each firing's detection.
 
@@ -68,9 +70,12 @@ def evaluate(
             continue
         rule = prepared.rules[found.rule]
         unsampled: Sequence[tuple[Int64, Failure]] = ()
-        if sampler is not None and rule.samples:
-            found, unsampled = sampler.with_samples(found)
-        fired = firings_of(plan.rulebook, rule, found)
+        if isinstance(found, Firings):
+            fired = found
+        else:
+            if sampler is not None and rule.samples:
+                found, unsampled = sampler.with_samples(found)
+            fired = firings_of(plan.rulebook, rule, found)
         ids = fired.hex_ids()
         unasked[found.rule] = [
             Unasked(tuple(ids.take(pa.array(some)).to_pylist()), why) for some, why in unsampled
@@ -89,7 +94,7 @@ def evaluate(
     answers = _ask(questions, conditions)
     for question in questions:
         if why := answers.failed.get(question.asked):
-            ids = pc.unique(question.relation["firing_id"]).to_pylist()
+            ids = question.firing_ids.to_pylist()
             unasked[question.rule].append(Unasked(tuple(ids), why))
     decisions = (
         fired if rule.asks_later else decided(fired, rule, answers)
@@ -169,13 +174,12 @@ def _at_instants(whole: Question, firings: Firings, as_of: AsOf) -> list[Questio
     questions = []
     for versions, times in seen.items():
         some = ids.filter(pa.array(np.isin(instants, times)))
-        rows = whole.relation.filter(pc.is_in(whole.relation["firing_id"], some))
         pinned = {t: v for t, v in zip(tables, versions, strict=True) if v is not None}
-        questions.append(replace(whole, relation=rows, versions=pinned))
+        questions.append(whole.of(some, pinned))
     return questions
 
 
-def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
+def questions_of(prepared: PreparedRule, relation: Relation) -> list[Question]:
     """The questions of a rule over its relation: its condition, and the two of its hysteresis."""
     return [
         _question(prepared, asks, condition, reading, relation)
@@ -184,7 +188,7 @@ def questions_of(prepared: PreparedRule, relation: pa.Table) -> list[Question]:
 
 
 def _question(
-    prepared: PreparedRule, asks: str, condition: Condition, reading: Reading, relation: pa.Table
+    prepared: PreparedRule, asks: str, condition: Condition, reading: Reading, relation: Relation
 ) -> Question:
     group = tuple(name for name in prepared.shape.per_firing if name in reading.columns)
     read = {"firing_id", *reading.columns}

@@ -25,6 +25,7 @@ from tidegate.engine.core.text.logs import Stages
 from tidegate.engine.core.values import Plan
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.stage import detect
+from tidegate.engine.evaluate.apart import FiringsApart
 from tidegate.engine.evaluate.damping.damper import Damper
 from tidegate.engine.evaluate.samples import AsOf, Sampler
 from tidegate.engine.evaluate.stage import evaluate
@@ -278,7 +279,8 @@ class Loop:
         failpoint("detect.before")
         with self.stages.at("detect"):  # 5. what happened
             shelf = ports.ledger.buckets.shelf(book.settings.state_path, plan.bucket)
-            detected = detect(detector, state, bucket, book.settings, shelf)
+            fires = FiringsApart.of(book.name, compiled.prepared) if plan.site.executors else None
+            detected = detect(detector, state, bucket, book.settings, shelf, fires)
         failpoint("detect.after")
         with self.stages.at("evaluate"):  # 6. firings, and whose condition holds
             history = ports.ledger.buckets.version_at

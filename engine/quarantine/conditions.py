@@ -91,7 +91,7 @@ class WatchedConditions:
 
 def _suspect(question: Question) -> Suspect:
     """A question as a suspect. Its item is its entry, or the first of its firings."""
-    item = str(question.entry or question.relation["firing_id"][0].as_py())
+    item = str(question.entry or question.firing_ids[0].as_py())
     told = f"the condition of rule {question.rule} (`{question.condition.place.path}`)"
     digest = text_digest(question.condition.text)
     return Suspect("condition", question.rule, digest, item, told=told)

@@ -9,7 +9,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.damping_memory import kind_names
-from tidegate.engine.core.parameters import SIGNAL_OF, VERSION_OF
+from tidegate.engine.core.relation_files import (
+    BESIDE,
+    Relation,
+    RelationFiles,
+    RowsFile,
+    RowsShelf,
+)
 from tidegate.engine.core.values import DAMPED, Firings
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import DAMPINGS, About
@@ -20,7 +26,8 @@ ID_BYTES = 16
 _KEY = b"tidegate"
 _ABOUT = b"about"
 _CONDITION = "condition"
-_SOURCES = {"version": VERSION_OF, "signal": SIGNAL_OF}
+_FILES = b"files"
+_PLACES = ("file", "first", "rows")  # of a firing's rows in these
 _DAMPED = len(OUTCOMES)
 _SMALL, _FAST = (pa.ipc.IpcWriteOptions(compression=codec) for codec in ("zstd", "lz4"))
 
@@ -57,14 +64,21 @@ def table_from_bytes(data: bytes | pa.Buffer) -> pa.Table:
 def firings_to_columns(fired: Firings) -> dict[str, bytes]:
     """The blob columns of `firings`. The outcomes of condition and damping are a blob of their own:
     deciding them later rewrites one byte a firing, and not the table. The sources of constituents
-    are columns beside the relation's. What the rule said of itself is metadata of the first."""
-    relation = fired.relation
-    if (sources := fired.sources) is not None:
-        for shown, name in _SOURCES.items():
-            relation = relation.append_column(name, sources[shown])
-    outcomes = {_CONDITION, DAMPED} & {*fired.firings.column_names}
+    are columns beside the relation's. Of a relation in files these are named in its metadata, and
+    where each firing has its rows are columns beside the firings'. What the rule said of itself is
+    metadata of the first."""
+    relation, table = fired.relation, fired.firings
+    outcomes = {_CONDITION, DAMPED} & {*table.column_names}
+    table = table.drop_columns([*outcomes])
+    if isinstance(relation, RelationFiles):
+        for name in _PLACES:
+            table = table.append_column(BESIDE + name, pa.array(getattr(relation, name)))
+        relation = _files_named(relation)
+    elif (sources := fired.sources) is not None:
+        for name in sources.column_names:
+            relation = relation.append_column(BESIDE + name, sources[name])
     said = {_ABOUT: json.dumps(fired.about.said)} if fired.about.said else None
-    table = fired.firings.drop_columns([*outcomes]).replace_schema_metadata(said)
+    table = table.replace_schema_metadata(said)
     return {
         "firings": table_to_bytes(table),
         "outcomes": outcomes_to_bytes(fired),
@@ -92,11 +106,15 @@ def through_count(outcomes: bytes, count: int) -> int:
     return sum(codes.count(OUTCOMES.index(outcome)) for outcome in ("none", "held"))
 
 
-def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: bytes) -> Firings:
-    """The firings that `firings_to_columns` was given."""
+def firings_from_columns(
+    shelf: RowsShelf, rule: str, firings: bytes, outcomes: bytes, relation: bytes
+) -> Firings:
+    """The firings that `firings_to_columns` was given. `shelf`: where files of rows are."""
     table = table_from_bytes(firings)
     said = json.loads((table.schema.metadata or {}).get(_ABOUT, b"{}"))
     table = table.replace_schema_metadata(None)
+    rows, sources = _relation(table_from_bytes(relation), table, shelf)
+    table = table.drop_columns([n for n in table.column_names if n.startswith(BESIDE)])
     codes = pa.decompress(outcomes, len(table), codec="zstd", asbytes=True)
     dropped, outcome = np.divmod(np.frombuffer(codes, np.uint8), np.uint8(_DAMPED))
     column = pa.array(OUTCOMES).take(pa.array(outcome))
@@ -104,12 +122,30 @@ def firings_from_columns(rule: str, firings: bytes, outcomes: bytes, relation: b
     table = table.add_column(at, _CONDITION, column)
     if dropped.any():
         table = table.append_column(DAMPED, kind_names(dropped))
-    return Firings(rule, table, *_without_sources(table_from_bytes(relation)), About.of(said))
+    return Firings(rule, table, rows, sources, About.of(said))
 
 
-def _without_sources(stored: pa.Table) -> tuple[pa.Table, pa.Table | None]:
+def _files_named(relation: RelationFiles) -> pa.Table:
+    """No rows, with the schema of all columns in the files, and their names and sizes."""
+    fields = [*relation.schema, *(f.with_name(BESIDE + f.name) for f in relation.beside or ())]
+    named = {_FILES: json.dumps(relation.files)}
+    return pa.schema(fields, {**(relation.schema.metadata or {}), **named}).empty_table()
+
+
+def _relation(
+    stored: pa.Table, firings: pa.Table, shelf: RowsShelf
+) -> tuple[Relation, pa.Table | None]:
     """A relation, and where its rows came from."""
-    if VERSION_OF not in stored.column_names:
-        return stored, None
-    sources = stored.select([*_SOURCES.values()]).rename_columns([*_SOURCES])
-    return stored.drop_columns([*_SOURCES.values()]), sources
+    beside = [name for name in stored.column_names if name.startswith(BESIDE)]
+    shown = [name.removeprefix(BESIDE) for name in beside]
+    sources = stored.select(beside).rename_columns(shown) if beside else None
+    rows, metadata = stored.drop_columns(beside), dict(stored.schema.metadata or {})
+    named = metadata.pop(_FILES, None)
+    if named is None:
+        return rows, sources
+    file, first, count = (firings[BESIDE + name].to_numpy() for name in _PLACES)
+    files = tuple(RowsFile(*one) for one in json.loads(named))
+    ids = firings["firing_id"].combine_chunks()
+    schema = rows.schema.with_metadata(metadata or None)
+    known = None if sources is None else sources.schema
+    return RelationFiles(shelf, files, schema, ids, file, first, count, known), None

@@ -31,7 +31,7 @@ from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import add_up, upsert
 from tidegate.engine.store.plans import plan_to_text
 from tidegate.engine.store.shelf import FileShelf, Packed
-from tidegate.engine.store.state_files import StateFiles, listed
+from tidegate.engine.store.state_files import StateFiles, files_of, listed
 from tidegate.engine.store.totals import fired_lately
 from tidegate.rules.errors import EngineError
 
@@ -59,6 +59,7 @@ class Buckets(Bound):
         there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
         here = {n: Packed.of(known[n]) for n in sorted(known.keys() - there.keys())}
         there |= shelf.write_large(here)
+        of_firings = files_of(taken.firings)
         with self.leased() as connection:
             failpoint("commit.begun")
             sizes.note(connection, taken)
@@ -67,7 +68,8 @@ class Buckets(Bound):
             _save_activations(connection, taken)
             misfires.add(connection, name, taken.misfires)
             save_carried(connection, name, carried, here, there)
-            listed(connection, plan, self._files.home if there else "", there.values())
+            home = self._files.home if there or of_firings else ""
+            listed(connection, plan, home, there.values(), of_firings)
             failpoint("commit.carried")
             rejections.add(connection, plan, taken.rejected)
             rule_states.save(connection, taken)

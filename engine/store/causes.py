@@ -40,18 +40,17 @@ def _causes(fired: Firings) -> Ids:
     """The ids of what a rule's firings came of, each once."""
     nothing = np.empty(0, f"S{ID_BYTES}")
     deep = pc.greater(fired.firings["depth"], OUTSIDE)
-    if fired.sources is None or not pc.any(deep).as_py():
+    if not pc.any(deep).as_py():
         return nothing
-    mine = pc.is_in(fired.relation["firing_id"], fired.hex_ids().filter(deep))
-    sources = fired.sources.filter(mine)
+    fired = fired.some(deep).loaded(["event_type"])
+    if (sources := fired.sources) is None:
+        return nothing
     made = pc.match_substring_regex(sources["signal"], _RAISED).fill_null(False)
     raised = sources["signal"].filter(made)
     first = len(ENGINE) + 1
     signals = pc.unique(pc.utf8_slice_codeunits(raised, first, first + _HEX)).to_pylist()
     found = {bytes.fromhex(one) for one in signals}
-    rows = pa.table(
-        {"event": fired.relation["event_type"].filter(mine), "version": sources["version"]}
-    )
+    rows = pa.table({"event": fired.rows["event_type"], "version": sources["version"]})
     versions = rows.filter(pc.is_valid(rows["version"])).group_by(["event", "version"])
     commits = versions.aggregate([]).to_pydict()
     pairs = zip(commits["event"], commits["version"], strict=True)

@@ -129,7 +129,7 @@ class StoredFirings(Bound):
             if row is None:
                 return None
             shared = self._shared(connection, row.bucket)
-            payloads = stored_firings(connection, self.rulebook, row.bucket, [row.rule])
+            payloads = stored_firings(connection, self, row.bucket, [row.rule])
         entry = (_ids(row, payloads), {"number": number})
         shown = {name: row._mapping[name] for name in names}
         listed = [
@@ -242,7 +242,7 @@ class StoredFirings(Bound):
         """What the firings of a bucket share; and those of each rule, with the rule's entries."""
         with self.database.read() as connection:
             shared = self._shared(connection, bucket)
-            payloads = stored_firings(connection, self.rulebook, bucket, rules)
+            payloads = stored_firings(connection, self, bucket, rules)
             entries = self._entries(connection, bucket, rules)
         return shared, [(fired, entries.get(fired.rule, [])) for fired in payloads]
 
@@ -364,17 +364,15 @@ def _chunks(
     fired: Firings, limit: int | None
 ) -> Iterator[tuple[pa.Table, list[list[dict[str, Any]]]]]:
     """A rule's firings in chunks, each with the constituents of its firings as they are printed."""
-    ends = fired.offsets
     skipped = 0 if limit is None else max(0, len(fired) - limit)
     for first in range(skipped, len(fired), _CHUNK_ROWS):
-        chunk = fired.firings.slice(first, _CHUNK_ROWS)
-        bounds = ends[first : first + len(chunk) + 1]
-        rows = constituents_of(fired.relation.slice(bounds[0], bounds[-1] - bounds[0]))
+        chunk = fired.slice(first, _CHUNK_ROWS).loaded()
+        bounds, rows = chunk.offsets, constituents_of(chunk.rows)
         yield (
-            chunk,
+            chunk.firings,
             [
                 [row for row in rows[start:end] if row["event"] is not None]
-                for start, end in zip(bounds - bounds[0], bounds[1:] - bounds[0], strict=False)
+                for start, end in itertools.pairwise(bounds)
             ],
         )
 

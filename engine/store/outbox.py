@@ -28,6 +28,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, firings_to_columns, outcomes_to_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.database import server_now
+from tidegate.engine.store.state_files import StateFiles
 from tidegate.rules.errors import EngineError
 
 DONE, DEAD, PENDING, HELD = "done", "dead", "pending", "held"
@@ -179,7 +180,7 @@ class Outbox(Bound):
         return insert_entries(connection, self.rulebook, entry.bucket, some_only)
 
     def _firings(self, connection: sa.Connection, bucket: int, rule: str) -> Firings:
-        found = stored_firings(connection, self.rulebook, bucket, [rule])
+        found = stored_firings(connection, self, bucket, [rule])
         if not found:
             raise EngineError(
                 "firings-gone",
@@ -258,13 +259,13 @@ def insert_firings(
 
 
 def stored_firings(
-    connection: sa.Connection, rulebook: str, bucket: int, rules: Collection[str]
+    connection: sa.Connection, bound: Bound, bucket: int, rules: Collection[str]
 ) -> list[Firings]:
     """The firings of a bucket, of some rules."""
-    c = t.firings.c
+    c, shelf = t.firings.c, StateFiles(bound.database, bound.rulebook).reader
     query = sa.select(c.rule, c.firings, c.outcomes, c.relation)
-    query = query.where(c.rulebook == rulebook, c.bucket == bucket, c.rule.in_(rules))
-    return [firings_from_columns(*row) for row in connection.execute(query)]
+    query = query.where(c.rulebook == bound.rulebook, c.bucket == bucket, c.rule.in_(rules))
+    return [firings_from_columns(shelf, *row) for row in connection.execute(query)]
 
 
 def insert_entries(

@@ -24,6 +24,7 @@ from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import firings_from_columns, table_from_bytes
 from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.outbox import HELD, to_entry
+from tidegate.engine.store.state_files import StateFiles
 
 PAGE_BUCKETS = 500
 PAGE_BYTES = 32 << 20
@@ -266,7 +267,11 @@ class Past(Bound):
             return {}
         whole = sa.select(c.bucket, c.rule, c.firings, c.outcomes, c.relation)
         rows = connection.execute(whole.where(own, c.bucket.in_(masks)))
-        return {row[0]: firings_from_columns(*row[1:]).some(masks[row[0]]) for row in rows}
+        shelf = StateFiles(self.database, self.rulebook).reader
+        return {
+            row[0]: firings_from_columns(shelf, *row[1:]).some(masks[row[0]]).loaded()
+            for row in rows
+        }
 
     def entries(self, rule: str, buckets: Collection[int]) -> list[Entry]:
         """A rule's entries of these buckets, and those that hold its queues."""

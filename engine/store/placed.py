@@ -139,7 +139,7 @@ class Placed(Bound):
                 one = entry.stating(SwitchStatement)
                 ids = entry.firing_ids
                 if ids is None:
-                    stored = stored_firings(connection, self.rulebook, entry.bucket, [entry.rule])
+                    stored = stored_firings(connection, self, entry.bucket, [entry.rule])
                     ids = tuple(i for fired in stored for i in fired.acted_on.hex_ids().to_pylist())
                 kind = "enable" if one.enabled else "disable"
                 found |= {(firing, kind, one.rule) for firing in ids}

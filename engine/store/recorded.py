@@ -43,12 +43,12 @@ class Recorded(Bound):
             if place is None:
                 return None
             bucket, rule = place
-            (fired,) = stored_firings(connection, self.rulebook, bucket, [rule])
+            (fired,) = stored_firings(connection, self, bucket, [rule])
             c = t.outbox.c
             query = sa.select(t.outbox).where(c.rulebook == self.rulebook)
             query = query.where(c.bucket == bucket, c.rule == rule).order_by(c.number)
             rows = connection.execute(query).all()
-        one = fired.some(pc.equal(fired.hex_ids(), firing_id))
+        one = fired.some(pc.equal(fired.hex_ids(), firing_id)).loaded()
         through = bool(len(one.acted_on))
         return {
             "firing_id": firing_id,
@@ -70,7 +70,7 @@ class Recorded(Bound):
 
 
 def _constituents(one: Firings) -> list[dict[str, Any]]:
-    relation, sources = one.relation, one.sources
+    relation, sources = one.rows, one.sources
     times = relation["occurred_at"].cast(pa.int64()).to_pylist()
     nothing: list[Any] = [None] * len(times)
     versions = nothing if sources is None else sources["version"].to_pylist()

@@ -23,7 +23,7 @@ from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.store import buckets, damping, hours, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
-from tidegate.engine.store.state_files import StateFiles
+from tidegate.engine.store.state_files import StateFiles, unpointed
 from tidegate.rules.model import Settings
 
 FIRINGS_A_ROW = 100  # so many firings count as one more row, because large values delete slowly
@@ -121,6 +121,7 @@ def _forget_firings(step: _Step, last: int) -> None:
         one = (c.bucket == sa.bindparam("b")) & (c.rule == sa.bindparam("r"))
         statement = sa.delete(t.firings).where(c.rulebook == step.rulebook, one)
         step.connection.execute(statement, keys)
+        unpointed(step.connection, step.rulebook, keys)
 
 
 def _forget_buckets(step: _Step, last: int) -> None:

@@ -18,7 +18,7 @@ from tidegate.rules.errors import EngineError
 if TYPE_CHECKING:
     from alembic.script import ScriptDirectory
 
-SCHEMA = "0020"  # the last revision in migrations/versions
+SCHEMA = "0021"  # the last revision in migrations/versions
 _VERSIONS = sa.table("tidegate_version", sa.column("version_num", sa.Text))
 _LOCK = 0x7464_6761_7465  # PostgreSQL: one migration at a time
 _ONE_AT_A_TIME = threading.Lock()  # Alembic keeps what it migrates in variables of its modules

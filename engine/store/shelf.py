@@ -1,10 +1,13 @@
-"""Files of parts of what is carried: written whole, read by the part (G26).
+"""Files of a bucket: parts of what is carried, and rows of what was detected (G26).
 
-A file is Parquet. It has a row group for each part, which is one value: the table as bytes. What is
-known of a part without reading it stands in the file's metadata.
+A file is Parquet. One of parts has a row group for each part, which is one value: the table as
+bytes. What is known of a part without reading it stands in the file's metadata.
 
     node:1f/3, 4,000 rows    row group 0
     node:1f/7, 3,120 rows    row group 1
+
+One of rows has the columns of a parameter relation, so that Spark reads it, too. Some rows of it
+are read by the row groups that they are in.
 """
 
 from __future__ import annotations
@@ -12,16 +15,19 @@ from __future__ import annotations
 import json
 import secrets
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
+import numpy as np
+import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.ports import OutageError
+from tidegate.engine.core.relation_files import RowsFile
 from tidegate.engine.core.state_parts import FilePart, metadata_of, not_shared
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store.blobs import table_from_bytes, table_to_bytes
@@ -29,6 +35,9 @@ from tidegate.rules.errors import EngineError
 
 BYTES_MIN = 65_536
 """Less than this stays in the store: a file for it would cost more."""
+ROWS_BYTES_MIN = 1 << 20
+"""Rows that take less memory stay with their firings."""
+ROWS_A_GROUP = 1 << 15
 _SAID = b"tidegate.parts"
 _SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
 _LATIN = "latin-1"  # metadata are bytes
@@ -106,26 +115,79 @@ class FileShelf:
         return self._write({n: part for n, part in parts.items() if len(part.data) >= BYTES_MIN})
 
     def _write(self, parts: Mapping[str, Packed]) -> dict[str, FilePart]:
-        """Write parts to a file, unless there are none, or they stay in the store. Raises
-        OutageError `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
+        """Write parts to a file, unless there are none, or they stay in the store. Raises as
+        `_created`."""
         if self.folder is None or not parts:
             return {}
-        file = f"{self.folder}/{self.stem}-{secrets.token_hex(8)}.parquet"
+
+        def write(sink: Any) -> None:
+            with pq.ParquetWriter(
+                sink,
+                _SCHEMA.with_metadata({_SAID: _said(parts.values())}),
+                compression="none",  # they are compressed
+                use_dictionary=False,
+                write_statistics=False,
+                write_page_checksum=True,
+            ) as writer:
+                for part in parts.values():
+                    writer.write_table(pa.table([[part.data]], schema=_SCHEMA))
+                    failpoint("state.middle")
+
+        file, size = self._created(self.folder, write)
+        failpoint("state.written")
+        return {
+            name: FilePart(file, group, part.rows, part.metadata, len(part.data), size)
+            for group, (name, part) in enumerate(parts.items())
+        }
+
+    def write_rows(self, rows: pa.Table, *, always: bool = False) -> RowsFile | None:
+        """See `engine.core.relation_files.RowsShelf`."""
+        if self.folder is None or not (always or rows.nbytes >= ROWS_BYTES_MIN):
+            return None
+
+        def write(sink: Any) -> None:
+            pq.write_table(
+                rows,
+                sink,
+                row_group_size=ROWS_A_GROUP,
+                compression="zstd",
+                write_statistics=False,
+                write_page_checksum=True,
+            )
+            failpoint("rows.middle")
+
+        file = RowsFile(*self._created(self.folder, write))
+        failpoint("rows.written")
+        return file
+
+    def read_rows(self, file: str, schema: pa.Schema, at: npt.NDArray[np.int64]) -> pa.Table:
+        """See `engine.core.relation_files.RowsShelf`."""
+        full = self.full(file)
+        try:
+            with disk.opened(full) as source:
+                parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                metadata = parquet.metadata
+                sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
+                end = np.cumsum(sizes)
+                group = np.searchsorted(end, at, side="right")  # of each row
+                groups, index = np.unique(group, return_inverse=True)
+                rows = parquet.read_row_groups(groups.tolist(), schema.names).select(schema.names)
+                if len(at) < len(rows):
+                    before = np.cumsum([0, *(sizes[n] for n in groups)])[index]
+                    rows = rows.take(pa.array(at - (end - sizes)[group] + before))
+                return rows.cast(schema)
+        except (OSError, pa.ArrowException, IndexError, KeyError, ValueError) as error:
+            raise _unread(full, error) from error
+
+    def _created(self, folder: str, write: Callable[[Any], None]) -> tuple[str, int]:
+        """A new file, as the store names it, and its size in bytes. Raises OutageError
+        `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
+        file = f"{folder}/{self.stem}-{secrets.token_hex(8)}.parquet"
         full = self.full(file)
         try:
             with disk.created(full) as sink:
-                with pq.ParquetWriter(
-                    sink,
-                    _SCHEMA.with_metadata({_SAID: _said(parts.values())}),
-                    compression="none",  # they are compressed
-                    use_dictionary=False,
-                    write_statistics=False,
-                    write_page_checksum=True,
-                ) as writer:
-                    for part in parts.values():
-                        writer.write_table(pa.table([[part.data]], schema=_SCHEMA))
-                        failpoint("state.middle")
-                size = int(sink.tell())
+                write(sink)
+                return file, int(sink.tell())
         except (OSError, pa.ArrowException) as error:
             disk.deleted(full)
             raise OutageError(
@@ -134,11 +196,6 @@ class FileShelf:
                 "make room, or see to the storage of the setting state_path; nothing of the bucket "
                 "is stored",
             ) from error
-        failpoint("state.written")
-        return {
-            name: FilePart(file, group, part.rows, part.metadata, len(part.data), size)
-            for group, (name, part) in enumerate(parts.items())
-        }
 
     def check(self, files: Collection[str]) -> None:
         for full in map(self.full, files):
@@ -190,7 +247,7 @@ def _unread(file: str, error: Exception) -> EngineError:
         how = "is damaged"
     return EngineError(
         "state-file",
-        f"state file {file} {how}: what rules carry is in it",
+        f"state file {file} {how}: what rules carry, or the rows of firings, are in it",
         "put it back as it was, or restore the store and state_path from one backup; or let rules "
         "begin anew in a new store: `--store`, then `tidegate adopt`",
     )

@@ -1,8 +1,9 @@
-"""Large parts of what is carried, as files beside the store (G26).
+"""Large parts of what is carried, and the rows of many firings, as files beside the store (G26).
 
 A bucket writes the parts that it changed to one Parquet file, a row group each, before its
-transaction. The transaction lists the file and points to its row groups; that is the only commit. A
-file is never changed, and is deleted some time after nothing points to it any more.
+transaction. The transaction lists the file and points to its row groups; that is the only commit.
+Rows of firings, which executors have written, are listed and pointed to in the same way. A file is
+never changed, and is deleted some time after nothing points to it any more.
 
     STATE_PATH/HOME/RULEBOOK/000000000042-3-9f1c7e0a5b2d4c68.parquet    bucket, epoch, random
 
@@ -14,7 +15,7 @@ home that it came from, and its next bucket writes what it needs of that to its 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
 from urllib.parse import quote
@@ -22,8 +23,9 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
+from tidegate.engine.core.relation_files import RelationFiles
 from tidegate.engine.core.state_parts import FilePart
-from tidegate.engine.core.values import Plan
+from tidegate.engine.core.values import Firings, Plan
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.bound import Bound
@@ -137,20 +139,57 @@ class StateFiles(Bound):
         return own if not folder else f"{folder.rstrip('/')}/{own}"
 
 
-def listed(connection: sa.Connection, plan: Plan, home: str, written: Iterable[FilePart]) -> None:
+def files_of(firings: Iterable[Firings]) -> dict[str, tuple[str, int]]:
+    """The files of the rows of firings: by name, the rule and the size in bytes."""
+    return {
+        file.name: (fired.rule, file.bytes)
+        for fired in firings
+        if isinstance(fired.relation, RelationFiles)
+        for file in fired.relation.files
+    }
+
+
+def listed(
+    connection: sa.Connection,
+    plan: Plan,
+    home: str,
+    written: Iterable[FilePart],
+    of_firings: Mapping[str, tuple[str, int]],
+) -> None:
     """List the files of a bucket whose parts are saved, and note to which ones nothing points any
-    more. `written`: the parts in files of this `home` that are new."""
+    more. `written`: the parts in files of this `home` that are new. `of_firings`: see
+    `files_of`."""
     c, carried = t.state_files.c, t.carried.c
     own = c.rulebook == plan.rulebook
     sizes = {part.file: part.file_size for part in written}
     new = {"rulebook": plan.rulebook, "home": home}
     rows = [{**new, "file": file, "bytes": size} for file, size in sizes.items()]
     upsert(connection, t.state_files, rows)
+    upsert(
+        connection,
+        t.state_files,
+        [
+            {**new, "file": file, "bytes": size, "bucket": plan.bucket, "rule": rule}
+            for file, (rule, size) in of_firings.items()
+        ],
+    )
     pointed = sa.select(carried.file).where(
         carried.rulebook == plan.rulebook, carried.file.is_not(None)
     )
     unused = sa.update(t.state_files).where(own, c.unused_since.is_(None), c.file.not_in(pointed))
-    connection.execute(unused.values(unused_since=plan.now))
+    connection.execute(unused.where(c.bucket.is_(None)).values(unused_since=plan.now))
+
+
+def unpointed(
+    connection: sa.Connection, rulebook: str, gone: Sequence[Mapping[str, object]]
+) -> None:
+    """Note that nothing points to the files of firings that were deleted: of the rule `r` in the
+    bucket `b` each. They are unused from the last bucket on, by the engine's clock."""
+    c, b = t.state_files.c, t.buckets.c
+    last = sa.select(sa.func.max(b.now)).where(b.rulebook == rulebook).scalar_subquery()
+    one = (c.bucket == sa.bindparam("b")) & (c.rule == sa.bindparam("r"))
+    unused = sa.update(t.state_files).where(c.rulebook == rulebook, c.unused_since.is_(None), one)
+    connection.execute(unused.values(unused_since=last), gone)
 
 
 def counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:

@@ -310,14 +310,18 @@ carried = _of_rulebook(
 )
 
 # The state files that transactions have pointed to (G26). `home`: of the database whose they are.
+# `bucket`, `rule`: of the firings whose rows are in it; null: it has parts of what is carried.
 # `unused_since`: since when nothing points to it.
 state_files = _of_rulebook(
     "state_files",
     Column("file", Text, primary_key=True),
     Column("home", Text, nullable=False),
     Column("bytes", BigInteger, nullable=False),
+    Column("bucket", BigInteger),
+    Column("rule", Text),
     Column("unused_since", BigInteger),
     Index("state_files_unused", "rulebook", "unused_since", "file"),
+    _partial("state_files_by_bucket", "rulebook", "bucket", where="bucket IS NOT NULL"),
 )
 
 # All firings of a rule in a bucket: two Arrow tables, the outcomes of condition and damping. Beside

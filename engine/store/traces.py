@@ -26,6 +26,7 @@ from tidegate.engine.store.bound import Bound
 from tidegate.engine.store.firings import firing_gone, of_digits
 from tidegate.engine.store.outbox import stored_firings, to_entry
 from tidegate.engine.store.recorded import is_for
+from tidegate.engine.store.state_files import StateFiles
 
 CHAINED_MAX = 64
 """Buckets of a rule that are looked through for the detections that another rule used."""
@@ -89,13 +90,13 @@ class Traces(Bound):
         bucket, rule, firing_id = place
         b = t.buckets.c
         with self.database.read() as connection:
-            found = stored_firings(connection, self.rulebook, bucket, [rule])
+            found = stored_firings(connection, self, bucket, [rule])
             if not found:
                 raise firing_gone(firing_id)
             (fired,) = found
             query = sa.select(b.version, b.now, b.watermark, b.plan)
             of = connection.execute(query.filter_by(rulebook=self.rulebook, bucket=bucket)).one()
-            one = fired.some(pc.equal(fired.hex_ids(), firing_id))
+            one = fired.some(pc.equal(fired.hex_ids(), firing_id)).loaded()
             through = bool(len(one.acted_on))
             entries = self._entries(connection, place, through=through)
             raised = self._raised(connection, firing_id, entries)
@@ -172,8 +173,7 @@ class Traces(Bound):
         ids = entry["firing_ids"]
         if ids is None:
             with self.database.read() as connection:
-                of = (connection, self.rulebook, entry["bucket"], [entry["rule"]])
-                found = stored_firings(*of)
+                found = stored_firings(connection, self, entry["bucket"], [entry["rule"]])
             fired = found[0] if found else None
             if fired is None:
                 return [], False
@@ -197,7 +197,7 @@ class Traces(Bound):
         return self._came(
             [causes.commit_id(event, version) for event in events],
             lambda fired: pc.and_(
-                pc.is_in(fired.relation["event_type"], of_table),
+                pc.is_in(fired.rows["event_type"], of_table),
                 pc.equal(fired.sources["version"], version),
             ),
             limit,
@@ -229,11 +229,15 @@ class Traces(Bound):
             chosen = [one for one, end in zip(sizes, ends, strict=False) if end < CHAINED_BYTES_MAX]
             chosen = chosen[:CHAINED_MAX]
             rows = connection.execute(pages.where(c.bucket.in_(chosen))).all()
-        return [firings_from_columns(*row) for row in rows], len(sizes) > len(chosen)
+        shelf = StateFiles(self.database, self.rulebook).reader
+        found = [firings_from_columns(shelf, *row) for row in rows]
+        ends = accumulate((fired.file_bytes for fired in found), initial=0)
+        read = [fired for fired, end in zip(found, ends, strict=False) if end < CHAINED_BYTES_MAX]
+        return [fired.loaded() for fired in read], len(sizes) > len(read)
 
     def _came(self, ids: Sequence[bytes], chosen: Any, limit: int) -> Came:
         came, size = list[Place](), 0
-        c = t.firings.c
+        c, shelf = t.firings.c, StateFiles(self.database, self.rulebook).reader
         query = sa.select(c.rule, c.firings, c.outcomes, c.relation)
         with self.database.read() as connection:
             of = (connection, self.rulebook)
@@ -243,12 +247,13 @@ class Traces(Bound):
                     return Came(came[:limit], unread=len(came) < limit)
                 one = query.filter_by(rulebook=self.rulebook, bucket=bucket, rule=rule)
                 for row in connection.execute(one):
-                    size += len(row.firings) + len(row.relation)
-                    fired = firings_from_columns(*row)
+                    fired = firings_from_columns(shelf, *row)
+                    size += len(row.firings) + len(row.relation) + fired.file_bytes
+                    fired = fired.loaded(["firing_id", "event_type"])
                     if fired.sources is None:
                         continue
                     rows = chosen(fired).fill_null(False)
-                    mine = pc.unique(fired.relation["firing_id"].filter(rows)).to_pylist()
+                    mine = pc.unique(fired.rows["firing_id"].filter(rows)).to_pylist()
                     came += (Place(bucket, rule, firing_id) for firing_id in mine)
         return Came(came[:limit], unread=False)
 

@@ -125,3 +125,77 @@ def test_g26_detect_is_reloaded_while_executors_run_a_bucket(
     assert told == ["driver", "executors", "executors", "driver"]
     sides.run("driver")
     assert sides.found("book") == sides.found("driver")
+
+
+ROWS_BOOK = """\
+rulebook: shop
+tables:
+  paid: {path: ./paid, start: earliest}
+  done: {path: ./done_{how}}
+  sums: {path: ./sums_{how}, key: [k]}
+events: {large: {on: insert, table: paid, where: v >= 10}, told: {signal: {k: bigint, v: double}}}
+settings: {detect: {how}}
+rules:
+  every:
+    on: large
+    per: id
+    if: max(v) < 19990
+    do: INSERT INTO done SELECT 'every', k, v, firing_id FROM event
+  some:
+    on: large ; large
+    per: k
+    if: SELECT firing_id FROM event WHERE k % 2 = 0 AND v < 9000
+    do:
+      - INSERT INTO done SELECT 'some', k, sum(v), firing_id FROM event GROUP BY k, firing_id
+      - >
+        MERGE INTO sums USING (SELECT k, sum(v) AS v FROM event GROUP BY k) AS e ON sums.k = e.k
+        WHEN MATCHED THEN UPDATE SET v = sums.v + e.v
+        WHEN NOT MATCHED THEN INSERT (k, v) VALUES (e.k, e.v)
+  later:
+    on: large
+    per: k
+    coupling: {condition: detached}
+    if: SELECT firing_id FROM event WHERE v % 1000 = 500
+    do: {signal: {told: {k: k, v: max(v)}}}
+  heard: {on: told, per: k, do: "INSERT INTO done SELECT 'heard', k, v, firing_id FROM event"}
+"""
+
+
+def test_g26_conditions_and_actions_read_rows_that_executors_left_in_files(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """In a folder whose name is a pattern. Then rows are read to list a firing, and why it fired;
+    and files to which nothing points are removed."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    folder = tmp_path / "[a] {b}*"
+    folder.mkdir()
+    lake, found = Lake(spark, folder), {}
+    lake.create("paid", "id BIGINT, k BIGINT, v DOUBLE")
+    for how in ("driver", "spark"):
+        lake.create(f"done_{how}", "rule STRING, k BIGINT, v DOUBLE, firing_id STRING")
+        lake.create(f"sums_{how}", "k BIGINT, v DOUBLE")
+        (folder / f"{how}.yaml").write_text(ROWS_BOOK.replace("{how}", how))
+    lake.sql("INSERT INTO {paid} SELECT id, id % 40, id + 0D FROM range(20000)")
+    for how in ("driver", "spark"):
+        url = f"sqlite:///{folder / how}.db"
+        with Engine(folder / f"{how}.yaml", spark=spark, store=url) as engine:
+            reports = engine.run_once()
+            while more := engine.run_once():
+                reports += more
+            assert reports[0].detected_by == ("driver" if how == "driver" else "executors")
+        done = lake.sql(f"SELECT * FROM {{done_{how}}}").collect()
+        sums = lake.sql(f"SELECT * FROM {{sums_{how}}}").collect()
+        with open_store(url, create=False) as store:
+            shop = store.of("shop")
+            fired = [{**f, "entries": 0, "fired_at": 0} for f in shop.firings.listed()]
+            assert shop.firings.listed(limit=1_000) is not None
+            why = shop.recorded.firing(fired[7]["firing_id"])
+            files = shop.status.shown()["state_files"]
+        found[how] = sorted(done), sorted(sums), fired, why["constituents"]
+        assert {one["state"] for one in why["entries"]} <= {"done"}
+        assert bool([*folder.glob(f"{how}.db.state/**/*.parquet")]) == bool(files)
+        assert bool(files) == (how == "spark")
+    assert found["spark"] == found["driver"]
+    rules = {row.rule for row in found["spark"][0]}
+    assert rules == {"every", "some", "heard"}
+    assert len(found["spark"][2]) > 40_000

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
+import sqlalchemy as sa
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
@@ -26,6 +27,7 @@ from tidegate.engine.core.state_parts import files_of, loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.store import SqlStore, shelf
+from tidegate.engine.store import tables as t
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
 
@@ -43,6 +45,14 @@ def restarted(live: Live, path: str | None, detect: str = "driver") -> None:
     settings = replace(live.book.settings, state_path=path, detect=detect)
     live.book = replace(live.book, settings=settings)
     live.restart()
+
+
+def rows_in_files(live: Live) -> bool:
+    """Whether the rows of some firings are in files."""
+    one = sa.select(t.state_files.c.file).where(t.state_files.c.rule.is_not(None))
+    with live.store.database.read() as connection:
+        found = connection.execute(one.filter_by(rulebook=live.book.name).limit(1))
+        return found.first() is not None
 
 
 def stored(live: Live) -> Carried:
@@ -111,7 +121,7 @@ def test_g26_files_change_nothing_that_is_detected_or_carried(
     assert sum(removed) > 0
 
 
-@noting(executors_left_files=5, read_by_driver=16, files_removed=5)
+@noting(executors_left_files=5, read_by_driver=16, files_removed=5, rows_in_files=5)
 @resuming
 @detecting
 def test_g26_executors_and_driver_take_over_each_others_files(
@@ -140,6 +150,9 @@ def test_g26_executors_and_driver_take_over_each_others_files(
         left, taken, removed = False, False, 0
         for now, piece in buckets(history, {end, *(now for now in drawn if first <= now < end)}):
             monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 900, 10**9])))
+            monkeypatch.setattr(
+                shelf, "ROWS_BYTES_MIN", data.draw(st.sampled_from([1, 500, 10**9]))
+            )
             files = files_of(filed.loop.state.carried.tables.values())
             if data.draw(st.booleans()):
                 detect = data.draw(ways)
@@ -157,6 +170,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
         noted("executors left files", left)
         noted("read by driver", taken)
         noted("files removed", removed > 0)
+        noted("rows in files", rows_in_files(filed))
         assert saw(filed.found()) == plain.found()
 
     some()

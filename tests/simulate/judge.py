@@ -63,7 +63,7 @@ class AllHold:
     """Conditions that hold for every firing."""
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        ids = (one for q in questions for one in q.relation["firing_id"].to_pylist())
+        ids = (one for q in questions for one in q.firing_ids.to_pylist())
         return Answers(held=frozenset(ids))
 
     def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar:
@@ -73,7 +73,7 @@ class AllHold:
 
 def fields_of(firings: Firings) -> pa.Table:
     """The fields of `told`, where each firing has one row."""
-    return pa.table({"firing_id": firings.hex_ids(), "id": firings.relation["id"]})
+    return pa.table({"firing_id": firings.hex_ids(), "id": firings.rows["id"]})
 
 
 def judge(
@@ -132,7 +132,7 @@ def ids_of(store: AnyStore, entry: Entry, rulebook: str = "loop") -> list[int]:
     firings = store.of(rulebook).outbox.firings(entry.bucket, entry.rule)
     whole = entry.kind == "condition" and entry.firing_ids is None
     of_entry = firings if whole else firings_of_entry(entry, firings)
-    return numbers(of_entry.relation)
+    return numbers(of_entry.rows)
 
 
 def out_of_order(sink: MemorySink, entries: Sequence[Entry]) -> int:

@@ -23,7 +23,7 @@ def no_marker(patch: pytest.MonkeyPatch) -> None:
 
     def run(sink: MemorySink, entry: Entry, firings: Firings) -> None:
         sink.entries.append((entry.rule, entry.number))
-        sink.effects.update((entry.rule, n) for n in firings.relation["id"].to_pylist())
+        sink.effects.update((entry.rule, n) for n in firings.rows["id"].to_pylist())
         sink.commits.append((entry.app_id, entry.number, firings.hex_ids().to_pylist()))
 
     def asked(sink: MemorySink, entry: Entry, firings: Firings) -> Fate:

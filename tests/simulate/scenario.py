@@ -208,7 +208,7 @@ class RefusingSink(MemorySink):
             and entry.turn.place == entry.number
             and entry.bucket == 1
         ):
-            first = firings.relation["id"].to_pylist()[0] == 0
+            first = firings.rows["id"].to_pylist()[0] == 0
             if first and entry.statement.action == 0:
                 raise SinkError("[NO] never")
 

@@ -50,7 +50,7 @@ class FakeSink:
         if self.failing.get(entry.number, 0) > 0:
             self.failing[entry.number] -= 1
             raise SinkError("[CAST_INVALID_INPUT] no number")
-        sums = firings.relation.group_by("firing_id").aggregate([("amount", "sum")])
+        sums = firings.rows.group_by("firing_id").aggregate([("amount", "sum")])
         rows = [{"firing_id": r["firing_id"], "total": r["amount_sum"]} for r in sums.to_pylist()]
         return pa.Table.from_pylist(rows[::-1])
 

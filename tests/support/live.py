@@ -68,7 +68,7 @@ class All(EveryIdAnalyst):
         return Reading(names if self.columns is None else names & self.columns)
 
     def hold(self, questions: Sequence[Question]) -> Answers:
-        ids = (i for q in questions for i in q.relation["firing_id"].to_pylist())
+        ids = (i for q in questions for i in q.firing_ids.to_pylist())
         return Answers(frozenset(ids))
 
 

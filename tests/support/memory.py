@@ -166,7 +166,7 @@ class MemorySink(memory_sink.MemorySink):
     def take_effect(self, entry: Entry, firings: Firings) -> None:
         super().take_effect(entry, firings)
         self.entries.append((entry.rule, entry.number))
-        self.effects.update((entry.rule, n) for n in numbers(firings.relation))
+        self.effects.update((entry.rule, n) for n in numbers(firings.rows))
 
     def seal(self, entry: Entry) -> None:
         if error := self.fails(entry):

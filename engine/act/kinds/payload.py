@@ -27,7 +27,7 @@ def _listed(statement: FieldsStatement, firings: Firings) -> pa.Table | None:
     schema = firings.relation.schema
     fields = compile_fields(statement.fields, statement.types, schema, statement.group)
     try:
-        return None if fields is None else fields.values(firings.relation)
+        return None if fields is None else fields.values(firings.rows)
     except UndecidedError:
         return None
 

@@ -15,6 +15,7 @@ from tidegate.engine.core.columns.hashing import row_hash
 from tidegate.engine.core.columns.ids import as_hex, key_ids, repeat_ids
 from tidegate.engine.core.damping_memory import kind_names
 from tidegate.engine.core.ledger import Damping
+from tidegate.engine.core.relation_files import in_memory
 from tidegate.engine.core.state import ParkingReason
 from tidegate.engine.core.values import DAMPED, Answers, Firings, Int64
 from tidegate.engine.evaluate.damping.judge import Candidates, judge
@@ -115,8 +116,9 @@ def _asked(firings: Firings, rule: Rule, answers: Answers, some: Int64) -> Candi
         by = [name for name in damping.dedupe.by if name not in firings.key_names]
         all_keys = key_ids(firings.firings.select(firings.key_names), len(firings))
         there = [name for name in by if name in firings.relation.column_names]  # it may be edited
-        rows = firings.relation.select(there)
-        hashes = row_hash(rows) if there else np.zeros((len(firings.relation), 2), np.uint64)
+        hashes = np.zeros((len(firings.relation), 2), np.uint64)
+        if there:
+            hashes = row_hash(in_memory(firings.relation.select(there)))
         repeats = repeat_ids(all_keys, by, hashes, firings.offsets)
         same = as_hex(repeats[some])
     if damping is not None and damping.hysteresis is not None:

@@ -67,9 +67,9 @@ def shared_columns(runs: Iterable[Mapping[str, Firings]]) -> dict[str, frozenset
 
 
 def _parameters(fired: Firings) -> frozenset[str]:
-    labels = pc.unique(fired.relation["label"]).drop_null().to_pylist()
+    labels = pc.unique(fired.rows["label"]).drop_null().to_pylist()
     spans = {f"{label}_{side}" for label in labels for side in ("start", "end")}
-    return frozenset(fired.relation.column_names) - ENGINE_COLUMNS.keys() - spans
+    return frozenset(fired.rows.column_names) - ENGINE_COLUMNS.keys() - spans
 
 
 def firings_of(
@@ -113,7 +113,7 @@ def _keys(fired: Firings) -> pa.Array:
 def _digests(fired: Firings, columns: Collection[str]) -> pa.Array:
     """A digest of each firing's constituents, in any order: their event types, times, versions or
     signals, and parameters."""
-    rows = fired.relation.select([*_WHERE, *sorted(columns)])
+    rows = fired.rows.select([*_WHERE, *sorted(columns)])
     if fired.sources is not None:
         for name in fired.sources.column_names:
             rows = rows.append_column(f"\0{name}", fired.sources[name])

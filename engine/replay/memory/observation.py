@@ -52,7 +52,7 @@ def _of_bucket(fired: Firings, now: int) -> Iterator[Shown]:
 
 
 def _constituents(fired: Firings) -> list[dict[str, Any]]:
-    relation = fired.relation
+    relation = fired.rows
     labels = [label for label in pc.unique(relation["label"]).to_pylist() if label is not None]
     hidden = _OWN | {f"{label}_{side}" for label in labels for side in ("start", "end")}
     names = [name for name in relation.column_names if name not in hidden]

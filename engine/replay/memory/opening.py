@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Mapping
 from copy import copy
 from dataclasses import replace
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import pyarrow as pa
 
@@ -19,7 +19,6 @@ from tidegate.engine.core.instants import floor_watermark
 from tidegate.engine.core.ledger import Suspects
 from tidegate.engine.core.ports import Analyst, Sink
 from tidegate.engine.core.state import State
-from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.types.spark import arrow_schema, schema_json
 from tidegate.engine.core.values import (
     Batch,
@@ -51,7 +50,7 @@ from tidegate.engine.replay.memory.sink import MemorySink
 from tidegate.engine.replay.memory.store import MemoryLedger, MemoryStore
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
-from tidegate.rules.model import Rulebook, Settings
+from tidegate.rules.model import Rulebook
 
 _AHEAD_MICROS = 10_000_000  # no commit's clock is ahead here
 _DETECTORS_MAX = 100
@@ -101,10 +100,9 @@ class HeardDetector(BucketDetector):
         bucket: Bucket,
         carried: Carried,
         stopped: Collection[str],
-        limits: Settings,
-        shelf: Shelf | None = None,
+        *given: Any,
     ) -> tuple[ComponentsStepped, Flow]:
-        made, flow = super().step(bucket, carried, stopped, limits, shelf)
+        made, flow = super().step(bucket, carried, stopped, *given)
         self.heard[bucket.plan.bucket] = Heard(bucket, flow.shown, frozenset(stopped))
         return made, flow
 

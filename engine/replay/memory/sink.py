@@ -76,7 +76,7 @@ class MemorySink:
     def fields(self, entry: Entry, firings: Firings) -> pa.Table:
         """See `engine.core.ports.Sink`: what the local evaluator has left. Raises EngineError
         `needs-spark`."""
-        said, relation = entry.stating(FieldsStatement), firings.relation
+        said, relation = entry.stating(FieldsStatement), firings.rows
         fields = compile_fields(said.fields, said.types, relation.schema, said.group)
         try:
             if fields is not None:

@@ -143,7 +143,7 @@ def _edited(
 def _constituents(
     traces: Traces, trace: Trace, book: Rulebook | None, gone: list[str]
 ) -> tuple[Constituent, ...]:
-    relation, sources = trace.one.relation, trace.one.sources
+    relation, sources = trace.one.rows, trace.one.sources
     events = relation["event_type"].to_pylist()
     times = relation["occurred_at"].cast(pa.int64()).to_pylist()
     nothing: list[Any] = [None] * len(events)
@@ -275,7 +275,7 @@ def _condition(
     if not condition.query:
         from tidegate.engine.replay.why_not.fate import condition_values  # it reads SQL
 
-        found = condition_values(condition.text, trace.one.relation, trace.one.key_names)
+        found = condition_values(condition.text, trace.one.rows, trace.one.key_names)
         values = {
             name: json_text.value(value)
             for name, value in found.items()

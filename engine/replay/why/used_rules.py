@@ -41,7 +41,7 @@ def matching(own: Firings, others: Firings, *, later: bool) -> list[str]:
     others = _occurrences(others.some(inside))
     mine, theirs = _numbers(_occurrences(own), others)
     ids = others.hex_ids()
-    firing = pc.index_in(others.relation["firing_id"], ids).to_numpy().astype(np.int64)
+    firing = pc.index_in(others.rows["firing_id"], ids).to_numpy().astype(np.int64)
     fits = _fits(mine, theirs, firing, len(ids), later=later).tolist()
     return [one for one, does in zip(ids.to_pylist(), fits, strict=True) if does]
 
@@ -66,19 +66,19 @@ def _fits(mine: Int64, theirs: Int64, firing: Int64, count: int, *, later: bool)
 
 def _occurrences(fired: Firings) -> Firings:
     """The same without the rows of firings that have no constituents."""
-    rows = pc.is_valid(fired.relation["event_type"])
+    rows = pc.is_valid(fired.rows["event_type"])
     sources = None if fired.sources is None else fired.sources.filter(rows)
-    return Firings(fired.rule, fired.firings, fired.relation.filter(rows), sources)
+    return Firings(fired.rule, fired.firings, fired.rows.filter(rows), sources)
 
 
 def _numbers(own: Firings, others: Firings) -> tuple[Int64, Int64]:
     """The number of each row of two relations: rows of equal numbers are one occurrence."""
-    mine = np.zeros(len(own.relation), np.int64)
-    theirs = np.full(len(others.relation), _ELSEWHERE, np.int64)
+    mine = np.zeros(len(own.rows), np.int64)
+    theirs = np.full(len(others.rows), _ELSEWHERE, np.int64)
     first = 0
-    for event in pc.unique(own.relation["event_type"]).to_pylist():
-        at = pc.equal(own.relation["event_type"], event).to_numpy()
-        there = pc.equal(others.relation["event_type"], event).to_numpy()
+    for event in pc.unique(own.rows["event_type"]).to_pylist():
+        at = pc.equal(own.rows["event_type"], event).to_numpy()
+        there = pc.equal(others.rows["event_type"], event).to_numpy()
         count = int(at.sum())
         numbers = _numbered(_columns(own, at), _columns(others, there), count)
         mine[at], rest = first + numbers[:count], numbers[count:]
@@ -90,8 +90,8 @@ def _numbers(own: Firings, others: Firings) -> tuple[Int64, Int64]:
 def _columns(fired: Firings, rows: Bools) -> dict[str, pa.Array]:
     """What tells some rows apart: instant, source and parameters, a field of a struct a column."""
     chosen = pa.array(rows)
-    relation = fired.relation.filter(chosen)
-    found = {name: relation[name] for name in ("occurred_at", *parameter_names(fired.relation))}
+    relation = fired.rows.filter(chosen)
+    found = {name: relation[name] for name in ("occurred_at", *parameter_names(fired.rows))}
     if fired.sources is not None:
         sources = fired.sources.filter(chosen)
         found |= {f"\0{name}": sources[name] for name in ("version", "signal")}

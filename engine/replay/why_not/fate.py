@@ -46,7 +46,7 @@ class Firing:
     @property
     def relation(self) -> pa.Table:
         """Its rows of the parameter relation."""
-        rows = self.among.relation
+        rows = self.among.rows
         return rows.filter(pc.equal(rows["firing_id"], self.id))
 
     @property

@@ -13,14 +13,14 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.ports import TooManyError
 from tidegate.engine.core.state_parts import FilePart, Shelf, loaded, not_shared
-from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Int64, Load
+from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Firings, Int64, Load
 from tidegate.engine.detect.events.graph.components import Component, components
 from tidegate.engine.detect.events.occurrences import batches as of_batches
 from tidegate.engine.detect.events.state.loads import PartLoads, counted_parts
@@ -46,6 +46,8 @@ from tidegate.engine.detect.events.step.key_codes import select
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
+
+Found = TypeVar("Found", Detections, Firings)
 
 
 class Plan(NamedTuple):
@@ -84,7 +86,7 @@ class Task(NamedTuple):
 class Done(NamedTuple):
     """What a task has left.
 
-    found      detections with the occurrences alone that they refer to
+    found      detections with the occurrences alone that they refer to, or the firings of these
     tables     what it has changed of what is carried
     gone       the names of what is not carried any more
     watermark  how far it got
@@ -94,7 +96,7 @@ class Done(NamedTuple):
                reached
     """
 
-    found: tuple[Detections, ...] = ()
+    found: tuple[Detections | Firings, ...] = ()
     tables: Mapping[str, bytes | FilePart] = {}
     gone: frozenset[str] = frozenset()
     watermark: int = 0
@@ -103,6 +105,9 @@ class Done(NamedTuple):
     failed: EngineError | None = None
 
 
+Fires = Callable[[Detections, Shelf], Detections | Firings]
+"""Makes the firings of a rule's detections where these are, their rows in a file; or leaves them as
+they are."""
 Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
 """Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
 Arrivals = Mapping[str, Batch]
@@ -136,12 +141,14 @@ class Shares(NamedTuple):
 
 class Step(NamedTuple):
     """The detections of each rule, in the rulebook's order; what to carry on; the watermark that
-    all have reached; and what is carried where tasks have written files."""
+    all have reached; what is carried where tasks have written files; and the firings of those rules
+    of which tasks have made them."""
 
     detections: tuple[Detections, ...]
     shares: Shares
     watermark: int
     counted: PartLoads
+    fired: tuple[Firings, ...]
 
 
 class ComponentDetector:
@@ -162,7 +169,6 @@ class ComponentDetector:
         self._own = [self._plan.detector(c.rules) for c in self.components.keyed]
         self._rest = Partitioned(self._plan.detector({*self.components.rest}), count_max)
         self._mapper = mapper
-        self._run = partial(run, self._plan)
 
     @cached_property
     def _detectors(self) -> tuple[Detector, ...]:
@@ -217,13 +223,15 @@ class ComponentDetector:
         apart: Apart | None = None,
         shelf: Shelf | None = None,
         adopted: bool = False,
+        fires: Fires | None = None,
     ) -> Step:
         """`Detector.step` in `tasks` for each component, whose state is cut into `partitions`.
         Each task may fire `limit` timers: where it stops one, all are done again, up to the least
         that one has reached. `apart`: what arrives, too; none of it is the driver's. `shelf`: of
         the parts that lie in files, and of those that tasks write. `adopted`: the state is left by
-        a step of the same rulebook; then a task reads no partition that it does not touch. Raises
-        `RuleLimitError`, `TooManyError`, and as `Shelf` does.
+        a step of the same rulebook; then a task reads no partition that it does not touch.
+        `fires`: makes firings of what tasks detect. Raises `RuleLimitError`, `TooManyError`, and as
+        `Shelf` does.
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
@@ -254,7 +262,7 @@ class ComponentDetector:
                 for component, share in zip(self.components.keyed, keyed, strict=True)
                 for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
             ]
-            done = self._done(tasks_of, tasks, partitions, apart)
+            done = self._done(tasks_of, tasks, partitions, apart, fires)
             for given, one in zip(tasks_of, done, strict=True):
                 if one.failed:
                     raise _judged(one.failed, given)
@@ -278,7 +286,15 @@ class ComponentDetector:
         found = [*rest.detections, *(part for one in done for part in one.found)]
         shares = Shares((*left, rest.carried), frozenset(parked))
         counted = {at: load for one in done for at, load in one.loads.items()}
-        return Step(self._in_order(found), shares, reached, counted)
+        made = self._in_order([one for one in found if isinstance(one, Detections)])
+        fired = self._in_order([one for one in found if isinstance(one, Firings)])
+        return Step(
+            tuple(map(detections.merged, made)),
+            shares,
+            reached,
+            counted,
+            tuple(detections.merged_firings(parts, shelf) for parts in fired),
+        )
 
     def _done(
         self,
@@ -286,19 +302,19 @@ class ComponentDetector:
         tasks: int,
         partitions: int,
         apart: Apart | None,
+        fires: Fires | None,
     ) -> list[Done]:
         if apart is None:
-            return [*self._mapper(self._run, given)]
+            return [*self._mapper(partial(run, self._plan, fires), given)]
         cut = Cut(apart.capture, self.components.keyed, tasks, partitions)
-        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan), given)
+        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan, fires), given)
         return done
 
-    def _in_order(self, found: Sequence[Detections]) -> tuple[Detections, ...]:
-        by_rule: dict[str, list[Detections]] = {}
+    def _in_order(self, found: Sequence[Found]) -> list[list[Found]]:
+        by_rule: dict[str, list[Found]] = {}
         for part in found:
             by_rule.setdefault(part.rule, []).append(part)
-        order = [rule for rule in self._plan.book.rules if rule in by_rule]
-        return tuple(detections.merged(by_rule[rule]) for rule in order)
+        return [by_rule[rule] for rule in self._plan.book.rules if rule in by_rule]
 
 
 def _judged(failed: EngineError, given: Task) -> EngineError:
@@ -310,8 +326,9 @@ def _judged(failed: EngineError, given: Task) -> EngineError:
     return failed
 
 
-def run(plan: Plan, given: Task) -> Done:
-    """A task, wherever it runs. `plan` is what the detectors of all components are made of."""
+def run(plan: Plan, fires: Fires | None, given: Task) -> Done:
+    """A task, wherever it runs. `plan` is what the detectors of all components are made of. `fires`
+    makes firings where the shelf has files."""
     whole = plan.detector(given.rules)
     detector = Partitioned(whole, given.partitions, adopted=given.adopted)
     shelf = given.shelf
@@ -333,10 +350,11 @@ def run(plan: Plan, given: Task) -> Done:
         kept = left.written
         of_keys = {name: table for name, table in kept.items() if place(name)[1] != EVERY}
         there = shelf.write(of_keys) if shelf is not None else {}
+        found = [_compact(one, shelf, fires) for one in made.detections]
     except EngineError as error:
         return Done(failed=error)
     return Done(
-        tuple(map(detections.compact, made.detections)),
+        tuple(found),
         _packed({**kept, **there}),
         left.gone,
         made.watermark,
@@ -345,7 +363,13 @@ def run(plan: Plan, given: Task) -> Done:
     )
 
 
-def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
+def _compact(found: Detections, shelf: Shelf | None, fires: Fires | None) -> Detections | Firings:
+    """What is sent of a rule's detections."""
+    made = fires(found, shelf) if fires is not None and shelf is not None else found
+    return made if isinstance(made, Firings) else detections.compact(made)
+
+
+def run_with(plan: Plan, fires: Fires | None, given: Task, read: Sequence[Arrivals]) -> Done:
     """A task whose arrivals, but for those that it was given, were `read` where it runs."""
     arrivals = dict(given.arrivals)
     for event in sorted({event for part in read for event in part}):
@@ -353,7 +377,7 @@ def run_with(plan: Plan, given: Task, read: Sequence[Arrivals]) -> Done:
             raise ValueError(f"{event} was read both here and by the driver")
         whole = of_batches.together([part[event] for part in read if event in part])
         arrivals[event] = whole.until(given.watermark)
-    return run(plan, given._replace(arrivals=arrivals))
+    return run(plan, fires, given._replace(arrivals=arrivals))
 
 
 @dataclass(frozen=True)

@@ -11,13 +11,14 @@ from __future__ import annotations
 
 from collections.abc import Collection, Mapping
 from functools import partial
+from types import MappingProxyType
 from typing import NamedTuple
 
 import pyarrow as pa
 
 from tidegate.engine.core.ports import WORKER_ROWS, Executors
 from tidegate.engine.core.state_parts import Shelf, files_of, loaded, moved
-from tidegate.engine.core.values import Batch, Carried, Stepped, Unread
+from tidegate.engine.core.values import Batch, Carried, Firings, Stepped, Unread
 from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.partitions import (
@@ -32,18 +33,21 @@ from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     ComponentDetector,
+    Fires,
     Shares,
 )
 from tidegate.rules.model import Rulebook
 
 
 class ComponentsStepped(NamedTuple):
-    """A step, the number of rows that executors have read, and what is carried in partitions that
-    they have written to files."""
+    """A step, the number of rows that executors have read, what is carried in partitions that they
+    have written to files, and the firings that they have made of detections; these are left out of
+    the step then."""
 
     stepped: Stepped
-    rows: int
-    counted: PartLoads
+    rows: int = 0
+    counted: PartLoads = MappingProxyType({})
+    fired: tuple[Firings, ...] = ()
 
 
 class ComponentStep:
@@ -84,9 +88,11 @@ class ComponentStep:
         limit: int | None,
         unread: Unread | None,
         shelf: Shelf | None = None,
+        fires: Fires | None = None,
     ) -> ComponentsStepped:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
-        of what is carried lie in files. Raises as it does, and EngineError `state-apart`."""
+        of what is carried lie in files. `fires`: makes firings of what executors detect. Raises as
+        it does, and EngineError `state-apart`."""
         stored = tables = carried.tables
         if not self._apart.may_stay_apart(tables):
             tables = loaded(reunited(tables, shelf), shelf)
@@ -112,6 +118,7 @@ class ComponentStep:
             apart=apart,
             shelf=shelf,
             adopted=self._adopted,
+            fires=fires,
         )
         rest, held = _apart_from_held(made.shares.each[-1].tables)
         whole = self._apart.united(_with_rest(made.shares, rest), count, shelf, apart=True)
@@ -121,9 +128,8 @@ class ComponentStep:
             after |= moved(after, shelf)
         left = Carried(*replaced(stored, stored, after))
         self._adopted = True
-        return ComponentsStepped(
-            Stepped(made.detections, left, made.watermark), sum(counts), made.counted
-        )
+        stepped = Stepped(made.detections, left, made.watermark)
+        return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
 
     def _tasks(self, unread: Unread | None) -> int:
         """How many tasks a component has: one a slot, and more where these would be too large for a

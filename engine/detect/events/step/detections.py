@@ -1,5 +1,5 @@
-"""A rule's detections from several partitions: each cut to the occurrences that it refers to, and
-put together in order."""
+"""A rule's detections from several partitions, or its firings: each cut to the occurrences that it
+refers to, and put together in order."""
 
 from __future__ import annotations
 
@@ -9,7 +9,9 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.values import Detections, Int64
+from tidegate.engine.core.relation_files import RelationFiles, together
+from tidegate.engine.core.state_parts import Shelf
+from tidegate.engine.core.values import Detections, Firings, Int64
 from tidegate.engine.detect.events.kernels.entries import Entries, take_entries
 from tidegate.engine.detect.events.occurrences import batches, order
 from tidegate.engine.detect.events.occurrences.comparison import united, whole
@@ -33,8 +35,7 @@ def merged(parts: Sequence[Detections]) -> Detections:
         return parts[0]
     keys = _keys([part.keys for part in parts])
     end = np.concatenate([part.end for part in parts])
-    columns = [order.codes(column) for column in reversed(keys.columns)]
-    place = np.lexsort([*columns, end])
+    place = _places(keys, end)
     events = tuple(dict.fromkeys(event for part in parts for event in part.events))
     code = [np.array([*map(events.index, p.events)], np.int16)[p.event_code] for p in parts]
     row, of_events = [part.event_row.copy() for part in parts], {}
@@ -64,6 +65,36 @@ def merged(parts: Sequence[Detections]) -> Detections:
         {name: _spans(parts, name, place) for name in parts[0].label_spans},
         merged(used) if used else None,
     )
+
+
+def merged_firings(parts: Sequence[Firings], shelf: Shelf | None) -> Firings:
+    """The firings of one rule in disjoint sets of keys, in the same order. Where some have their
+    rows in files of a shelf, all have. Raises as `Shelf` does."""
+    if len(parts) == 1:
+        return parts[0]
+    in_files = any(isinstance(part.relation, RelationFiles) for part in parts)
+    if in_files and shelf is not None:
+        parts = [part.on(shelf, always=True) for part in parts]
+    table = pa.concat_tables([part.firings for part in parts])
+    end = table["detected_at"].cast(pa.int64()).to_numpy()
+    place = _places(table.select(parts[0].key_names), end)
+    table = table.take(pa.array(place))
+    if in_files:
+        relation = together([part.relation for part in parts]).take(place)
+        return replace(parts[0], firings=table, relation=relation, sources=None)
+    _, again = _again([part.offsets for part in parts], place)
+    relation, sources = (
+        pa.concat_tables(some).take(pa.array(again))
+        for some in ([p.relation for p in parts], [p.sources for p in parts])
+    )
+    return replace(parts[0], firings=table, relation=relation, sources=sources)
+
+
+def _places(keys: pa.Table, end: Int64) -> Int64:
+    """The places of detections in order of (end, key); those of one key are in order already."""
+    columns = [order.codes(column) for column in reversed(keys.columns)]
+    places: Int64 = np.lexsort([*columns, end])
+    return places
 
 
 def _keys(parts: Sequence[pa.Table]) -> pa.Table:

@@ -170,7 +170,7 @@ def test_g26_components_stepped_apart_are_the_rulebook_stepped_whole() -> None:
                     last, count = count, data.draw(st.sampled_from(COUNTS))
                     recuts += last != count
                     tasks = data.draw(st.integers(1, 4))
-                    of_apart, shares, reached, _ = apart.step(
+                    of_apart, shares, reached, *_ = apart.step(
                         shares, left, until, limit=limit, partitions=count, tasks=tasks
                     )
                 else:
@@ -267,7 +267,7 @@ def test_g13_a_limit_that_a_rule_reaches_in_a_task_is_the_rules() -> None:
     with pytest.raises(RuleLimitError, match="rule r, key k=7: 4 occurrences") as error:
         given_.step(Shares(), arrivals, 1, partitions=16, tasks=2)
     assert error.value.rule == "r"
-    made, _, reached, _ = given_.step(
+    made, _, reached, *_ = given_.step(
         Shares(), arrivals | rows("b", 2, k=[1], v=[2]), 2, parked={"r"}, partitions=16
     )
     assert ([d.rule for d in made], reached) == (["s"], 2)
@@ -283,7 +283,7 @@ def test_g08_the_least_that_a_partition_reaches_holds_for_all() -> None:
         shares = given_.step(shares, rows("a", at, k=[n]), at, partitions=16)[1]
     found, reached, steps = list[int](), 50_000, 0
     while reached < 2_000_000:
-        made, shares, reached, _ = given_.step(
+        made, shares, reached, *_ = given_.step(
             shares, {}, 2_000_000, limit=5, partitions=16, tasks=4
         )
         assert all((d.end <= reached).all() for d in made)

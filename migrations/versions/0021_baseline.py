@@ -7,7 +7,7 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0020"
+revision = "0021"
 down_revision = None
 TEXT, BIG, SMALL, REAL, BLOB = sa.Text, sa.BigInteger, sa.Integer, sa.Float, sa.LargeBinary
 
@@ -240,10 +240,13 @@ def _buckets() -> None:
         _column("file", TEXT),
         _column("home", TEXT),
         _column("bytes", BIG),
+        _column("bucket", BIG, nullable=True),
+        _column("rule", TEXT, nullable=True),
         _column("unused_since", BIG, nullable=True),
         sa.PrimaryKeyConstraint("rulebook", "file"),
     )
     _index("state_files_unused", "state_files", "rulebook", "unused_since", "file")
+    _index("state_files_by_bucket", "state_files", "rulebook", "bucket", where="bucket IS NOT NULL")
 
 
 def _firings() -> None:
