@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+import re
 import secrets
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
@@ -27,7 +28,7 @@ from tidegate.rules.model import Rulebook, Table
 # small MERGE source. A larger table would be ten times slower as a local relation.
 LOCAL_RELATION_BYTES = 262_144
 
-_AS_NAMED = "__globPaths__"  # no character of a path stands for others
+_PATTERN = re.compile(r"[{}\[\]*?\\]")  # in a path that Spark reads, these stand for others
 
 log = logging.getLogger(__name__)
 _COUNT = count(1)
@@ -215,8 +216,8 @@ def show(session: SparkSession, rows: Relation, *names: str) -> DataFrame:
 
 def _in_files(session: SparkSession, rows: RelationFiles, schema: StructType) -> DataFrame:
     """The rows of some firings that lie in files, which Spark reads itself."""
-    reader = session.read.schema(schema).option(_AS_NAMED, "false")
-    frame = reader.option("datetimeRebaseMode", "CORRECTED").parquet(*map(_uri, rows.paths))
+    reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
+    frame = reader.parquet(*map(_uri, rows.paths))
     if rows.whole:
         return frame
     ids = session.createDataFrame(pa.table({"firing_id": hex_ids(rows.ids)}))
@@ -225,7 +226,8 @@ def _in_files(session: SparkSession, rows: RelationFiles, schema: StructType) ->
 
 def _uri(path: str) -> str:
     """A path of this machine as Hadoop takes it, whatever its default file system is."""
-    return f"file://{path}" if path.startswith("/") else path
+    whole = f"file://{path}" if path.startswith("/") else path
+    return _PATTERN.sub(r"\\\g<0>", whole)
 
 
 def collected(frame: DataFrame) -> pa.Table:

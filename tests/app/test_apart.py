@@ -136,15 +136,15 @@ tables:
 events: {large: {on: insert, table: paid, where: v >= 10}, told: {signal: {k: bigint, v: double}}}
 settings: {detect: {how}}
 rules:
-  every:
+  single:
     on: large
     per: id
     if: max(v) < 19990
-    do: INSERT INTO done SELECT 'every', k, v, firing_id FROM event
+    do: INSERT INTO done SELECT 'single', k, v, firing_id FROM event
   some:
     on: large ; large
     per: k
-    if: SELECT firing_id FROM event WHERE k % 2 = 0 AND v < 9000
+    if: {sql: SELECT firing_id FROM event WHERE k % 2 = 0 AND v < 9990}
     do:
       - INSERT INTO done SELECT 'some', k, sum(v), firing_id FROM event GROUP BY k, firing_id
       - >
@@ -155,7 +155,7 @@ rules:
     on: large
     per: k
     coupling: {condition: detached}
-    if: SELECT firing_id FROM event WHERE v % 1000 = 500
+    if: {sql: SELECT firing_id FROM event WHERE v % 1000 = 500}
     do: {signal: {told: {k: k, v: max(v)}}}
   heard: {on: told, per: k, do: "INSERT INTO done SELECT 'heard', k, v, firing_id FROM event"}
 """
@@ -175,7 +175,9 @@ def test_g26_conditions_and_actions_read_rows_that_executors_left_in_files(
         lake.create(f"done_{how}", "rule STRING, k BIGINT, v DOUBLE, firing_id STRING")
         lake.create(f"sums_{how}", "k BIGINT, v DOUBLE")
         (folder / f"{how}.yaml").write_text(ROWS_BOOK.replace("{how}", how))
-    lake.sql("INSERT INTO {paid} SELECT id, id % 40, id + 0D FROM range(20000)")
+    for first in (0, 10_000):
+        some = f"range({first}, {first + 10_000})"
+        lake.sql(f"INSERT INTO {{paid}} SELECT id, id % 40, id + 0D FROM {some}")
     for how in ("driver", "spark"):
         url = f"sqlite:///{folder / how}.db"
         with Engine(folder / f"{how}.yaml", spark=spark, store=url) as engine:
@@ -183,19 +185,24 @@ def test_g26_conditions_and_actions_read_rows_that_executors_left_in_files(
             while more := engine.run_once():
                 reports += more
             assert reports[0].detected_by == ("driver" if how == "driver" else "executors")
-        done = lake.sql(f"SELECT * FROM {{done_{how}}}").collect()
-        sums = lake.sql(f"SELECT * FROM {{sums_{how}}}").collect()
+        done = lake.sql(  # ids of what signals bring differ from run to run
+            f"SELECT rule, k, v, if(rule = 'heard', '', firing_id) FROM {{done_{how}}}"
+        )
+        sums = lake.sql(f"SELECT * FROM {{sums_{how}}}")
         with open_store(url, create=False) as store:
             shop = store.of("shop")
-            fired = [{**f, "entries": 0, "fired_at": 0} for f in shop.firings.listed()]
-            assert shop.firings.listed(limit=1_000) is not None
-            why = shop.recorded.firing(fired[7]["firing_id"])
+            fired = [
+                (f["firing_id"], f["condition"], f["constituents"])
+                for f in shop.firings.listed()
+                if f["rule"] != "heard"
+            ]
+            last = [f["firing_id"] for f in shop.firings.listed("some", limit=9)]
+            why = shop.recorded.firing(last[0])
             files = shop.status.shown()["state_files"]
-        found[how] = sorted(done), sorted(sums), fired, why["constituents"]
-        assert {one["state"] for one in why["entries"]} <= {"done"}
+        found[how] = sorted(done), sorted(sums), fired, last, why["constituents"]
         assert bool([*folder.glob(f"{how}.db.state/**/*.parquet")]) == bool(files)
         assert bool(files) == (how == "spark")
     assert found["spark"] == found["driver"]
     rules = {row.rule for row in found["spark"][0]}
-    assert rules == {"every", "some", "heard"}
-    assert len(found["spark"][2]) > 40_000
+    assert rules == {"single", "some", "heard"}
+    assert len(found["spark"][2]) > 30_000
