@@ -21,6 +21,7 @@ import pyarrow.compute as pc
 from tidegate.engine.core.relation_files import (
     Relation,
     RelationFiles,
+    RowsFile,
     RowsShelf,
     in_memory,
     on_shelf,
@@ -682,11 +683,9 @@ class Firings:
         return in_memory(self.relation)
 
     @property
-    def file_bytes(self) -> int:
-        """The size of the files in which its rows are."""
-        if not isinstance(self.relation, RelationFiles):
-            return 0
-        return sum(file.bytes for file in self.relation.files)
+    def files(self) -> tuple[RowsFile, ...]:
+        """The files in which its rows are."""
+        return self.relation.files if isinstance(self.relation, RelationFiles) else ()
 
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""

@@ -82,7 +82,7 @@ class FileShelf:
             full = self.full(file)
             try:
                 with disk.opened(full) as source:
-                    parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                    parquet = _checked(source)
                     for group, name in sorted(some):
                         column = parquet.read_row_group(group, use_threads=False).column(0)
                         found[name] = column[0].as_buffer()
@@ -165,7 +165,7 @@ class FileShelf:
         full = self.full(file)
         try:
             with disk.opened(full) as source:
-                parquet = pq.ParquetFile(source, page_checksum_verification=True)
+                parquet = _checked(source)
                 metadata = parquet.metadata
                 sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
                 end = np.cumsum(sizes)
@@ -207,6 +207,11 @@ class FileShelf:
         """The path or URI of a file."""
         whole = file.startswith("/") or "://" in file or not self.root
         return file if whole else f"{self.root}/{file}"
+
+
+def _checked(source: Any) -> pq.ParquetFile:
+    """A file whose pages are read by their checksums."""
+    return pq.ParquetFile(source, page_checksum_verification=True)
 
 
 def _interned(metadata: Mapping[bytes, bytes]) -> dict[bytes, bytes]:

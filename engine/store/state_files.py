@@ -23,7 +23,6 @@ from urllib.parse import quote
 import sqlalchemy as sa
 
 from tidegate.engine.core.failpoints import failpoint
-from tidegate.engine.core.relation_files import RelationFiles
 from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import Firings, Plan
 from tidegate.engine.store import folder as disk
@@ -141,12 +140,7 @@ class StateFiles(Bound):
 
 def files_of(firings: Iterable[Firings]) -> dict[str, tuple[str, int]]:
     """The files of the rows of firings: by name, the rule and the size in bytes."""
-    return {
-        file.name: (fired.rule, file.bytes)
-        for fired in firings
-        if isinstance(fired.relation, RelationFiles)
-        for file in fired.relation.files
-    }
+    return {file.name: (fired.rule, file.bytes) for fired in firings for file in fired.files}
 
 
 def listed(

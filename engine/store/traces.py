@@ -231,7 +231,7 @@ class Traces(Bound):
             rows = connection.execute(pages.where(c.bucket.in_(chosen))).all()
         shelf = StateFiles(self.database, self.rulebook).reader
         found = [firings_from_columns(shelf, *row) for row in rows]
-        ends = accumulate((fired.file_bytes for fired in found), initial=0)
+        ends = accumulate(map(_file_bytes, found), initial=0)
         read = [fired for fired, end in zip(found, ends, strict=False) if end < CHAINED_BYTES_MAX]
         return [fired.loaded() for fired in read], len(sizes) > len(read)
 
@@ -248,7 +248,7 @@ class Traces(Bound):
                 one = query.filter_by(rulebook=self.rulebook, bucket=bucket, rule=rule)
                 for row in connection.execute(one):
                     fired = firings_from_columns(shelf, *row)
-                    size += len(row.firings) + len(row.relation) + fired.file_bytes
+                    size += len(row.firings) + len(row.relation) + _file_bytes(fired)
                     fired = fired.loaded(["firing_id", "event_type"])
                     if fired.sources is None:
                         continue
@@ -297,6 +297,10 @@ class Traces(Bound):
         first = min(entry["stored_at"] for entry in entries)
         rows = connection.execute(query.where(c.asked_at >= first).order_by(c.id))
         return tuple(dict(row._mapping) for row in rows)
+
+
+def _file_bytes(fired: Firings) -> int:
+    return sum(file.bytes for file in fired.files)
 
 
 class _Spans:

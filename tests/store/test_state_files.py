@@ -9,6 +9,8 @@ import sqlite3
 import time
 from collections.abc import Callable, Iterator
 from contextlib import closing
+from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +24,7 @@ from tidegate.engine.core import failpoints
 from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.state_parts import FilePart, metadata_of
-from tidegate.engine.core.values import TIMERS, Carried
+from tidegate.engine.core.values import TIMERS, Carried, Firings
 from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
@@ -439,3 +441,98 @@ def test_g26_a_part_that_stays_in_its_file_is_known_without_reading_it(
     file.unlink()
     with pytest.raises(EngineError, match="is gone"):
         store.of("bank").buckets.load(apart=True)
+
+
+def filed(store: SqlStore, folder: Path, bucket: int, rule: str = "blocked") -> Firings:
+    """Firings of a bucket whose rows executors have left in a file."""
+    own = store.of("bank", 1).buckets.shelf(str(folder), bucket)
+    assert own is not None
+    fired = make.firings(rule, bucket=bucket)
+    count = fired.rows.num_rows
+    sources = pa.table(
+        {"version": pa.array(range(count), pa.int64()), "signal": pa.nulls(count, pa.string())}
+    )
+    return replace(fired, sources=sources).on(own, always=True)
+
+
+def test_g26_rows_in_files_are_read_for_who_asks(store: SqlStore, epoch: int, folder: Path) -> None:
+    """Whoever lists a firing, or asks why it fired, is told the same as of rows in the store."""
+    for bucket, fired in ((1, filed(store, folder, 1)), (2, make.firings(bucket=2))):
+        entry = make.entry()
+        make.commit(store, epoch, make.plan(bucket), fired=[fired], entries=[entry])
+    bank = store.of("bank")
+    first, second = (
+        [{**one, "firing_id": 0, "start": 0, "end": 0, "bucket": 0} for one in found]
+        for found in (
+            [one for one in bank.firings.listed() if one["bucket"] == bucket] for bucket in (1, 2)
+        )
+    )
+    names = [[one["event"] for one in f["constituents"]] for f in first]
+    assert names == [["withdrawal", "transfer"]] * 2
+    assert [f["key"] for f in first] == [f["key"] for f in second]
+    amounts = [[one.get("amount") for one in f["constituents"]] for f in first]
+    assert amounts == [[one.get("amount") for one in f["constituents"]] for f in second]
+    stored = bank.outbox.firings(1, "blocked")
+    assert stored.files
+    assert stored.rows == make.firings(bucket=1).rows
+    last = make.hex_ids(stored)[1]
+    recorded = bank.recorded.firing(last)
+    assert recorded is not None
+    assert [one["version"] for one in recorded["constituents"]] == [2, 3]
+    one = bank.traces.trace(bank.traces.place(last)).one
+    assert one.rows["amount"].to_pylist() == [51.5, None]
+    assert one.sources is not None
+    (file,) = folder.rglob("*.parquet")
+    file.unlink()
+    with pytest.raises(EngineError, match=f"state file {file} is gone"):
+        [*bank.firings.listed()]
+    assert len([*bank.firings.listed(since=make.BEGIN + make.HOUR)]) == 2
+
+
+def test_g26_files_of_rows_go_when_their_firings_are_gone(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """Not before, whatever becomes of what is carried."""
+    fired = [filed(store, folder, 1), filed(store, folder, 1, "other")]
+    path = str(folder)
+    open_one = make.entry("other")
+    make.commit(store, epoch, make.plan(1), fired=fired, entries=[open_one], state_path=path)
+    commit(store, epoch, 2, folder, one=large(2))
+    commit(store, epoch, 3, folder, one=None)
+    last = make.plan(3).now
+    assert removed(store, epoch, folder, last + 9 * DAY) == 1  # what was carried
+    assert files(folder) == ["1", "1"]
+    purge = partial(store.of("bank", epoch).retention.purge, last, last, 1_000)
+    assert purge() > 0
+    assert removed(store, epoch, folder, last + DAY) == 0
+    assert removed(store, epoch, folder, last + DAY + 1) == 1
+    assert [one["rule"] for one in store.of("bank").firings.listed()] == ["other"] * 2
+    assert files(folder) == ["1"]
+    assert store.of("bank").status.shown()["state_files"] == 1
+
+
+@pytest.mark.parametrize("point", ["rows.middle", "rows.written"])
+@pytest.mark.usefixtures("disarm")
+def test_g26_rows_of_a_bucket_that_is_given_up_are_nobodys(
+    store: SqlStore, epoch: int, folder: Path, point: str
+) -> None:
+    failpoints.arm(f"{point}=raise")
+    with pytest.raises(FailpointError):
+        filed(store, folder, 1)
+    make.commit(store, epoch, make.plan(1), fired=[filed(store, folder, 1)])
+    assert files(folder) == ["1", "1"]
+    late = time.time_ns() // 1_000 + 9 * DAY
+    assert removed(store, epoch, folder, late) == 1
+    assert len([*store.of("bank").firings.listed()]) == 2
+
+
+def test_g07_rows_that_a_full_disk_does_not_take_are_waited_for(
+    store: SqlStore, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(*_: Any, **__: Any) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(shelf.pq, "write_table", full)
+    with pytest.raises(OutageError, match="No space left on device"):
+        filed(store, folder, 1)
+    assert files(folder) == []

@@ -124,7 +124,8 @@ class ComponentStep:
         whole = self._apart.united(_with_rest(made.shares, rest), count, shelf, apart=True)
         after = {**whole.tables, **held}
         if shelf is not None:
-            shelf.check(files_of(after.values()) - files_of(stored.values()))
+            new = files_of(after.values()) - files_of(stored.values())
+            shelf.check(new.union(file.name for fired in made.fired for file in fired.files))
             after |= moved(after, shelf)
         left = Carried(*replaced(stored, stored, after))
         self._adopted = True

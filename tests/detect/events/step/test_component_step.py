@@ -26,9 +26,17 @@ from tests.support.rulebooks import loaded
 from tidegate.engine.core import state_parts
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.ports import TooManyError
-from tidegate.engine.core.state_parts import files_of
+from tidegate.engine.core.state_parts import Shelf, files_of
 from tidegate.engine.core.state_parts import loaded as loaded_parts
-from tidegate.engine.core.values import Batch, Captured, Carried, Unread
+from tidegate.engine.core.values import (
+    Batch,
+    Captured,
+    Carried,
+    Detections,
+    Firings,
+    Unread,
+    hex_ids,
+)
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state import partitions
 from tidegate.engine.detect.events.state.held_back import is_held
@@ -137,7 +145,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
                 read += unread is not None
                 least = data.draw(st.sampled_from([1, 1, 1, 10**9]))
                 monkeypatch.setattr(shelves, "BYTES_MIN", least)
-                (made, left, reached), there, loads = apart.step_unread(
+                (made, left, reached), there, loads, _ = apart.step_unread(
                     carried, here, until, parked, None, unread, shelf
                 )
                 assert there + sum(map(len, here.values())) == sum(map(len, given_.values()))
@@ -334,6 +342,47 @@ def test_g26_files_that_executors_do_not_see_are_not_called_gone(filed: FileShel
     with pytest.raises(EngineError, match="is gone") as error:
         taken(there, carried, 2, filed, b=[7])
     assert error.value.code == "state-file"
+
+
+class Fires(NamedTuple):
+    """Firings of detections without parameters; the rows of all lie in a file."""
+
+    folder: Path
+
+    def __call__(self, found: Detections, shelf: Shelf) -> Firings:
+        count = len(found)
+        ids = pa.array([bytes([n]) * 16 for n in range(count)], pa.binary(16))
+        at = pa.array(found.end).cast(pa.timestamp("us", "UTC"))
+        table = pa.table({"firing_id": ids, "k": found.keys["k"], "detected_at": at})
+        rows = pa.table({"firing_id": hex_ids(ids)})
+        fired = Firings(found.rule, table, rows).on(shelf, always=True)
+        if self.folder != Path():  # the executor has a folder of its own
+            Path(shelf.full(fired.files[0].name)).rename(self.folder / f"{fired.rule}.parquet")
+        return fired
+
+
+def test_g26_firings_are_made_where_rules_are_detected(filed: FileShelf) -> None:
+    book = loaded("ab", r="on: a, per: k", s="on: a")  # s is the driver's
+    step = ComponentStep(book, {"r": 0, "s": 0}, {}, InProcess(2), 16)
+    arriving = identified(rows("a", 1, k=[*range(9)]), 0)
+    made = step.step_unread(Carried(), arriving, 1, (), None, None, filed, Fires(Path()))
+    assert [(found.rule, len(found)) for found in made.stepped.detections] == [("s", 9)]
+    (fired,) = made.fired
+    assert (fired.rule, fired.firings["k"].to_pylist()) == ("r", [*range(9)])
+    assert len(fired.files) == 2
+    assert fired.rows["firing_id"].to_pylist() == fired.hex_ids().to_pylist()
+
+
+def test_g26_rows_that_only_an_executor_sees_are_refused(
+    filed: FileShelf, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    book = loaded("ab", r="on: a, per: k")
+    step = ComponentStep(book, {"r": 0}, {}, InProcess(1), 16)
+    arriving = identified(rows("a", 1, k=[*range(9)]), 0)
+    elsewhere = Fires(tmp_path_factory.mktemp("executor"))
+    with pytest.raises(EngineError, match="and the engine does not see it") as error:
+        step.step_unread(Carried(), arriving, 1, (), None, None, filed, elsewhere)
+    assert error.value.code == "state-apart"
 
 
 def test_g26_what_was_kept_apart_is_found_after_a_reload_that_joins_components(
