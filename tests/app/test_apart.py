@@ -11,6 +11,7 @@ from tests.support.lake import Lake
 from tidegate import Engine
 from tidegate.connectors.delta import session
 from tidegate.connectors.delta.executors import SparkExecutors
+from tidegate.engine.core.ports import OutageError
 from tidegate.engine.store import open_store
 
 if TYPE_CHECKING:
@@ -206,3 +207,36 @@ def test_g26_conditions_and_actions_read_rows_that_executors_left_in_files(
     rules = {row.rule for row in found["spark"][0]}
     assert rules == {"single", "some", "heard"}
     assert len(found["spark"][2]) > 30_000
+
+
+@pytest.mark.long
+def test_g07_a_folder_that_executors_cannot_write_is_waited_for(
+    spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nothing of the bucket is stored; the next run takes it, with all that it detects."""
+    monkeypatch.setattr(spark.sparkContext, "pythonExec", sys.executable)
+    lake, state = Lake(spark, tmp_path), tmp_path / "state"
+    lake.create("paid", "id BIGINT, k BIGINT, v DOUBLE")
+    lake.sql("INSERT INTO {paid} SELECT id, id % 40, id + 10D FROM range(20000)")
+    book = tmp_path / "book.yaml"
+    book.write_text(
+        "rulebook: shop\ntables: {paid: {path: ./paid, start: earliest}}\n"
+        "events: {large: {on: insert, table: paid, where: v >= 10}}\n"
+        f"settings: {{detect: spark, state_path: {state}, outage_max_seconds: 1}}\n"
+        "rules: {r: {on: large, per: id, if: max(v) + max(k) > 0}}\n"
+    )
+    state.write_text("in the way")
+    url = f"sqlite:///{tmp_path / 'book'}.db"
+    with (
+        Engine(book, spark=spark, store=url) as engine,
+        pytest.raises(OutageError, match=r"state file .* cannot be written"),
+    ):
+        engine.run_once()
+    with open_store(url, create=False) as store:
+        assert [*store.of("shop").firings.listed()] == []
+    state.unlink()
+    with Engine(book, spark=spark, store=url) as engine:
+        (report,) = engine.run_once()
+    assert (report.detections, report.detected_by) == (20_000, "executors")
+    with open_store(url, create=False) as store:
+        assert len([*store.of("shop").firings.listed()]) == 20_000
