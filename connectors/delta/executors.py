@@ -9,6 +9,7 @@ from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
+import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -156,15 +157,15 @@ class SparkExecutors:
 
         made = placed.applyInArrow(gathered, _MADE)
         found = self._run(lambda: collected(made))
-        columns = [found.column(name).to_pylist() for name in found.column_names]
-        _check_versions({version for _, version, _ in zip(*columns, strict=True)} - {own})
+        _check_versions({*pc.unique(found.column("version")).to_pylist()} - {own})
         done: list[Any] = [None] * len(given)
         parts = []
-        for place, _, value in zip(*columns, strict=True):
-            if place:
-                done[place - 1] = pickle.loads(value)  # noqa: S301, sent by ours
+        for place, value in zip(found.column("place"), found.column("value"), strict=True):
+            made_there = pickle.loads(value.as_buffer())  # noqa: S301, sent by ours
+            if place.as_py():
+                done[place.as_py() - 1] = made_there
             else:
-                parts.append(pickle.loads(value))  # noqa: S301, sent by ours
+                parts.append(made_there)
         return done, parts
 
     def _run(self, call: Callable[[], Made]) -> Made:

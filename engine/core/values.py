@@ -602,7 +602,9 @@ class Firings:
     @property
     def acted_on(self) -> Firings:
         """The firings that are acted on. The relation still has the rows of all."""
-        return replace(self, firings=self.firings.filter(self.through))
+        through = self.through
+        whole = pc.all(through).as_py()
+        return self if whole else replace(self, firings=self.firings.filter(through))
 
     @property
     def offsets(self) -> Int64:

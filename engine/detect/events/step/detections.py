@@ -81,6 +81,7 @@ def merged_firings(parts: Sequence[Firings], shelf: Shelf | None) -> Firings:
     table = table.take(pa.array(place))
     if in_files:
         relation = together([part.relation for part in parts]).take(place)
+        relation = replace(relation, ids=table["firing_id"].combine_chunks())  # once in memory
         return replace(parts[0], firings=table, relation=relation, sources=None)
     _, again = _again([part.offsets for part in parts], place)
     relation, sources = (
