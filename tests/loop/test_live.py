@@ -63,7 +63,7 @@ def test_g02_run_detects_what_simulate_does(
 
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(20, least=10)
+    @example_count(20, least=5)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(
             cases(operators=EVERYTHING, contexts=[context], depth=2, rules_max=2)
