@@ -187,7 +187,7 @@ LEFT: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
 }
 
 
-SHORTLY = ("an update", "mapped columns", "char(n)")
+SHORTLY = ("a delete", "mapped columns", "char(n)")
 
 
 @pytest.mark.parametrize(

@@ -135,7 +135,7 @@ def looked(context: Context, data: st.DataObject, choices: Counter[str]) -> None
 def test_detections_are_those_of_the_reference(context: Context, choices: Counter[str]) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(50, least=3)
+    @example_count(50, least=6)
     def some(data: st.DataObject) -> None:
         looked(context, data, choices)
 

@@ -46,7 +46,7 @@ KINDS = pytest.mark.parametrize("kind", [tumbles, sessions], ids=["tumbling", "s
 def test_windows_are_those_of_the_reference(kind: Windows) -> None:
     @drawn_for(kind.__name__)
     @given(data=st.data())
-    @example_count(EXAMPLES, least=8)
+    @example_count(EXAMPLES, least=15)
     def some(data: st.DataObject) -> None:
         one(kind, data)
 

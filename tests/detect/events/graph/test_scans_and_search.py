@@ -108,7 +108,7 @@ def searches(rulebook: Rulebook) -> bool:
 def test_s05_a_scan_detects_the_rows_that_the_search_does(context: Context) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(60, least=5)
+    @example_count(60, least=10)
     def some(data: st.DataObject) -> None:
         keys = data.draw(st.sampled_from([(), ("k",)]))
         rulebook = over_signals(data.draw(shapes(context)), context, keys)

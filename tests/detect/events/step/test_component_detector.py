@@ -37,7 +37,7 @@ from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.rules.expressions.nodes import Name
 from tidegate.rules.model import Context, Rule, Rulebook, SignalEvent
 
-EXAMPLES, LEAST = 60, 8
+EXAMPLES, LEAST = 60, 15
 BOOKS = 12  # that are drawn in vain, at most
 COUNTS, KEYS = (1, 3, 4, 16), (1, 2, None)
 
