@@ -12,7 +12,7 @@ BY_HASH = --require-hashes --no-build-isolation
 entry_of = sed -n '/^$(1)==/,/[^\\]$$/p' constraints.txt
 WORKERS = -n 2 --dist loadfile  # tests of a file share what they made
 
-.PHONY: help install demo test record test-long test-kill test-browser tutorial mutants lint format pictures pages docs bench lock clean
+.PHONY: help install demo test check record test-long test-kill test-browser tutorial mutants lint format pictures pages docs bench lock clean
 .DEFAULT_GOAL := install
 
 help:  ## this list
@@ -26,8 +26,13 @@ demo: $(STAMP)  ## a small bank, live: what tidegate does, in a minute
 test: $(STAMP)  ## the test suite
 	$(RUN) -m pytest $(WORKERS)
 
-record: $(STAMP)  ## the suite; writes how long each file takes, which orders them, to tests/seconds.txt
-	$(RUN) -m pytest $(WORKERS) --record
+check: $(STAMP)  ## the suite and the console in Chromium, in one run
+	$(RUN) -m tests.browser.programs
+	$(RUN) -m pytest $(WORKERS) -m "not long"
+
+record: $(STAMP)  ## the same; writes how long each file takes, which orders them, to tests/seconds.txt
+	$(RUN) -m tests.browser.programs
+	$(RUN) -m pytest $(WORKERS) -m "not long" --record
 
 test-long: $(STAMP)  ## the suite with the tests that are marked long
 	$(RUN) -m pytest $(WORKERS) -m "long or not long" --hypothesis-profile=others

@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.lake import Shop, notes_of
 from tidegate.engine.control.firings import list_firings
 
@@ -50,6 +52,7 @@ def a_shop(spark: SparkSession, folder: Path, text: str) -> Shop:
     return shop
 
 
+@pytest.mark.long
 def test_g14_immediate_sees_each_commit_deferred_and_detached_what_came_last(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -129,6 +132,7 @@ RULES
 """
 
 
+@pytest.mark.long
 def test_g15_many_rules_write_a_table_at_once_and_each_effect_is_there_once(
     spark: SparkSession, tmp_path: Path
 ) -> None:

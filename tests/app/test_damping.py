@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.lake import Shop
 from tidegate.engine.control.firings import list_firings
 
@@ -34,6 +36,7 @@ rules:
 """
 
 
+@pytest.mark.long
 def test_an_alarm_is_raised_once_until_its_level_was_low_again_over_restarts(
     spark: SparkSession, tmp_path: Path
 ) -> None:

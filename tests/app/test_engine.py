@@ -335,6 +335,7 @@ def test_g07_a_storage_that_is_away_is_waited_for_and_a_spark_that_is_gone_is_no
                 engine.run_once()
 
 
+@pytest.mark.long
 def test_g07_a_store_that_is_away_while_it_forgets_is_waited_for(
     shop: Shop, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -401,6 +402,7 @@ def test_g15_g25_g31_tables_of_a_catalog_rows_that_raise_and_the_order_of_action
     assert shop.status()["rejected_rows"] == 1
 
 
+@pytest.mark.long
 def test_g09_edited_actions_keep_what_is_carried_and_new_rules_see_what_comes_later(
     shop: Shop,
 ) -> None:
@@ -422,6 +424,7 @@ def test_g09_edited_actions_keep_what_is_carried_and_new_rules_see_what_comes_la
     assert {row: n for row, n in shop.logged().items() if row[0] != "first"} == pairs
 
 
+@pytest.mark.long
 def test_g17_a_failing_action_holds_its_rule_and_a_restart_tries_it_again(shop: Shop) -> None:
     shop.edit("    priority: 1", "    priority: 1\n    retry: {attempts: 1}\n    on_dead: hold")
     add(shop, TELLING.replace("hearing", "second"))
@@ -527,6 +530,7 @@ CHANGED = """\
 """
 
 
+@pytest.mark.long
 def test_g22_net_effects_and_rules_that_ignore_what_they_wrote(shop: Shop) -> None:
     shop.order((3, 5))
     shop.run_once()

@@ -7,6 +7,8 @@ import time
 from collections import Counter
 from typing import TYPE_CHECKING, Any
 
+import pytest
+
 from tests.support.lake import Lake
 from tidegate import Engine
 from tidegate.engine.control.firings import list_firings
@@ -73,6 +75,7 @@ EXPECTED = {  # rule: expression, context, constituents of each firing over the 
 HISTORY = ["a1 a1 b1 a11 b11 a12", "b12 c1 a1 c1 a11 b11 a12 b12"]
 
 
+@pytest.mark.long
 def test_s08_s10_operators_rules_as_events_and_edges_fire_live(
     spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -205,6 +205,7 @@ def test_g20_a_restored_store_is_refused_and_repeats_if_told_so(restored: Restor
     assert restored.logged() == all_once(*FORGOTTEN, ("first", 4))
 
 
+@pytest.mark.long
 def test_g20_a_restored_store_passes_over_what_it_forgot_if_told_so(
     restored: Restored,
 ) -> None:
@@ -281,6 +282,7 @@ def test_g16b_engines_on_two_copies_of_a_store_do_nothing_twice(
     assert twin.refusal().code == "store-behind-effects"
 
 
+@pytest.mark.long
 def test_g20_a_target_that_keeps_markers_too_short_is_refused(
     spark: SparkSession, tables: Path, tmp_path: Path
 ) -> None:

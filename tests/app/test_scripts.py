@@ -81,6 +81,7 @@ def test_rows_signals_and_timers_reach_a_script_and_rules_write_what_it_emits(sh
         assert store.of("shop").status.shown()["rejected_rows"] == 0
 
 
+@pytest.mark.long
 def test_g09_a_script_that_is_edited_while_the_engine_runs_starts_anew_and_no_other(
     shop: Shop,
 ) -> None:

@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.lake import Shop, notes_of
 from tidegate.engine.replay.why.ask import why_commit
 from tidegate.engine.store import open_store
@@ -57,6 +59,7 @@ def commits(shop: Shop) -> dict[int, list[tuple[str, int]]]:
     return found
 
 
+@pytest.mark.long
 def test_g16_a_bucket_is_one_commit_and_of_several_only_what_breaks_a_constraint_is_dead(
     spark: SparkSession, tmp_path: Path
 ) -> None:

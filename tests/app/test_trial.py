@@ -141,6 +141,7 @@ rules:
 )
 
 
+@pytest.mark.long
 def test_columns_under_other_names_are_there_beside_all_others(spark: SparkSession) -> None:
     """In `where`, `of`, `per`, `if` and actions; with filters that Arrow runs and that Spark does.
     What is renamed is not there under its own name."""
@@ -178,6 +179,7 @@ def by_spark(monkeypatch: pytest.MonkeyPatch) -> None:
     )
 
 
+@pytest.mark.long
 def test_commits_are_the_same_whatever_rows_they_meet(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -203,7 +205,8 @@ def test_commits_are_the_same_whatever_rows_they_meet(
     assert operations == "MERGE WRITE UPDATE DELETE MERGE WRITE DELETE MERGE"
 
 
-@pytest.mark.parametrize("statements", [False, pytest.param(True, marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("statements", [False, True])
 def test_columns_that_are_added_are_the_same_in_both_worlds(
     spark: SparkSession, monkeypatch: pytest.MonkeyPatch, *, statements: bool
 ) -> None:
@@ -230,6 +233,7 @@ def test_columns_that_are_added_are_the_same_in_both_worlds(
     assert [len(seen.firings[rule]) for rule in "bcd"] == [2, 2, 1]
 
 
+@pytest.mark.long
 def test_why_a_firing_is_missing_is_told_over_the_tables(spark: SparkSession) -> None:
     text = BANK.replace(
         "  new: {on: insert", "  new: {on: insert, where: amount > 2 and 1 / id < 1"
@@ -286,6 +290,7 @@ def test_values_of_all_types_are_written_alike(
     assert len(seen.tables["items"]) == 2
 
 
+@pytest.mark.long
 def test_what_actions_write_is_an_event_and_each_stands_a_millisecond_later(
     spark: SparkSession,
 ) -> None:
@@ -308,6 +313,7 @@ def test_what_actions_write_is_an_event_and_each_stands_a_millisecond_later(
         assert sorted(one["id"] for one in case.seen.tables["out"]) == [3, 9]
 
 
+@pytest.mark.long
 def test_g14_a_query_sees_the_tables_as_of_the_detection(spark: SparkSession) -> None:
     """Both timers are over in one step; the row that takes the condition away came between."""
     rules = '  a: {on: "not(gone)[told, [5 s]]", per: id, if: {sql: SELECT firing_id FROM event '
@@ -336,6 +342,7 @@ def test_retries_wait_for_the_clock_and_the_effect_lands_once(spark: SparkSessio
         assert case.seen.tables["out"] == [{"id": 1}]
 
 
+@pytest.mark.long
 def test_worlds_of_one_file_begin_with_new_tables(spark: SparkSession) -> None:
     rules = "  a: {on: new, per: id, do: [{sql: INSERT INTO out SELECT id FROM event}]}"
     with spark_worlds(spark) as opened:

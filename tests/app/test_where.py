@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+import pytest
+
 from tests.support.lake import Shop
 from tidegate.engine.control.firings import list_firings
 
@@ -34,6 +36,7 @@ rules:
 """
 
 
+@pytest.mark.long
 def test_a_pair_of_which_it_is_false_uses_nothing_up(spark: SparkSession, tmp_path: Path) -> None:
     """Each order is a bucket of an engine of its own, so what waits goes through the store. In
     `chronicle` the pair (1, 2) comes first: an `if` is asked of it, and it is used up."""

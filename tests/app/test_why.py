@@ -72,6 +72,7 @@ def test_the_command_in_a_commit_can_be_typed_as_it_stands(shop: Shop) -> None:
     assert "for 2 firings of bucket" in " ".join(CliRunner().invoke(main, behind).stdout.split())
 
 
+@pytest.mark.long
 def test_g14_a_query_is_asked_again_of_what_it_saw_and_vacuum_is_told(shop: Shop) -> None:
     spark = shop.spark
     found = [*list_firings(shop.store, "shop")]

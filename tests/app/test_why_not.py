@@ -73,13 +73,17 @@ def test_an_open_engine_answers(shop: Shop) -> None:
     ("rule", "id", "rung", "says"),
     [
         ("late", 1, "fired", "It fired for id 1"),
-        ("late", "1", "fired", "It fired for id 1"),
+        pytest.param("late", "1", "fired", "It fired for id 1", marks=pytest.mark.long),
         ("late", 2, "where", "`where: amount > 100` is not true of it (amount is 50)"),
-        ("late", 3, "occurrences", "No `closed` came for id 3"),
-        ("late", 9, "occurrences", "No `large` or `closed` came for id 9"),
-        ("odd_one", 2, "where", "(note is b)"),
+        pytest.param("late", 3, "occurrences", "No `closed` came for id 3", marks=pytest.mark.long),
+        pytest.param(
+            "late", 9, "occurrences", "No `large` or `closed` came for id 9", marks=pytest.mark.long
+        ),
+        pytest.param("odd_one", 2, "where", "(note is b)", marks=pytest.mark.long),
         ("changed", 2, "where", "it changes none of note (note is b)"),
-        ("fast", 1, "parts", "longer than `within 1 ms` allows"),
+        pytest.param(
+            "fast", 1, "parts", "longer than `within 1 ms` allows", marks=pytest.mark.long
+        ),
         ("asking", 1, "if", "`sum(amount)` is 500"),
     ],
 )

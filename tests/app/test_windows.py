@@ -92,6 +92,7 @@ def room(spark: SparkSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -
     return room
 
 
+@pytest.mark.long
 def test_windows_end_live_though_nothing_arrives(room: Room) -> None:
     room.insert(1, (1, "reading", 90), (1, "placed", 0), (2, "placed", 0))
     room.insert(1.5, (2, "reading", 85))

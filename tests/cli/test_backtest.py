@@ -92,6 +92,7 @@ def test_what_ran_live_is_found_again_and_nothing_is_written(
     assert found == [{n: v for n, v in one.items() if n not in NOT_SHOWN} for one in live]
 
 
+@pytest.mark.long
 def test_without_a_store_signals_stand_a_millisecond_after_their_rule(
     tidegate: Tidegate, shop: Shop
 ) -> None:
@@ -117,6 +118,7 @@ def test_queries_may_be_skipped(tidegate: Tidegate, shop: Shop) -> None:
     assert {outcome for rule, outcome in outcomes if rule == "high"} == {"held", "failed"}
 
 
+@pytest.mark.long
 def test_for_people(tidegate: Tidegate, shop: Shop, tmp_path: Path) -> None:
     words = ("backtest", shop.book, "--from", 1, "--html", tmp_path / "page.html")
     result = tidegate(*words, "--reports", tmp_path / "reports")
@@ -215,6 +217,7 @@ def test_a_page_that_cannot_be_written_takes_nothing_from_what_is_said(
     assert "the page cannot be written" in result.stderr
 
 
+@pytest.mark.long
 def test_what_vacuum_took_is_refused_with_the_earliest_time(
     tidegate: Tidegate, shop: Shop, spark: SparkSession, tmp_path: Path
 ) -> None:

@@ -143,6 +143,7 @@ def test_g10_a_replaced_table_stops_and_reset_goes_on(tidegate: Tidegate, shop: 
     assert (status["stopped"], status["asked_for"]) == (None, [])
 
 
+@pytest.mark.long
 def test_g10_a_source_put_back_from_a_copy_stops_and_reset_goes_on(
     tidegate: Tidegate, shop: Shop
 ) -> None:

@@ -35,7 +35,7 @@ AFTER_COMMIT = [
     ("settle.before=exit:2", 3),  # with the signals inserted, not committed
     ("plan.after=exit", 0),  # of the bucket that takes the signals
 ]
-FEW = (["commit.before=exit"], [("action.between=exit", 6), ("settle.before=exit:4", 3)])
+FEW = (["commit.before=exit"], [("action.between=exit", 6)])
 
 
 def test_the_judge_sees_what_goes_wrong(prepared: Lake, uncrashed: Lake, tmp_path: Path) -> None:

@@ -115,7 +115,7 @@ def test_a_history_in_parts_is_the_history_whole(monkeypatch: pytest.MonkeyPatch
     monkeypatch.setattr(keyed_history, "PART_ROWS_MIN", 1)
 
     @given(data=st.data())
-    @example_count(80, 20)
+    @example_count(80, 10)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(of_two_keys())
         table = table_of(book, history)

@@ -33,13 +33,18 @@ def driver(file: Path) -> Driver:
 
 
 def every_case() -> list[object]:
-    """A parameter for each case of each file."""
-    return [_parameter(file, case) for file in FILES for case in read(file).cases]
+    """A parameter for each case of each file, of which the first is in the short suite."""
+    return [
+        _parameter(file, case, [pytest.mark.long] if number else [])
+        for file in FILES
+        for number, case in enumerate(read(file).cases)
+    ]
 
 
-def _parameter(file: Path, case: Case) -> object:
+def _parameter(file: Path, case: Case, marks: list[pytest.MarkDecorator]) -> object:
     reason = MISSING.get(case.name)
-    marks = [pytest.mark.xfail(strict=True, reason=reason)] if reason else []
+    if reason:
+        marks = [*marks, pytest.mark.xfail(strict=True, reason=reason)]
     return pytest.param(file, case, id=f"{file.name.split('.')[0]}: {case.name}", marks=marks)
 
 

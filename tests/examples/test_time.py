@@ -130,6 +130,7 @@ def test_orders_expire_after_a_day_also_where_the_engine_was_down(
     assert of_text(firing["fired_at"]) - of_text(firing["end"]) > 5 * HOUR
 
 
+@pytest.mark.long
 def test_s11_a_price_is_sampled_as_it_was_at_each_tick(lake: Lake, clock: type[Later]) -> None:
     """Ticks from 9:35 to 16:00; the price changes at noon and is read after the close."""
     book = rules.load(copy_rulebook("price", lake.folder))

@@ -28,7 +28,13 @@ def calls(work: Callable[[], object]) -> int:
     return sum(entry.callcount for entry in counted.getstats())
 
 
-@pytest.mark.parametrize("kind", RULES)
+SHORTLY = ("one uses the last twice", "signals")
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [pytest.param(kind, marks=[] if kind in SHORTLY else pytest.mark.long) for kind in RULES],
+)
 def test_twice_the_rules_are_twice_the_work(kind: str, tmp_path: Path) -> None:
     file = tmp_path / "b.yaml"
     found = []

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
+@pytest.mark.long
 def test_g27_honest_texts_are_let_in(judge: Judge) -> None:
     texts = honest()
     assert len(texts) >= 200

@@ -28,6 +28,7 @@ from tidegate.rules.expressions.nodes import Clock
 from tidegate.rules.model import Context, Rulebook, Settings
 
 NUMBERS = itertools.count()
+SHORTLY = (Context.RESTRICTED, Context.CUMULATIVE)  # how rows are chosen is the detector's
 
 
 def without_key(found: dict[str, Any]) -> dict[str, Any]:
@@ -52,7 +53,9 @@ def moment(seconds: float) -> str:
     return f"{micros_text(round(seconds * SECOND))}Z"
 
 
-@pytest.mark.parametrize("context", Context)
+@pytest.mark.parametrize(
+    "context", [pytest.param(c, marks=[] if c in SHORTLY else pytest.mark.long) for c in Context]
+)
 @resuming
 @detecting
 def test_g02_run_detects_what_simulate_does(

@@ -120,7 +120,7 @@ def recounted(live: Live) -> dict[str, tuple[int, int]]:
     return found
 
 
-@pytest.mark.parametrize("rows_max", [0, 4_000])
+@pytest.mark.parametrize("rows_max", [pytest.param(0, marks=pytest.mark.long), 4_000])
 def test_what_is_counted_is_what_the_store_has(
     store: SqlStore, monkeypatch: pytest.MonkeyPatch, rows_max: int
 ) -> None:

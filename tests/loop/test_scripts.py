@@ -123,7 +123,7 @@ def plain(found: dict[str, Any]) -> str:
 @detecting
 def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any) -> None:
     @given(data=st.data())
-    @example_count(12)
+    @example_count(12, least=5)
     def some(data: st.DataObject) -> None:
         own = book(SCRIPTS[name], timers_per_bucket_max=data.draw(st.sampled_from([1, 100])))
         history = data.draw(histories())

@@ -88,7 +88,7 @@ def test_g26_files_change_nothing_that_is_detected_or_carried(
     seen, removed = list[int](), list[int]()
 
     @given(data=st.data())
-    @example_count(100, least=8)
+    @example_count(100, least=4)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=2))
         assume(history)
@@ -133,7 +133,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
     ways = st.sampled_from(["driver", "spark"])
 
     @given(data=st.data())
-    @example_count(100, least=16)
+    @example_count(100, least=8)
     def some(data: st.DataObject) -> None:
         book, history = data.draw(cases(operators=EVERYTHING, depth=2, rules_max=2))
         assume(history and all(rule.pattern.per for rule in book.rules.values()))

@@ -12,4 +12,6 @@ def test_it_applies(mutant: Mutant) -> None:
     source = (ROOT / mutant.file).read_text(encoding="utf-8")
     assert mutant.mutated(source) != source
     for test in mutant.tests:
-        assert (ROOT / test.split("::")[0]).exists()
+        file, _, name = test.partition("::")
+        assert (ROOT / file).exists()
+        assert not name or f"def {name.partition('[')[0]}(" in (ROOT / file).read_text()

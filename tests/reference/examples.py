@@ -8,8 +8,8 @@ from typing import Any, TypeVar
 from hypothesis import settings
 
 SHORT = "short"  # the profile of `make test`; `make mutants` and `make test-long` have others
-ONE_IN = 12
-EXAMPLES_MIN = 5
+ONE_IN = 24
+EXAMPLES_MIN = 3
 
 Way = TypeVar("Way")
 

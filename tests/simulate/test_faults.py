@@ -89,6 +89,7 @@ def test_g10_random_faults_lose_and_double_no_commit_whether_it_changes_rows_or_
     assert hit["quiet"] > 10 * QUIET_SEEDS
 
 
+@pytest.mark.long
 def test_g16b_random_faults_lose_double_and_disorder_nothing(tmp_path: Path) -> None:
     hit = simulate(tmp_path, range(SEEDS))
     left = {kind for kind in FAULTS if not hit[kind]}

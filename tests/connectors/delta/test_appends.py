@@ -72,7 +72,9 @@ def request(*columns: str, changes: str = "insert") -> ReadRequest:
     return ReadRequest(columns=columns, changes=frozenset(changes.split()))
 
 
-@pytest.mark.parametrize("timestamps", ["INT96", "TIMESTAMP_MICROS"])
+@pytest.mark.parametrize(
+    "timestamps", [pytest.param("INT96", marks=pytest.mark.long), "TIMESTAMP_MICROS"]
+)
 def test_values_of_every_flat_type_are_sparks(lake: Lake, timestamps: str) -> None:
     lake.create("t", ", ".join(f"{name} {kind}" for name, kind in TYPES.items()))
     lake.spark.conf.set("spark.sql.parquet.outputTimestampType", timestamps)
@@ -96,6 +98,7 @@ def test_a_partitions_values_are_those_of_the_log(lake: Lake) -> None:
     assert Reading(lake, "t").agree(request("id")) == (2 * len(kinds), False)
 
 
+@pytest.mark.long
 def test_a_column_that_is_only_in_paths(lake: Lake) -> None:
     lake.create("t", "id INT, kind STRING", "PARTITIONED BY (kind)")
     lake.sql("INSERT INTO {t} VALUES (1, 'a'), (2, 'a'), (3, 'b')")
@@ -130,6 +133,7 @@ def test_rows_that_nobody_wants_are_not_read(lake: Lake) -> None:
     assert sorted(found["id"].to_pylist()) == sorted(spark["id"].to_pylist()) == [1, 2]
 
 
+@pytest.mark.long
 def test_optimize_and_skipped_versions_have_no_rows(lake: Lake) -> None:
     lake.create("t", "id INT")
     lake.append("t", (1,))
@@ -183,7 +187,13 @@ LEFT: dict[str, tuple[str, str, dict[str, str], list[str]]] = {
 }
 
 
-@pytest.mark.parametrize("why", LEFT)
+SHORTLY = ("a delete", "mapped columns", "char(n)")
+
+
+@pytest.mark.parametrize(
+    "why",
+    [pytest.param(why, marks=[] if why in SHORTLY else pytest.mark.long) for why in LEFT],
+)
 def test_spark_reads_what_is_no_plain_append(lake: Lake, why: str) -> None:
     columns, more, properties, statements = LEFT[why]
     lake.create("t", columns, more, **properties)
@@ -236,6 +246,7 @@ def test_a_file_that_is_gone_is_an_error_that_names_the_versions(lake: Lake) -> 
     assert error.value.code == "version-gone"
 
 
+@pytest.mark.long
 def test_another_tables_files_are_left_to_spark(lake: Lake) -> None:
     lake.create("origin", "id BIGINT")
     lake.append("origin", (1,))
@@ -282,6 +293,7 @@ def test_a_feature_that_is_not_known_is_left_to_spark() -> None:
     assert not readable((), {"delta.columnMapping.mode": "id"})
 
 
+@pytest.mark.long
 def test_a_table_that_maps_its_columns_from_now_on(lake: Lake) -> None:
     """A renamed column's file has it by its former name, which another column may have taken."""
     lake.create("t", "id BIGINT, x BIGINT")

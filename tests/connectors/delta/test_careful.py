@@ -52,7 +52,7 @@ def odd(spark: SparkSession, tmp_path_factory: pytest.TempPathFactory) -> Lake:
     return lake
 
 
-@pytest.mark.parametrize("snapshot", [False, True])
+@pytest.mark.parametrize("snapshot", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_g13_suspects_that_harm_nobody_say_of_each_row_what_they_always_say(
     odd: Lake, snapshot: bool
 ) -> None:

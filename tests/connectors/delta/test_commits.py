@@ -6,6 +6,8 @@ import json
 from collections import Counter
 from typing import Any
 
+import pytest
+
 from tests.support.lake import Lake
 from tidegate import Engine
 from tidegate.engine.control.firings import list_firings
@@ -100,6 +102,7 @@ def is_seal(user_metadata: str | None) -> bool:
     return user_metadata is not None and '"sealed": true' in user_metadata
 
 
+@pytest.mark.long
 def test_g10_commits_are_seen_whether_they_change_rows_or_not(lake: Lake) -> None:
     """What an action wrote and what a RESTORE brought among them; no engine's seals."""
     table = Watched(lake)

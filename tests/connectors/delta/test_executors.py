@@ -80,6 +80,7 @@ def test_g26_buckets_stepped_by_executors_detect_what_the_driver_does(
     assert other.value.code == "executors-differ"
 
 
+@pytest.mark.long
 def test_g26_shuffle_files_that_are_lost_are_made_again(
     beside: SparkExecutors, spark: SparkSession
 ) -> None:

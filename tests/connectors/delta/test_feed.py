@@ -313,6 +313,7 @@ def test_g01_times_of_object_stores_are_coarse(lake: Lake, monkeypatch: pytest.M
         assert not feed.head(stamped, None).coarse_times
 
 
+@pytest.mark.long
 def test_what_the_engine_relies_on_in_the_feed(lake: Lake) -> None:
     """Facts of the feed: both ends inclusive, an end past the latest clamped, its time not always
     the commit file's."""

@@ -151,6 +151,7 @@ def test_a_call_that_nothing_ends_is_left_behind(
     until(lambda: not jobs.slots.lost)  # the thread that waited has noticed
 
 
+@pytest.mark.long
 def test_g13_time_in_which_others_hold_every_slot_does_not_count(
     spark: SparkSession, jobs: Jobs, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -225,7 +226,9 @@ def test_a_where_that_backtracks_ends_by_name(lake: Lake) -> None:
     "condition",
     [
         f"max(note) {BACKTRACKS}",
-        f"'{TEXT}' {BACKTRACKS} AND count(*) > 0",  # folded into a constant before there is a job
+        pytest.param(
+            f"'{TEXT}' {BACKTRACKS} AND count(*) > 0", marks=pytest.mark.long
+        ),  # folded into a constant before there is a job
         '{sql: "WITH RECURSIVE r(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM r WHERE n < 90 AND '
         "length(java_method('java.lang.Thread', 'sleep', n + 200L)) < 9) "
         'SELECT firing_id FROM event, r"}',

@@ -64,6 +64,7 @@ def test_what_properties_say_and_what_they_leave_out(lake: Lake) -> None:
     assert (again.log_micros, again.limit, again.head) == (2 * DAY_MICROS, LOG, 2)
 
 
+@pytest.mark.long
 def test_g14_a_version_is_seen_for_as_long_after_the_next_one_as_its_files_are_kept(
     lake: Lake,
 ) -> None:

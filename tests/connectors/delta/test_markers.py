@@ -71,8 +71,8 @@ MERGE = (
     "statement",
     [
         "INSERT INTO {t} VALUES (9, 9)",
-        "UPDATE {t} SET n = n + 1 WHERE id = 1",
-        MERGE.replace("{id}", "1"),
+        pytest.param("UPDATE {t} SET n = n + 1 WHERE id = 1", marks=pytest.mark.long),
+        pytest.param(MERGE.replace("{id}", "1"), marks=pytest.mark.long),
     ],
 )
 def test_an_equal_or_lower_marker_is_skipped_in_silence(table: Table, statement: str) -> None:
@@ -92,7 +92,11 @@ def test_g16_a_marker_from_the_checksum_skips_in_the_same_way(table: Table) -> N
 
 
 @pytest.mark.parametrize(
-    "statement", ["UPDATE {t} SET n = 1 WHERE id = 777", MERGE.replace("{id}", "777")]
+    "statement",
+    [
+        pytest.param("UPDATE {t} SET n = 1 WHERE id = 777", marks=pytest.mark.long),
+        MERGE.replace("{id}", "777"),
+    ],
 )
 def test_update_and_merge_without_a_match_still_record_it(table: Table, statement: str) -> None:
     app = f"empty {statement[:6]}"
@@ -146,6 +150,7 @@ def test_g14_no_update_goes_through_an_old_version(table: Table) -> None:
             table.added(f"UPDATE {old} SET n = 0", None)
 
 
+@pytest.mark.long
 def test_settings_of_one_session_are_not_those_of_another(
     table: Table, spark: SparkSession
 ) -> None:
@@ -158,6 +163,7 @@ def test_settings_of_one_session_are_not_those_of_another(
     assert table.marker("leak") is None
 
 
+@pytest.mark.long
 def test_a_temporary_view_hides_a_table_in_its_session_only(
     table: Table, spark: SparkSession
 ) -> None:

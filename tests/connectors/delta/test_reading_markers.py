@@ -142,6 +142,7 @@ def test_g20_markers_come_from_the_checksum_file_and_without_one_from_a_job(
     assert Counter(with_checksum.markers) == Counter(without.markers)
 
 
+@pytest.mark.long
 def test_g20_reading_markers_costs_no_job_that_the_first_write_would_not(
     lake: Lake, markers: DeltaMarkers, spark: SparkSession
 ) -> None:
@@ -157,6 +158,7 @@ def test_g20_reading_markers_costs_no_job_that_the_first_write_would_not(
     assert counts[0] == counts[1] > 0
 
 
+@pytest.mark.long
 def test_g16_a_marked_insert_into_a_prepared_table_costs_no_job_more_than_a_plain_one(
     lake: Lake, spark: SparkSession
 ) -> None:

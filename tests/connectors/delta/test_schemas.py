@@ -48,7 +48,7 @@ def test_a_schema_is_that_of_the_last_metadata(lake: Lake) -> None:
     assert known(Path(lake.path("t")).as_uri()) is not None
 
 
-@pytest.mark.parametrize("policy", ["classic", "v2"])
+@pytest.mark.parametrize("policy", ["classic", pytest.param("v2", marks=pytest.mark.long)])
 def test_a_schema_stands_in_a_checkpoint(lake: Lake, policy: str) -> None:
     lake.create("t", "id BIGINT", checkpointInterval="2", checkpointPolicy=policy)
     for n in range(3):
@@ -65,6 +65,7 @@ def test_a_schema_stands_in_a_checkpoint(lake: Lake, policy: str) -> None:
     assert known(lake.path("t")) == TWO
 
 
+@pytest.mark.long
 def test_a_schema_stands_in_one_of_a_checkpoints_parts(lake: Lake) -> None:
     lake.create("t", "id BIGINT", checkpointInterval="4", checkpointPolicy="classic")
     lake.spark.conf.set("spark.databricks.delta.checkpoint.partSize", "2")

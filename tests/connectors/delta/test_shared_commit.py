@@ -125,7 +125,7 @@ def test_g16_what_is_left_out_is_not_passed_over_by_a_greater_marker_of_its_rule
     assert (rows[1, "between"], rows[42, None]) == (3, 1)
 
 
-@pytest.mark.parametrize("seen", [0, 3])
+@pytest.mark.parametrize("seen", [pytest.param(0, marks=pytest.mark.long), 3])
 def test_g16b_a_marker_that_was_moved_after_it_was_looked_at_ends_a_shared_commit(
     lake: Lake, spark: SparkSession, seen: int
 ) -> None:
@@ -329,7 +329,7 @@ HELD = """
 @pytest.mark.parametrize(
     ("meanwhile", "conflict"),
     [
-        ("INSERT INTO {t} VALUES (7)", ""),
+        pytest.param("INSERT INTO {t} VALUES (7)", "", marks=pytest.mark.long),
         pytest.param("UPDATE {t} SET id = id + 1", "", marks=pytest.mark.long),
         ("MARKED", "DELTA_CONCURRENT_TRANSACTION"),
         pytest.param(
@@ -374,6 +374,7 @@ def test_g16_another_writer_while_a_shared_commit_is_under_way(
     assert marked.isDefined() is not bool(conflict)
 
 
+@pytest.mark.long
 def test_g16_what_delta_does_after_a_shared_commit_has_none_of_its_markers(
     lake: Lake, spark: SparkSession
 ) -> None:

@@ -136,6 +136,7 @@ def test_g16_an_entry_run_twice_has_one_effect(bank: Bank) -> None:
         assert dict(bank.rows("accounts")) == {7: before[7] - 130, 8: before[8] - 5}
 
 
+@pytest.mark.long
 def test_g16_only_a_target_whose_rows_are_looked_for_is_built_from_its_log(bank: Bank) -> None:
     """A marked INSERT takes the jobs of a plain one; a MERGE finds its target's state ready."""
 
@@ -191,6 +192,7 @@ def test_g16_the_commit_says_whose_effect_it_is(bank: Bank) -> None:
     assert bank.sink.effect(entry) is None
 
 
+@pytest.mark.long
 def test_the_history_of_a_target_names_the_command_that_explains_it(bank: Bank) -> None:
     entry = bank.entry("INSERT INTO alerts SELECT :account, 'one'", firing_ids=(ZERO,))
     bank.sink.run(entry, FIRST)
@@ -306,6 +308,7 @@ def test_g16b_a_commit_for_more_firings_is_not_one_for_the_first_of_them(bank: B
     assert bank.sink.fate(entry, fewer) is Fate.PASSED
 
 
+@pytest.mark.long
 def test_g16b_a_cleaned_log_and_a_target_that_is_gone_leave_the_fate_unknown(lake: Lake) -> None:
     lake.create("accounts", "account BIGINT, balance DOUBLE")
     lake.create("alerts", "account BIGINT, text STRING")
@@ -322,6 +325,7 @@ def test_g16b_a_cleaned_log_and_a_target_that_is_gone_leave_the_fate_unknown(lak
     bank.catalog.close()
 
 
+@pytest.mark.long
 def test_g16b_the_log_of_a_target_that_was_made_anew_is_read_anew(lake: Lake) -> None:
     lake.create("accounts", "account BIGINT, balance DOUBLE")
     lake.create("alerts", "account BIGINT, text STRING")
@@ -339,7 +343,7 @@ def test_g16b_the_log_of_a_target_that_was_made_anew_is_read_anew(lake: Lake) ->
     bank.catalog.close()
 
 
-@pytest.mark.parametrize("append_only", [False, True])
+@pytest.mark.parametrize("append_only", [False, pytest.param(True, marks=pytest.mark.long)])
 def test_g18_a_sealed_entry_cannot_land(bank: Bank, append_only: bool) -> None:
     value = str(append_only).lower()
     bank.lake.sql(f"ALTER TABLE {{alerts}} SET TBLPROPERTIES ('delta.appendOnly' = '{value}')")
@@ -368,6 +372,7 @@ def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
     assert dict(bank.rows("accounts")) == {7: before[7] - 2 * 130, 8: before[8] - 2 * 5}
 
 
+@pytest.mark.long
 def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
     """One of them has slept past its lease, with the entry in hand."""
     catalog = Catalog(bank.lake.spark, bank.book, bank.store, 2)
@@ -488,6 +493,7 @@ def test_g14_a_query_sees_the_pinned_versions(bank: Bank) -> None:
     assert (held(latest), held(1), held(0)) == ({ONE}, {ZERO}, set())
 
 
+@pytest.mark.long
 def test_g25_a_version_past_retention_is_not_asked_for_again(
     spark: SparkSession, tmp_path: Path
 ) -> None:
@@ -555,6 +561,7 @@ def test_g31_the_database_is_dropped_and_the_data_stays(spark: SparkSession, lak
     spark.sql("DROP DATABASE userdb CASCADE")
 
 
+@pytest.mark.long
 def test_g31_a_database_is_of_one_engine_and_those_of_earlier_epochs_are_dropped(
     spark: SparkSession, lake: Lake
 ) -> None:

@@ -159,7 +159,7 @@ def test_g10_create_or_replace_is_another_table(copy: Lake) -> None:
         assert run.state.cursors["t"].version == 4
 
 
-@pytest.mark.parametrize("again", [False, True])
+@pytest.mark.parametrize("again", [pytest.param(False, marks=pytest.mark.long), True])
 def test_g10_a_table_created_anew_is_another_table(
     copy: Lake, again: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -188,6 +188,7 @@ def put_back(lake: Lake, backup: Path) -> None:
     shutil.copytree(backup, lake.path("t"))
 
 
+@pytest.mark.long
 def test_g10_a_log_written_anew_after_a_copy_was_put_back_stops(copy: Lake, tmp_path: Path) -> None:
     """The id is the same, and the head has passed the cursor; with or without a restart between."""
     engine = loop(copy, start="now")
@@ -207,6 +208,7 @@ def test_g10_a_log_written_anew_after_a_copy_was_put_back_stops(copy: Lake, tmp_
         assert run.state.cursors["t"].version == 5
 
 
+@pytest.mark.long
 def test_g10_a_copy_put_back_as_it_was_goes_on(copy: Lake, tmp_path: Path) -> None:
     """What its files hold counts, not when they were written."""
     engine = loop(copy, start="now")
@@ -221,6 +223,7 @@ def test_g10_a_copy_put_back_as_it_was_goes_on(copy: Lake, tmp_path: Path) -> No
         assert total(run.drain(), "i") == Counter([(4,)])
 
 
+@pytest.mark.long
 def test_g10_a_cleaned_up_log_is_not_taken_for_one_written_anew(copy: Lake) -> None:
     engine = loop(copy, start="now")
     engine.drain()

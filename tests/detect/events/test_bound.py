@@ -30,7 +30,7 @@ from tidegate.rules.expressions.nodes import Expression, Instant, Seq, Within
 from tidegate.rules.model import Context, Rulebook
 
 History = Sequence[tuple[str, int, int]]  # event type, second, key
-LINES = fewer(100, least=40)  # the last of the bounds below is reached with 24
+LINES = fewer(100, least=30)  # the last of the bounds below is reached with 24
 
 
 def book(on: str, per: str = "", context: Context = Context.RESTRICTED) -> Rulebook:

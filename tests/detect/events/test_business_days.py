@@ -137,7 +137,7 @@ def cases(draw: st.DrawFn, text: str, context: Context) -> tuple[Rulebook, list[
 def test_s11_business_days_are_detected_as_by_the_reference(text: str) -> None:
     @drawn_for(text)
     @given(data=st.data())
-    @example_count(40, 8)
+    @example_count(40, 4)
     def some(data: st.DataObject) -> None:
         book, history, cut = data.draw(cases(text, data.draw(st.sampled_from(Context))))
         until = history[-1][1] + 8 * DAY

@@ -206,7 +206,7 @@ def draw(count: int) -> None:
     counted = Counter[str]()
 
     @given(data=st.data())
-    @example_count(count, least=EXAMPLES // 8)
+    @example_count(count, least=EXAMPLES // 24)
     def some(data: st.DataObject) -> None:
         check(data, counted)
 

@@ -113,7 +113,7 @@ def test_conditions_say_what_the_evaluator_of_if_says() -> None:
     seen = Counter[str]()
 
     @given(case=cases(), text=conditions(COLUMNS).filter(fits))
-    @example_count(1_200, least=300)
+    @example_count(1_200, least=100)
     def some(case: tuple[pa.Table, list[tuple[int, int]]], text: str) -> None:
         table, windows = case
         seen["cases"] += 1

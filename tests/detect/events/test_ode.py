@@ -63,7 +63,7 @@ def ode(names: tuple[str, ...]) -> Operands:
 def test_detections_are_those_of_the_reference(context: Context) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(80)
+    @example_count(80, least=6)
     def some(data: st.DataObject) -> None:
         check(context, data.draw(cases(contexts=list(Context), rules_max=2, last=ode)), data)
 

@@ -111,7 +111,7 @@ def watched(operator: Any) -> Iterator[list[int]]:
 def test_an_operator_resumes_as_the_reference_goes_on(operator: type) -> None:
     @drawn_for(operator.__name__)
     @given(data=st.data())
-    @example_count(12, least=12)
+    @example_count(12, least=12 if operator is Minus else 8)  # its instances are rare
     def some(data: st.DataObject) -> None:
         drawn, history = data.draw(cases(10, last=lambda names: expressions(operator, names)))
         rules = {name: in_context(r, Context.RESTRICTED) for name, r in drawn.rules.items()}

@@ -38,7 +38,7 @@ def books(depth: int) -> st.SearchStrategy[tuple[Rulebook, list[Line]]]:
 def test_detections_are_those_of_the_reference_for_any_cut(context: Context) -> None:
     @drawn_for(context)
     @given(data=st.data())
-    @example_count(CASES[context])
+    @example_count(CASES[context], least=5)
     def some(data: st.DataObject) -> None:
         depth = data.draw(st.sampled_from([2, 3]))
         check(context, data.draw(books(depth)), data)

@@ -87,7 +87,7 @@ def many(kind: str, count: int) -> None:
     seen = Counter[str]()
 
     @given(data=st.data())
-    @example_count(count, least=count // 8)
+    @example_count(count, least=count // 24)
     def some(data: st.DataObject) -> None:
         seen.update(check(kind, data))
 

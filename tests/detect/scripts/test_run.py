@@ -114,7 +114,7 @@ def test_markers_that_are_due_together_are_one_event() -> None:
     assert said(found) == [(0, "$error", "unexpected"), (1, "z", 1), (1, "z", 2)]
 
 
-@pytest.mark.parametrize("partitions_max", [1, 64])
+@pytest.mark.parametrize("partitions_max", [pytest.param(1, marks=pytest.mark.long), 64])
 def test_thousands_of_keys_are_carried_in_partitions_of_which_only_some_are_written(
     partitions_max: int,
 ) -> None:

@@ -227,7 +227,7 @@ def test_the_first_after_fires_once(form: str, data: st.DataObject) -> None:
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(150, least=37, suppress_health_check=list(HealthCheck))
+@example_count(150, least=12, suppress_health_check=list(HealthCheck))
 def test_what_is_warned_of_does_fire_again_at_these_events(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -279,7 +279,7 @@ def test_what_is_said_to_count_in_several_detections_does(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(300, least=100, suppress_health_check=list(HealthCheck))
+@example_count(300, least=33, suppress_health_check=list(HealthCheck))
 def test_recent_fires_once_where_it_is_advised(on: Expression, data: st.DataObject) -> None:
     """Where timers begin it, once they are rules of their own. Counted is what fires again in
     `restricted`."""

@@ -56,7 +56,7 @@ def test_sums_from_left_to_right_are_within_the_bound() -> None:
     seen = Counter[str]()
 
     @given(case=windows())
-    @example_count(2_000, least=600)
+    @example_count(2_000, least=300)
     def some(case: tuple[list[float], list[tuple[int, int]]]) -> None:
         values, spans = case
         sums, off = (found.tolist() for found in nearly(np.array(values), *columns(spans)))

@@ -37,7 +37,7 @@ def at(text: str, zone: str) -> int:
 
 @pytest.mark.parametrize("zone", ZONES)
 @given(data=st.data())
-@example_count(120, 30)
+@example_count(120, 10)
 def test_s11_each_point_is_that_of_the_calendar(zone: str, data: st.DataObject) -> None:
     length = duration(data.draw(st.sampled_from(LENGTHS)))
     around = at(data.draw(st.sampled_from(CHANGES)), "UTC")

@@ -112,7 +112,7 @@ def test_chains_find_what_the_reference_finds(data: st.DataObject, keyed: bool) 
 @comparing
 @detecting
 @given(data=st.data(), keyed=st.booleans())
-@example_count(60, least=60)
+@example_count(60, least=20)
 def test_a_scan_gives_and_carries_what_the_nodes_do(data: st.DataObject, keyed: bool) -> None:
     """Bucket by bucket, also where rules come and go, or are parked, so that chains share other
     nodes; and from an activation on."""

@@ -50,7 +50,7 @@ from tidegate.engine.store import shelf as shelves
 from tidegate.engine.store.shelf import FileShelf
 from tidegate.rules.errors import EngineError
 
-EXAMPLES, LEAST = 40, 24
+EXAMPLES, LEAST = 40, 10
 LATE = 2 * SECOND
 MOST = 4  # partitions
 

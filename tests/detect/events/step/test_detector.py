@@ -234,7 +234,7 @@ def test_what_is_carried_per_key_is_bounded(on: str, bound: int) -> None:
     draw = random.Random(7)
     detector = Detector(book(r=on), {"r": 0})
     carried, most = Carried(), 0
-    for time in range(fewer(400, least=100)):
+    for time in range(fewer(400, least=50)):
         event = draw.choice("abc")
         found = {event: batch(event, [time], k=[1])}
         carried = detector.step(carried, found, time)[1]

@@ -112,7 +112,7 @@ def chained(draw: Draw) -> Expression:
 @pytest.mark.parametrize("context", CHOOSING)
 @detecting
 @given(data=st.data())
-@example_count(60)
+@example_count(60, least=5)
 def test_s03_sequences_of_a_type_twice_are_those_of_the_reference_for_any_cut(
     context: Context, data: st.DataObject
 ) -> None:
