@@ -22,9 +22,10 @@ from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.control.status import next_timers, rule_timers
 from tidegate.engine.core.instants import MILLISECOND
-from tidegate.engine.core.state_parts import files_of, loaded
+from tidegate.engine.core.state_parts import loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.store import SqlStore, shelf
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import IN_STORE, Settings
@@ -140,7 +141,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
         left, taken, removed = False, False, 0
         for now, piece in buckets(history, {end, *(now for now in drawn if first <= now < end)}):
             monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 900, 10**9])))
-            files = files_of(filed.loop.state.carried.tables.values())
+            files = Parts.of(filed.loop.state.carried.tables).files
             if data.draw(st.booleans()):
                 detect = data.draw(ways)
                 restarted(filed, data.draw(st.sampled_from(paths)), detect)
@@ -149,7 +150,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
                 live.signal(piece)
                 live.drain(now)
             carried = filed.loop.state.carried.tables
-            left |= bool(files_of(carried.values()))
+            left |= bool(Parts.of(carried).files)
             retention = filed.loop.ports.ledger.retention
             removed += retention.remove_files(filed.book.settings, now + LATER)
             reader = filed.loop.ports.ledger.buckets.shelf(None, 0)

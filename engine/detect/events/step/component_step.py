@@ -13,26 +13,19 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from tidegate.engine.core.ports import WORKER_ROWS, Executors
-from tidegate.engine.core.state_parts import Shelf, files_of, loaded, moved
+from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import Batch, Carried, Stepped, Unread
-from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.partitions import (
     GROWTH,
-    Seen,
-    Tables,
-    count_of,
-    replaced,
     wanted,
 )
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     ComponentDetector,
-    Shares,
 )
 from tidegate.rules.model import Rulebook
 
@@ -61,7 +54,6 @@ class ComponentStep:
         self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
         self._executors = executors
         self._count_max = count_max
-        self._seen = Seen()
         self._adopted = False  # the first step touches all, and drops what others have left
 
     def step(
@@ -87,12 +79,11 @@ class ComponentStep:
     ) -> ComponentsStepped:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
         of what is carried lie in files. Raises as it does, and EngineError `state-apart`."""
-        stored = tables = carried.tables
+        stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
-            tables = loaded(reunited(tables, shelf), shelf)
-        cut, held = _apart_from_held(tables)  # what is held back is in no partition
+            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
         tasks = self._tasks(unread)
-        count = self._count(cut, tasks)
+        count = self._count(tables, tasks)
         counts: list[int] = []
         apart = unread and Apart(
             partial(self._executors.map_rows, unread.rows),
@@ -100,9 +91,8 @@ class ComponentStep:
             counts,
             unread.found_max,
         )
-        shares = self._apart.divided(Carried(cut))
         made = self._apart.step(
-            _with_rest(shares, {**shares.each[-1].tables, **held}),
+            self._apart.divided(Carried(tables)),
             batches,
             watermark,
             parked=parked,
@@ -113,13 +103,11 @@ class ComponentStep:
             shelf=shelf,
             adopted=self._adopted,
         )
-        rest, held = _apart_from_held(made.shares.each[-1].tables)
-        whole = self._apart.united(_with_rest(made.shares, rest), count, shelf, apart=True)
-        after = {**whole.tables, **held}
+        after = Parts.of(self._apart.united(made.shares, count, shelf, apart=True).tables)
         if shelf is not None:
-            shelf.check(files_of(after.values()) - files_of(stored.values()))
-            after |= moved(after, shelf)
-        left = Carried(*replaced(stored, stored, after))
+            shelf.check(after.files - stored.files)
+            after = after.moved(shelf)
+        left = Carried(after, after.differing(stored))
         self._adopted = True
         return ComponentsStepped(
             Stepped(made.detections, left, made.watermark), sum(counts), made.counted
@@ -131,22 +119,10 @@ class ComponentStep:
         rows = unread.estimate if unread else 0
         return max(self._executors.slots, -(-rows // WORKER_ROWS))
 
-    def _count(self, tables: Tables, tasks: int) -> int:
+    def _count(self, tables: Parts, tasks: int) -> int:
         """Into how many partitions the state is cut: a task has one at least, where there may be so
         many."""
-        nodes = (p for p in self._seen.of(tables).values() if p.whole.startswith("node:"))
-        count = wanted(count_of(tables.values()), nodes, self._count_max)
+        count = wanted(tables.count, tables.largest, self._count_max)
         while count < min(tasks, self._count_max):
             count = min(count * GROWTH, self._count_max)
         return count
-
-
-def _apart_from_held(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """The tables that are cut into partitions, and those of what is held back."""
-    held = {name: table for name, table in tables.items() if is_held(name)}
-    return {name: table for name, table in tables.items() if name not in held}, held
-
-
-def _with_rest(shares: Shares, tables: Tables) -> Shares:
-    """The shares with these tables as the driver's."""
-    return shares._replace(each=(*shares.each[:-1], Carried(tables)))
