@@ -44,12 +44,8 @@ _AT = np.dtype(
      ("old", "i8")]
 )  # fmt: skip
 _PLACE, _WRITTEN = ("file", "group"), ("first_file", "first_group")
-_NUMBERS = {
-    COUNT: ("count", 1),
-    TIMERS: ("timers", 0),
-    DUE: ("due", FOREVER),
-    OLD: ("old", FOREVER),
-}
+_NUMBERS = {COUNT: 1, TIMERS: 0, DUE: FOREVER, OLD: FOREVER}
+"""Of metadata, and what they are where they are not said."""
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -73,17 +69,18 @@ class Group:
 
     def __getitem__(self, partition: int) -> pa.Table:
         """Raises KeyError."""
-        row = self.at[partition + 1] if 0 <= partition + 1 < len(self.at) else None
-        if row is None or row["file"] == _NONE:
+        if not 0 <= partition + 1 < len(self.at):
             raise KeyError(partition)
-        if row["file"] == _HERE:
+        row = self.at[partition + 1].item()
+        file, group, rows, size, first_file, first_group, kind, *numbers = row
+        if file == _NONE:
+            raise KeyError(partition)
+        if file == _HERE:
             return self.here[partition]
-        said = {key: str(row[name]).encode() for key, (name, _) in _NUMBERS.items()}
-        (file, size), group = self.files[row["file"] - _FIRST], int(row["group"])
-        first = self.files[row["first_file"] - _FIRST][0], int(row["first_group"])
-        moved = None if first == (file, group) else first
-        metadata = {**self.kinds[row["kind"]], **said}
-        return FilePart(file, group, int(row["rows"]), metadata, int(row["bytes"]), size, moved)
+        (name, file_size), first = self.files[file - _FIRST], self.files[first_file - _FIRST][0]
+        said = {key: str(n).encode() for key, n in zip(_NUMBERS, numbers, strict=True)}
+        moved = None if (first, first_group) == (name, group) else (first, first_group)
+        return FilePart(name, group, rows, {**self.kinds[kind], **said}, size, file_size, moved)
 
     def __reduce__(self) -> tuple[object, ...]:
         """Written out: an array as compressed bytes, a table as a stream without what it is cut
@@ -151,13 +148,11 @@ class Group:
             kind = {key: value for key, value in said.items() if key not in _NUMBERS}
             if kind not in kinds:
                 kinds.append(kind)
-            of = (int(said.get(key, unsaid)) for key, (_, unsaid) in _NUMBERS.items())
-            count, timers, due, old = of
-            old = FOREVER if partition == EVERY else old
-            at[partition + 1] = (
-                places[0], places[1], len(part), size, places[2], places[3], kinds.index(kind),
-                count, timers, due, old,
-            )  # fmt: skip
+            numbered = [int(said.get(key, unsaid)) for key, unsaid in _NUMBERS.items()]
+            if partition == EVERY:
+                numbered[-1] = FOREVER  # it is touched by every step
+            own = (*places[:2], len(part), size, *places[2:], kinds.index(kind), *numbered)
+            at[partition + 1] = own
         files = tuple(zip(numbers, sizes, strict=True))
         return _without_unused(Group(at, here, files, tuple(kinds)))
 
