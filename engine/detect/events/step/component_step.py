@@ -29,6 +29,10 @@ from tidegate.engine.detect.events.step.component_detector import (
 )
 from tidegate.rules.model import Rulebook
 
+FINER = 4
+"""Executors' parts are so many times smaller than the driver's. A file has thousands of them, and a
+task reads and writes all rows of those that it touches."""
+
 
 class ComponentsStepped(NamedTuple):
     """A step, the number of rows that executors have read, and what is carried in partitions that
@@ -122,7 +126,7 @@ class ComponentStep:
     def _count(self, tables: Parts, tasks: int) -> int:
         """Into how many partitions the state is cut: a task has one at least, where there may be so
         many."""
-        count = wanted(tables.count, tables.largest, self._count_max)
+        count = wanted(tables.count, FINER * tables.largest, self._count_max)
         while count < min(tasks, self._count_max):
             count = min(count * GROWTH, self._count_max)
         return count

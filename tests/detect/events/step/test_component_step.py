@@ -195,6 +195,22 @@ def test_g26_what_executors_leave_is_written_where_it_differs() -> None:
     }  # fmt: skip
 
 
+def test_g26_executors_cut_finer_than_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As large as a part may be at the driver, it is cut for executors."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 40)
+    book = loaded("ab", r="on: a ; b, per: k")
+    driver, apart = (
+        Partitioned(Detector(book, {"r": 0}), 64),
+        ComponentStep(book, {"r": 0}, {}, InProcess(1), 64),
+    )
+    carried = driver.step(Carried(), rows("a", 1, k=[*range(40)]), 1).carried
+    carried = driver.step(carried, rows("a", 2, k=[1]), 2).carried
+    assert Parts.of(carried.tables).count == 1
+    carried = apart.step(carried, rows("a", 3, k=[2]), 3).carried
+    assert Parts.of(carried.tables).count > 1
+    assert sum(len(t) for n, t in carried.tables.items() if n.startswith("node:")) == 40
+
+
 def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     book = loaded("ab", r="on: a ; b, per: k", s="on: a ; b, per: k, context: chronicle")
     apart = ComponentStep(book, {"r": 0, "s": 0}, {"s": 3_000}, InProcess(), 4)
