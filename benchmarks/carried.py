@@ -22,11 +22,13 @@ from benchmarks import lake
 from benchmarks.figure import Figure, rulebook
 from tidegate import Engine
 from tidegate.connectors.delta.session import start_session
+from tidegate.engine.detect.events.state.partitions import ROWS_MAX
+from tidegate.engine.detect.events.step.component_step import FINER
 
 FEW, MANY = 50_000, 50_000_000
 ROWS, ASKED = 1_000, 5
 TARGET = 3.0
-PART_ROWS = 4_000
+PART_ROWS = ROWS_MAX // FINER
 TEXT = """
 tables: {{a: {{path: "{folder}/a", start: earliest}}, b: {{path: "{folder}/b"}}}}
 events: {{a: {{on: insert, table: a}}, b: {{on: insert, table: b}}}}

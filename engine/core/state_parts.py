@@ -7,19 +7,14 @@ of partition 3 does.
 
 from __future__ import annotations
 
-from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import pyarrow as pa
 
 from tidegate.engine.core.relation_files import RowsShelf
 from tidegate.rules.errors import EngineError
-
-FILES_MAX = 1_000
-"""More files than these are not pointed to for long: who reads a bucket's parts opens each."""
-MOVED_BYTES_MAX = 1 << 24
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -46,10 +41,6 @@ class FilePart:
 
     def __len__(self) -> int:
         return self.rows
-
-    def is_copy_of(self, other: object) -> bool:
-        """Whether the two have been written once."""
-        return isinstance(other, FilePart) and self.written == other.written
 
     @property
     def written(self) -> tuple[str, int]:
@@ -106,36 +97,3 @@ def loaded(tables: Mapping[str, pa.Table], shelf: Shelf | None) -> Mapping[str, 
     if shelf is None:
         raise ValueError("parts lie in files, and nobody reads these")
     return {**tables, **shelf.read(there)}
-
-
-def files_of(parts: Iterable[pa.Table]) -> frozenset[str]:
-    """The files in which some parts lie."""
-    return frozenset(part.file for part in parts if isinstance(part, FilePart))
-
-
-def moved(parts: Mapping[str, pa.Table], shelf: Shelf) -> dict[str, FilePart]:
-    """Of parts in more than `FILES_MAX` files, those of the smallest files, put together in one new
-    file: at most `MOVED_BYTES_MAX`. What is left in a file counts, not what it had at first. Raises
-    as `Shelf` does.
-
-    Example: each bucket touches one partition of a large state, and writes a file for it. The
-    thousand and first file is written, and the hundred smallest ones become one.
-    """
-    of_file: dict[str, dict[str, FilePart]] = defaultdict(dict)
-    for name, part in parts.items():
-        if isinstance(part, FilePart):
-            of_file[part.file][name] = part
-    if len(of_file) <= FILES_MAX:
-        return {}
-    some, room = dict[str, FilePart](), MOVED_BYTES_MAX
-    for own in sorted(of_file.values(), key=_bytes):
-        room -= _bytes(own)
-        if room < 0:
-            break
-        some |= own
-    new = shelf.write(shelf.read(some)) if some else {}
-    return {name: replace(part, first=some[name].written) for name, part in new.items()}
-
-
-def _bytes(parts: Mapping[str, FilePart]) -> int:
-    return sum(part.bytes for part in parts.values())

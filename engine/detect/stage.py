@@ -30,6 +30,7 @@ from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.loads import Loads, PartLoads, tables_of
 from tidegate.engine.detect.events.state.partitions import Tables
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.component_detector import Fires
 from tidegate.engine.detect.events.step.component_step import ComponentsStepped, ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
@@ -129,7 +130,9 @@ class BucketDetector:
             return found, flow
         kept = found.stepped.carried
         left = _InHand(kept.decoded, flow.decoded)
-        whole = Carried({**kept.tables, **flow.tables}, kept.changed | flow.changed, left)
+        tables = Parts.of(kept.tables)
+        tables = tables.beside({**tables.rest, **flow.tables})
+        whole = Carried(tables, kept.changed | flow.changed, left)
         return found._replace(stepped=found.stepped._replace(carried=whole)), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
@@ -169,12 +172,14 @@ def _of_rules(carried: Carried) -> Carried:
         in_hand = in_hand.rules
     elif not _of_scripts(carried.tables):
         return carried
-    own = {n: t for n, t in carried.tables.items() if not n.startswith(PREFIX)}
-    return Carried(own, carried.changed, in_hand)
+    tables = Parts.of(carried.tables)
+    own = {n: t for n, t in tables.rest.items() if not n.startswith(PREFIX)}
+    return Carried(tables.beside(own), carried.changed, in_hand)
 
 
 def _of_scripts(tables: Tables) -> Tables:
-    return {name: table for name, table in tables.items() if name.startswith(PREFIX)}
+    others = tables.rest if isinstance(tables, Parts) else tables
+    return {name: table for name, table in others.items() if name.startswith(PREFIX)}
 
 
 def detect(

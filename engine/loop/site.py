@@ -19,6 +19,7 @@ from tidegate.engine.capture.plan import Listing
 from tidegate.engine.capture.read import Capture
 from tidegate.engine.core.values import Carried, Plan, Site
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.compile import compile_book
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
@@ -112,8 +113,7 @@ class Sites:
     def _instances(self, carried: Carried) -> int:
         """How many are carried: counted once for all looks until the next bucket."""
         if self._counted[0] is not carried:
-            own = (len(part) for n, part in carried.tables.items() if n.startswith("node:"))
-            self._counted = carried, sum(own)
+            self._counted = carried, Parts.of(carried.tables).instances
         return self._counted[1]
 
     @cached_property

@@ -23,9 +23,10 @@ from tests.support.make import BEGIN
 from tidegate import rules
 from tidegate.engine.control.status import next_timers, rule_timers
 from tidegate.engine.core.instants import MILLISECOND
-from tidegate.engine.core.state_parts import files_of, loaded
+from tidegate.engine.core.state_parts import loaded
 from tidegate.engine.core.values import Carried
 from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.store import SqlStore, shelf
 from tidegate.engine.store import tables as t
 from tidegate.rules.errors import EngineError
@@ -153,7 +154,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
             monkeypatch.setattr(
                 shelf, "ROWS_BYTES_MIN", data.draw(st.sampled_from([1, 500, 10**9]))
             )
-            files = files_of(filed.loop.state.carried.tables.values())
+            files = Parts.of(filed.loop.state.carried.tables).files
             if data.draw(st.booleans()):
                 detect = data.draw(ways)
                 restarted(filed, data.draw(st.sampled_from(paths)), detect)
@@ -162,7 +163,7 @@ def test_g26_executors_and_driver_take_over_each_others_files(
                 live.signal(piece)
                 live.drain(now)
             carried = filed.loop.state.carried.tables
-            left |= bool(files_of(carried.values()))
+            left |= bool(Parts.of(carried).files)
             retention = filed.loop.ports.ledger.retention
             removed += retention.remove_files(filed.book.settings, now + LATER)
             reader = filed.loop.ports.ledger.buckets.shelf(None, 0)

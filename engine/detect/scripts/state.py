@@ -75,7 +75,7 @@ class Store:
         """Into how many partitions the instances are cut, and into how many they shall be."""
         count = count_of(part.table for part in parts)
         most = self._count_max if self._compiled.script.program.key_types else 1
-        return count, wanted(count, parts, most)
+        return count, wanted(count, max((part.rows for part in parts), default=0), most)
 
     def keys(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The key columns of a table."""

@@ -11,17 +11,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.event_names import EventKey
-from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import Load
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     Tables,
-    grouped,
     key_hash,
     part_name,
     place,
 )
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.tables import key_columns
 
 PartLoads = Mapping[tuple[tuple[str, ...], int], Load]
@@ -55,17 +54,20 @@ class Loads:
         for tables in self._carried_in.values():
             for table in tables:
                 self._users.setdefault(table, set()).add(tables)
-        self._seen: Tables = {}
+        self._seen = Parts()
         self._parts: dict[tuple[tuple[str, ...], int], Load] = {}
         self._sums: dict[tuple[str, ...], Load] = {}
 
     def of(self, tables: Tables, counted: PartLoads = MappingProxyType({})) -> dict[str, Load]:
         """By rule or script, what it carries in the parts `tables`. `counted`: where parts that are
         new lie in files, what was counted by who wrote them."""
-        own = {n: part for n, part in tables.items() if n.rpartition("/")[0] in self._users}
-        changed = {name for name, part in own.items() if not _same(self._seen.get(name), part)}
-        places = map(place, changed | (self._seen.keys() - own.keys()))
-        for some, partition in {(some, at) for whole, at in places for some in self._users[whole]}:
+        whole = Parts.of(tables, self._seen)
+        own = Parts(
+            {name: group for name, group in whole.groups.items() if name in self._users},
+            {n: part for n, part in whole.rest.items() if n.rpartition("/")[0] in self._users},
+        )
+        places = map(place, own.written_since(self._seen))
+        for some, partition in {(some, at) for name, at in places for some in self._users[name]}:
             new = counted.get((some, partition))
             if new is None:
                 names = (part_name(name, partition) for name in some)
@@ -81,19 +83,16 @@ class Loads:
         return {name: self._sums.get(some, _NOTHING) for name, some in self._carried_in.items()}
 
 
-def _same(before: pa.Table | None, part: pa.Table) -> bool:
-    return before is part or (isinstance(part, FilePart) and part.is_copy_of(before))
-
-
 def counted_parts(graph: Graph, tables: Tables) -> PartLoads:
     """What is carried in each partition that is all in memory, but for that of every key."""
-    parts = grouped(tables)
-    there = {place(name)[1] for name, part in tables.items() if isinstance(part, FilePart)}
+    groups = Parts.of(tables).groups
     found = dict[tuple[tuple[str, ...], int], Load]()
     for some in {tuple(sorted(own)) for own in tables_of(graph).values()}:
-        here = [parts[whole] for whole in some if whole in parts]
-        for partition in {p for own in here for p in own} - there - {EVERY}:
-            found[some, partition] = _load([own[partition] for own in here if partition in own])
+        own = [groups[whole] for whole in some if whole in groups]
+        there = {p for group in own for p in group.filed.tolist()}
+        for partition in {p for group in own for p in group.here} - there - {EVERY}:
+            parts = [group.here[partition] for group in own if partition in group.here]
+            found[some, partition] = _load(parts)
     return found
 
 

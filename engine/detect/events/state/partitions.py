@@ -39,7 +39,7 @@ _LATE = 8
 """An instance is dropped once it is older than may be by an eighth of that. Were it dropped at
 once, a partition with many instances would be touched in every step."""
 Tables = Mapping[str, pa.Table]
-_COUNT, _OLD = b"partitions", b"old"
+COUNT, OLD = b"partitions", b"old"
 
 
 class Part(NamedTuple):
@@ -76,7 +76,7 @@ class Seen:
 
 def _seen(name: str, table: pa.Table) -> Part:
     said = metadata_of(table)
-    due, old = int(said.get(DUE, FOREVER)), int(said.get(_OLD, FOREVER))
+    due, old = int(said.get(DUE, FOREVER)), int(said.get(OLD, FOREVER))
     return Part(table, *place(name), len(table), due, old)
 
 
@@ -102,12 +102,11 @@ def grouped(tables: Tables) -> dict[str, dict[int, pa.Table]]:
 
 def count_of(tables: Iterable[pa.Table]) -> int:
     """Into how many partitions the tables are cut."""
-    return next((int(metadata_of(table).get(_COUNT, 1)) for table in tables), 1)
+    return next((int(metadata_of(table).get(COUNT, 1)) for table in tables), 1)
 
 
-def wanted(count: int, parts: Iterable[Part], most: int) -> int:
-    """The number of partitions wanted: more once a part has grown too large."""
-    largest = max((part.rows for part in parts), default=0)
+def wanted(count: int, largest: int, most: int) -> int:
+    """The number of partitions wanted: more once a part, the `largest`, has too many rows."""
     while count < most and largest > ROWS_MAX:
         count, largest = min(count * GROWTH, most), largest // GROWTH
     return count
@@ -134,7 +133,7 @@ def marked(
     part: pa.Table, count: int, due: int = FOREVER, timers: int = 0, old: int = FOREVER
 ) -> pa.Table:
     """The part with what is said of it. `old`: when the first of it is dropped for its age."""
-    said = {_COUNT: count, DUE: min(due, FOREVER), TIMERS: timers, _OLD: min(old, FOREVER)}
+    said = {COUNT: count, DUE: min(due, FOREVER), TIMERS: timers, OLD: min(old, FOREVER)}
     added = {key: str(value).encode() for key, value in said.items()}
     return part.replace_schema_metadata({**(part.schema.metadata or {}), **added})
 
@@ -189,7 +188,7 @@ def replaced(
     changed = {name for name in read if name not in written}
     for name, table in written.items():
         before = tables.get(name)
-        if before is table or _alike(before, table):
+        if alike(before, table):
             kept[name] = before
         else:
             kept[name] = table
@@ -197,9 +196,11 @@ def replaced(
     return kept, frozenset(changed)
 
 
-def _alike(before: pa.Table | None, table: pa.Table) -> bool:
-    """Whether a part is as it was. One that was written to a file has changed."""
-    if isinstance(before, FilePart) or isinstance(table, FilePart) or before is None:
+def alike(before: pa.Table | None, table: pa.Table | None) -> bool:
+    """Whether a table is as it was. One that was written to a file has changed."""
+    if before is table:
+        return True
+    if before is None or table is None or {FilePart} & {type(before), type(table)}:
         return False
     same: bool = before.equals(table, check_metadata=True)
     return same

@@ -23,6 +23,7 @@ from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.concatenation import stack
 from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
+from tidegate.engine.detect.events.state.parts import Group, Parts
 from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
 
 _OCCURRENCES, _APART = "occ:", "apart:"
@@ -35,73 +36,76 @@ def several(graphs: Sequence[Graph]) -> frozenset[str]:
 
 
 def divided(
-    carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: Collection[str]
+    carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
 ) -> list[Carried]:
     """The share of each graph; the last is the driver's: what is held back is in that, and what is
     of no graph. `digests`: of the others. What is kept apart is of theirs. `both`: `several`."""
     names = [_names(graph) for graph in graphs]
     known = frozenset().union(*names)
-    plain, apart = _split(carried.tables)
+    tables = Parts.of(carried.tables)
+    plain, apart = _split(tables)
     shares = []
     for own, graph, digest in zip(names, graphs, [*digests, ""], strict=True):
-        tables = {
-            name: table
-            for name, table in plain.items()
-            if place(name)[0] in own or (not digest and place(name)[0] not in known)
+        groups = {
+            whole: group
+            for whole, group in plain.items()
+            if whole in own or (not digest and whole not in known)
         }
+        share = Parts(groups, {} if digest else tables.rest)
         if not apart:
-            tables = _referred_to(tables, graph, both)
+            share = _referred_to(share, graph, both)
         elif digest:
-            tables = {n: t for n, t in tables.items() if place(n)[0] not in both}
-            tables |= apart.get(digest, {})
-        shares.append(Carried(tables))
+            left = {whole: group for whole, group in groups.items() if whole not in both}
+            share = Parts({**left, **apart.get(digest, {})})
+        shares.append(Carried(share))
     return shares
 
 
-def kept_apart(share: Carried, digest: str, both: Collection[str]) -> Carried:
+def kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
     """A share whose tables of occurrences have names of its own, where others refer to `both`."""
+    groups = Parts.of(share.tables).groups.items()
     return Carried(
-        {
-            f"{_APART}{digest}:{name}" if place(name)[0] in both else name: table
-            for name, table in share.tables.items()
-        }
+        Parts({f"{_APART}{digest}:{w}" if w in both else w: group for w, group in groups})
     )
 
 
-def may_stay_apart(tables: Tables, digests: Collection[str], both: Collection[str]) -> bool:
+def may_stay_apart(tables: Parts, digests: Collection[str], both: frozenset[str]) -> bool:
     """Whether shares can be made of tables as they are, without what is in them: all that is kept
     apart is of these digests, or nobody refers to what others do."""
     plain, apart = _split(tables)
     if apart:
         return apart.keys() <= {*digests}
-    return not any(n.startswith(_OCCURRENCES) and place(n)[0] in both for n in plain)
+    return both.isdisjoint(plain)
 
 
-def reunited(tables: Tables, shelf: Shelf | None) -> Tables:
+def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
     """The tables in which what was kept apart has met. They are in memory then."""
-    if not any(name.startswith(_APART) for name in tables):
+    if not any(whole.startswith(_APART) for whole in tables.groups):
         return tables
-    plain, apart = _split(loaded(tables, shelf))
-    return united([Carried(plain), *map(Carried, apart.values())]).tables
+    here = Parts.of(loaded(tables.named(), shelf))
+    plain, apart = _split(here)
+    each = [Carried(Parts(plain, tables.rest)), *(Carried(Parts(own)) for own in apart.values())]
+    return Parts.of(united(each).tables)
 
 
-def _split(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, dict[str, pa.Table]]]:
+def _split(tables: Parts) -> tuple[dict[str, Group], dict[str, dict[str, Group]]]:
     """The tables of all, and by digest those that are kept apart, as they are named there."""
-    plain: dict[str, pa.Table] = {}
-    apart: dict[str, dict[str, pa.Table]] = defaultdict(dict)
-    for name, table in tables.items():
-        if name.startswith(_APART):
-            digest, _, own = name.removeprefix(_APART).partition(":")
-            apart[digest][own] = table
+    plain: dict[str, Group] = {}
+    apart: dict[str, dict[str, Group]] = defaultdict(dict)
+    for whole, group in tables.groups.items():
+        if whole.startswith(_APART):
+            digest, _, own = whole.removeprefix(_APART).partition(":")
+            apart[digest][own] = group
         else:
-            plain[name] = table
+            plain[whole] = group
     return plain, apart
 
 
-def _referred_to(tables: Tables, graph: Graph, both: Collection[str]) -> dict[str, pa.Table]:
+def _referred_to(share: Parts, graph: Graph, both: frozenset[str]) -> Parts:
     """Tables without occurrences, in those of `both`, that nothing else in them refers to."""
-    if not any(n.startswith(_OCCURRENCES) and place(n)[0] in both for n in tables):
-        return dict(tables)
+    if both.isdisjoint(share.groups):
+        return share
+    tables = share.named()
     named: dict[str, list[Int64]] = defaultdict(list)
     for name, table in tables.items():
         whole, partition = place(name)
@@ -127,7 +131,7 @@ def _referred_to(tables: Tables, graph: Graph, both: Collection[str]) -> dict[st
             found[name] = table.filter(pa.array([row in kept for row in rows], pa.bool_()))
             if not len(found[name]):
                 del found[name]
-    return found
+    return Parts.of({**found, **share.rest})
 
 
 def _names(graph: Graph) -> frozenset[str]:
@@ -143,33 +147,42 @@ def _names(graph: Graph) -> frozenset[str]:
 def united(shares: Sequence[Carried], asleep: Sequence[Collection[str]] = ()) -> Carried:
     """What all shares carry. `asleep`: of each share the nodes, by digest, that were not stepped
     (`Detector.asleep`): another one knows better."""
-    parts: dict[str, list[pa.Table]] = defaultdict(list)
-    late: dict[str, pa.Table] = {}
+    groups: dict[str, list[Group]] = defaultdict(list)
+    late: dict[str, list[Group]] = defaultdict(list)
+    rest: dict[str, pa.Table] = {}
     for number, share in enumerate(shares):
         old = {f"node:{digest}" for digest in asleep[number]} if asleep else set()
-        for name, table in share.tables.items():
-            if place(name)[0] in old:
-                late.setdefault(name, table)
-            else:
-                parts[name].append(table)
-    tables = {**late, **{name: some[0] for name, some in parts.items()}}
+        tables = Parts.of(share.tables)
+        rest |= tables.rest
+        for whole, group in tables.groups.items():
+            (late if whole in old else groups)[whole].append(group)
+    alone = {w: some[0] for w, some in groups.items() if len(some) == 1 and w not in late}
+    parts: dict[str, list[pa.Table]] = defaultdict(list)
+    for whole in {**groups, **late}:
+        for group in () if whole in alone else (*groups[whole], *late[whole]):
+            for partition in group.partitions.tolist():
+                parts[part_name(whole, partition)].append(group[partition])
     met = [n for n, some in parts.items() if n.startswith(_OCCURRENCES) and len(some) > 1]
-    for name in met:
-        tables[name] = _joined(name, parts[name])
-    for shown in {shown_name(_event(name)) for name in met}:
-        alike = {n: t for n, t in tables.items() if n.startswith(_OCCURRENCES)}
-        alike = {n: t for n, t in alike.items() if shown_name(_event(n)) == shown}
-        tables |= _ranked({n: t for n, t in alike.items() if not is_tick(_event(n))})
-    return Carried(tables, frozenset(tables))
+    joined = {name: _joined(name, parts[name]) for name in met}
+    tables = Parts(alone, rest).with_({name: some[0] for name, some in parts.items()} | joined)
+    for shown in {_shown(place(name)[0]) for name in met} - {None}:
+        same = {w: group for w, group in tables.groups.items() if _shown(w) == shown}
+        tables = tables.with_(_ranked(Parts(same).named()))
+    return Carried(tables)
 
 
-def _event(name: str) -> str:
-    return place(name)[0].removeprefix(_OCCURRENCES)
+def _shown(whole: str) -> str | None:
+    """The name that the occurrences of a table go by; None: they are none, or ticks, which have no
+    rank."""
+    event = whole.removeprefix(_OCCURRENCES)
+    return None if event == whole or is_tick(event) else shown_name(event)
 
 
 def _joined(name: str, tables: Sequence[pa.Table]) -> pa.Table:
     """The occurrences of one part, each once."""
-    return each_once(_event(name), tables).replace_schema_metadata(tables[0].schema.metadata)
+    return each_once(place(name)[0].removeprefix(_OCCURRENCES), tables).replace_schema_metadata(
+        tables[0].schema.metadata
+    )
 
 
 def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
@@ -189,25 +202,18 @@ def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
     return found
 
 
-def of_task(share: Carried, task: int, tasks: int) -> Tables:
-    """The parts of a task's partitions, with that of every key. Partition p is of task
-    p % tasks."""
-    found = ((name, place(name)[1], table) for name, table in share.tables.items())
-    return {name: table for name, p, table in found if p == EVERY or p % tasks == task}
-
-
 def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) -> Carried:
     """A share after its tasks: of each, the tables that it has changed, and the names of those that
     are gone. Each has changed the parts of every key in the same way."""
     gone = frozenset[str]().union(*(names for _, names in left))
-    tables = {name: table for name, table in share.tables.items() if name not in gone}
+    new: dict[str, pa.Table] = {}
     every: dict[str, list[pa.Table]] = defaultdict(list)
     for changed, _ in left:
         for name, table in changed.items():
             if place(name)[1] == EVERY:
                 every[name].append(table)
             else:
-                tables[name] = table
+                new[name] = table
     for name, some in every.items():
-        tables[name] = _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
-    return Carried(tables)
+        new[name] = _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
+    return Carried(Parts.of(share.tables).with_(new, gone))

@@ -26,17 +26,15 @@ from tidegate.engine.detect.events.occurrences import batches as of_batches
 from tidegate.engine.detect.events.state.loads import PartLoads, counted_parts
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
-    Tables,
-    count_of,
     partitions,
     place,
 )
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import (
     after_tasks,
     divided,
     kept_apart,
     may_stay_apart,
-    of_task,
     several,
     united,
 )
@@ -61,17 +59,13 @@ class Plan(NamedTuple):
         return Detector(self.book, self.activations, lateness=self.lateness, only=rules)
 
 
-Sent = Mapping[str, bytes | FilePart]
-"""Carried tables as they are sent: those in files stay there."""
-
-
 class Task(NamedTuple):
     """A step of a component over some partitions; of `Partitioned`, what it is given. What
     it leaves goes to files of `shelf`, unless that is None. `found_max`: with more detections it
     leaves nothing."""
 
     rules: tuple[str, ...]
-    tables: Sent
+    tables: Parts
     arrivals: Mapping[str, Batch]
     watermark: int
     last: int
@@ -97,7 +91,7 @@ class Done(NamedTuple):
     """
 
     found: tuple[Detections | Firings, ...] = ()
-    tables: Mapping[str, bytes | FilePart] = {}
+    tables: Parts = Parts()
     gone: frozenset[str] = frozenset()
     watermark: int = 0
     detected: int = 0
@@ -183,7 +177,7 @@ class ComponentDetector:
     def _digests(self) -> tuple[str, ...]:
         return tuple(component.digest for component in self.components.keyed)
 
-    def may_stay_apart(self, tables: Tables) -> bool:
+    def may_stay_apart(self, tables: Parts) -> bool:
         """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
         return may_stay_apart(tables, self._digests, self._several)
 
@@ -235,7 +229,7 @@ class ComponentDetector:
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
-        each = shares.each or (Carried(),) * (len(self._own) + 1)
+        each = shares.each or (Carried(Parts()),) * (len(self._own) + 1)
         tasks = min(tasks, partitions)
         keyed = [
             share
@@ -248,7 +242,7 @@ class ComponentDetector:
             tasks_of = [
                 Task(
                     component.rules,
-                    _packed(of_task(share, number, tasks)),
+                    Parts.of(share.tables).of_task(number, tasks),
                     arriving,
                     watermark,
                     min(last, watermark),
@@ -279,7 +273,7 @@ class ComponentDetector:
         left = [
             after_tasks(
                 share,
-                [(_unpacked(one.tables), one.gone) for one in done[n * tasks : (n + 1) * tasks]],
+                [(one.tables, one.gone) for one in done[n * tasks : (n + 1) * tasks]],
             )
             for n, share in enumerate(keyed)
         ]
@@ -334,7 +328,7 @@ def run(plan: Plan, fires: Fires | None, given: Task) -> Done:
     shelf = given.shelf
     try:
         made = detector.step(
-            Carried(_unpacked(given.tables)),
+            Carried(given.tables),
             given.arrivals,
             given.watermark,
             given.last,
@@ -355,7 +349,7 @@ def run(plan: Plan, fires: Fires | None, given: Task) -> Done:
         return Done(failed=error)
     return Done(
         tuple(found),
-        _packed({**kept, **there}),
+        Parts.of({**kept, **there}),
         left.gone,
         made.watermark,
         count,
@@ -407,14 +401,16 @@ class Cut:
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:
     """A share in so many partitions."""
-    if not share.tables or count_of(share.tables.values()) == count:
+    tables = Parts.of(share.tables)
+    if not tables.groups or tables.count == count:
         return share
-    return detector.cut_anew(Carried(loaded(share.tables, shelf)), count)
+    made = detector.cut_anew(Carried(loaded(tables.cut.named(), shelf)), count)
+    return Carried(Parts.of(made.tables).beside(tables.rest))
 
 
 def _tasks_may_cut(share: Carried, count: int, tasks: int) -> bool:
     """Whether tasks may cut a share into so many partitions: what is of one task stays so."""
-    before = count_of(share.tables.values())
+    before = Parts.of(share.tables).count
     return before % tasks == 0 and count % before == 0
 
 
@@ -434,24 +430,3 @@ def by_task(
         for own, at in zip(index, each, strict=True):
             own[event] = at
     return [of_batches.cut({event: arrivals[event] for event in own}, own) for own in index]
-
-
-def _packed(tables: Tables) -> Sent:
-    """Tables as Arrow streams: a slice has nothing of what it is cut from."""
-    found: dict[str, bytes | FilePart] = {}
-    for name, table in tables.items():
-        if isinstance(table, FilePart):
-            found[name] = table
-            continue
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, table.schema) as writer:
-            writer.write_table(table)
-        found[name] = sink.getvalue().to_pybytes()
-    return found
-
-
-def _unpacked(packed: Sent) -> Tables:
-    return {
-        name: data if isinstance(data, FilePart) else pa.ipc.open_stream(data).read_all()
-        for name, data in packed.items()
-    }

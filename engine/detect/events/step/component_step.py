@@ -14,29 +14,26 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-import pyarrow as pa
-
 from tidegate.engine.core.ports import WORKER_ROWS, Executors
-from tidegate.engine.core.state_parts import Shelf, files_of, loaded, moved
+from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import Batch, Carried, Firings, Stepped, Unread
-from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.partitions import (
     GROWTH,
-    Seen,
-    Tables,
-    count_of,
-    replaced,
     wanted,
 )
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     ComponentDetector,
     Fires,
-    Shares,
 )
 from tidegate.rules.model import Rulebook
+
+FINER = 4
+"""Executors' parts are so many times smaller than the driver's. A file has thousands of them, and a
+task reads and writes all rows of those that it touches."""
 
 
 class ComponentsStepped(NamedTuple):
@@ -65,7 +62,6 @@ class ComponentStep:
         self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
         self._executors = executors
         self._count_max = count_max
-        self._seen = Seen()
         self._adopted = False  # the first step touches all, and drops what others have left
 
     def step(
@@ -93,12 +89,11 @@ class ComponentStep:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
         of what is carried lie in files. `fires`: makes firings of what executors detect. Raises as
         it does, and EngineError `state-apart`."""
-        stored = tables = carried.tables
+        stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
-            tables = loaded(reunited(tables, shelf), shelf)
-        cut, held = _apart_from_held(tables)  # what is held back is in no partition
+            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
         tasks = self._tasks(unread)
-        count = self._count(cut, tasks)
+        count = self._count(tables, tasks)
         counts: list[int] = []
         apart = unread and Apart(
             partial(self._executors.map_rows, unread.rows),
@@ -106,9 +101,8 @@ class ComponentStep:
             counts,
             unread.found_max,
         )
-        shares = self._apart.divided(Carried(cut))
         made = self._apart.step(
-            _with_rest(shares, {**shares.each[-1].tables, **held}),
+            self._apart.divided(Carried(tables)),
             batches,
             watermark,
             parked=parked,
@@ -120,14 +114,12 @@ class ComponentStep:
             adopted=self._adopted,
             fires=fires,
         )
-        rest, held = _apart_from_held(made.shares.each[-1].tables)
-        whole = self._apart.united(_with_rest(made.shares, rest), count, shelf, apart=True)
-        after = {**whole.tables, **held}
+        after = Parts.of(self._apart.united(made.shares, count, shelf, apart=True).tables)
         if shelf is not None:
-            new = files_of(after.values()) - files_of(stored.values())
+            new = after.files - stored.files
             shelf.check(new.union(file.name for fired in made.fired for file in fired.files))
-            after |= moved(after, shelf)
-        left = Carried(*replaced(stored, stored, after))
+            after = after.moved(shelf)
+        left = Carried(after, after.differing(stored))
         self._adopted = True
         stepped = Stepped(made.detections, left, made.watermark)
         return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
@@ -138,22 +130,10 @@ class ComponentStep:
         rows = unread.estimate if unread else 0
         return max(self._executors.slots, -(-rows // WORKER_ROWS))
 
-    def _count(self, tables: Tables, tasks: int) -> int:
+    def _count(self, tables: Parts, tasks: int) -> int:
         """Into how many partitions the state is cut: a task has one at least, where there may be so
         many."""
-        nodes = (p for p in self._seen.of(tables).values() if p.whole.startswith("node:"))
-        count = wanted(count_of(tables.values()), nodes, self._count_max)
+        count = wanted(tables.count, FINER * tables.largest, self._count_max)
         while count < min(tasks, self._count_max):
             count = min(count * GROWTH, self._count_max)
         return count
-
-
-def _apart_from_held(tables: Tables) -> tuple[dict[str, pa.Table], dict[str, pa.Table]]:
-    """The tables that are cut into partitions, and those of what is held back."""
-    held = {name: table for name, table in tables.items() if is_held(name)}
-    return {name: table for name, table in tables.items() if name not in held}, held
-
-
-def _with_rest(shares: Shares, tables: Tables) -> Shares:
-    """The shares with these tables as the driver's."""
-    return shares._replace(each=(*shares.each[:-1], Carried(tables)))

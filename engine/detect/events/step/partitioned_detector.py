@@ -16,17 +16,16 @@ from tidegate.engine.core.values import FOREVER, Batch, Carried, Stepped
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
-from tidegate.engine.detect.events.state.held_back import check_held, is_held, released
+from tidegate.engine.detect.events.state.held_back import check_held, released
 from tidegate.engine.detect.events.state.partitions import (
     EVERY,
     GROWTH,
-    Seen,
-    count_of,
     due_of,
     earliest,
     partitions,
     wanted,
 )
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.state.tables import check
 from tidegate.engine.detect.events.step.detector import Detector
@@ -47,7 +46,7 @@ class Partitioned:
             e for e in detector.events if EventKey.of(e).behind is not None
         )
         self._adopted = adopted
-        self._seen = Seen()
+        self._known = Parts()
 
     def step(
         self,
@@ -65,51 +64,43 @@ class Partitioned:
         back for them. A step that a limit stops is done again, whole, with fewer arrivals.
         `shelf`: of parts that lie in files; those that are touched are read. `count`: into so many
         partitions what is carried is cut; None: as its size says. Raises as `Shelf.read`."""
-        stored = carried.tables
+        stored = self._parts(carried)
         if not self._adopted:
             check(stored)
             check_held(stored, self.detector.events)
         met = reunited(stored, shelf)
-        tables = {name: table for name, table in met.items() if not is_held(name)}
+        tables = met.cut
         batches, held = released(stored, batches, self._events_behind, watermark)
-        seen, asleep = self._seen.of(tables), self._asleep(parked)
-        parts, before = seen.values(), count_of(tables.values())
-        most = count
-        if most is None:
-            nodes = (p for p in parts if p.whole.startswith("node:"))
-            most = wanted(before, nodes, self._count_max)
-        due = {p.partition for p in parts if p.whole not in asleep and p.waits_until(watermark)}
+        before = tables.count
+        most = wanted(before, tables.largest, self._count_max) if count is None else count
+        due = tables.waiting(watermark, self._asleep(parked))
         touched = None if most > before else self._touched(batches, due, before)
-        if touched is None:
-            read = Carried(loaded(tables, shelf), decoded=carried.decoded)
-        else:
-            some = {n: p.table for n, p in seen.items() if p.partition in touched}
-            read = Carried(loaded(some, shelf))
+        some = tables.named(touched)
+        known = carried.decoded if touched is None else None
+        read = Carried(loaded(some, shelf), decoded=known)
         made = self.detector.step(read, batches, watermark, last, parked, limit, most)
         self._adopted = True
         if watermark == FOREVER:
             return made._replace(carried=Carried({}, frozenset(stored)))
         left = made.carried
-        unread = (
-            {} if touched is None else {n: t for n, t in tables.items() if n not in read.tables}
-        )
-        old = {name for name in stored if is_held(name)}
-        changed = {n for n in old | held.keys() if held.get(n) is not stored.get(n)}
-        if met is not stored:
-            changed |= stored.keys() - met.keys()
-            changed |= {name for name, table in met.items() if stored.get(name) is not table}
-        known = left.decoded if touched is None else None
-        left = Carried({**unread, **left.tables, **held}, left.changed | changed, known)
-        return made._replace(carried=left)
+        new = {name: table for name, table in left.tables.items() if some.get(name) is not table}
+        kept = tables.with_(new, some.keys() - left.tables.keys())
+        after, known = Parts(kept.groups, held), left.decoded if touched is None else None
+        changed = left.changed
+        if held or stored.rest or met is not stored:
+            changed |= Parts(met.groups, held).differing(stored)
+        return made._replace(carried=Carried(after, changed, known))
 
     def next_due(self, carried: Carried, parked: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives: the first timer is due,
         but for rules that are parked, or something that was held back is let go."""
-        asleep = self._asleep(parked)
-        held = [due_of(table) for name, table in carried.tables.items() if is_held(name)]
-        tables = {name: table for name, table in carried.tables.items() if not is_held(name)}
-        parts = self._seen.of(tables).values()
-        return earliest([*held, *(p.due for p in parts if p.whole not in asleep)])
+        tables = self._parts(carried)
+        held = map(due_of, tables.rest.values())
+        return earliest([*held, tables.due(self._asleep(parked))])
+
+    def _parts(self, carried: Carried) -> Parts:
+        self._known = Parts.of(carried.tables, self._known)
+        return self._known
 
     def _asleep(self, parked: Collection[str]) -> frozenset[str]:
         """The tables of the nodes that are not stepped when these rules are parked."""

@@ -23,10 +23,9 @@ from tests.reference.strategies import SECOND
 from tests.support.executors import InProcess
 from tests.support.history import batches, buckets, through_ipc
 from tests.support.rulebooks import loaded
-from tidegate.engine.core import state_parts
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.ports import TooManyError
-from tidegate.engine.core.state_parts import Shelf, files_of
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.state_parts import loaded as loaded_parts
 from tidegate.engine.core.values import (
     Batch,
@@ -39,9 +38,11 @@ from tidegate.engine.core.values import (
 )
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state import parts as all_parts
 from tidegate.engine.detect.events.state.held_back import is_held
 from tidegate.engine.detect.events.state.loads import Loads, tables_of
 from tidegate.engine.detect.events.state.partitions import place
+from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
@@ -94,7 +95,7 @@ def in_memory(carried: Carried, shelf: FileShelf) -> Carried:
 
 def met(carried: Carried) -> Carried:
     """What components keep apart, together."""
-    return unheld(Carried(reunited(carried.tables, None)))
+    return unheld(Carried(reunited(Parts.of(carried.tables), None)))
 
 
 @noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20)
@@ -167,7 +168,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
                 or not after[name].equals(before[name], check_metadata=True)
             }
             assert changed <= left.changed
-            filed |= bool(in_files := files_of(left.tables.values()))
+            filed |= bool(in_files := Parts.of(left.tables).files)
             carried = left if in_files or data.draw(st.booleans()) else through_ipc(left)
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
@@ -203,6 +204,22 @@ def test_g26_what_executors_leave_is_written_where_it_differs() -> None:
     }  # fmt: skip
 
 
+def test_g26_executors_cut_finer_than_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As large as a part may be at the driver, it is cut for executors."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 40)
+    book = loaded("ab", r="on: a ; b, per: k")
+    driver, apart = (
+        Partitioned(Detector(book, {"r": 0}), 64),
+        ComponentStep(book, {"r": 0}, {}, InProcess(1), 64),
+    )
+    carried = driver.step(Carried(), rows("a", 1, k=[*range(40)]), 1).carried
+    carried = driver.step(carried, rows("a", 2, k=[1]), 2).carried
+    assert Parts.of(carried.tables).count == 1
+    carried = apart.step(carried, rows("a", 3, k=[2]), 3).carried
+    assert Parts.of(carried.tables).count > 1
+    assert sum(len(t) for n, t in carried.tables.items() if n.startswith("node:")) == 40
+
+
 def test_g26_rows_that_wait_for_late_ones_stay_with_the_driver() -> None:
     book = loaded("ab", r="on: a ; b, per: k", s="on: a ; b, per: k, context: chronicle")
     apart = ComponentStep(book, {"r": 0, "s": 0}, {"s": 3_000}, InProcess(), 4)
@@ -234,7 +251,7 @@ def test_g26_executors_read_no_file_of_a_partition_that_nothing_touches(filed: F
     book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
     apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
     _, carried = taken(apart, Carried(), 1, filed, a=[*range(1_000)])
-    before = files_of(carried.tables.values())
+    before = Parts.of(carried.tables).files
     assert len(before) == 8
     _, carried = taken(apart, carried, 2, filed, a=[7])
     for file in before:
@@ -261,7 +278,7 @@ def test_g26_what_two_keys_refer_to_lies_in_files_and_meets_at_the_driver(
     kept = {place(name)[0] for name in left.tables if not name.startswith("node:")}
     assert len(kept) == 2
     assert all(name.startswith("apart:") for name in kept)
-    assert len(files_of(left.tables.values())) == 4  # of each component two tasks
+    assert len(Parts.of(left.tables).files) == 4  # of each component two tasks
     arriving = rows("b", 2, k=[1], v=[0])
     made = apart.step_unread(left, arriving, 2, (), None, None, filed).stepped
     assert [d.rule for d in made.detections] == ["r"]
@@ -276,7 +293,7 @@ def test_g26_what_two_keys_refer_to_lies_in_files_and_meets_at_the_driver(
 def test_g26_files_with_little_left_are_put_together(
     filed: FileShelf, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(state_parts, "FILES_MAX", 4)
+    monkeypatch.setattr(all_parts, "FILES_MAX", 4)
     book = loaded("ab", r="on: a ; b, per: k, context: chronicle")
     apart = ComponentStep(book, {"r": 0}, {}, InProcess(8), 256)
     loads = Loads(tables_of(Detector(book, {"r": 0}).graph))
@@ -284,7 +301,7 @@ def test_g26_files_with_little_left_are_put_together(
     for at in range(1, 30):
         made = apart.step_unread(carried, rows("a", at, k=[at]), at, (), None, None, filed)
         carried = made.stepped.carried
-        most = max(most, len(files_of(carried.tables.values())))
+        most = max(most, len(Parts.of(carried.tables).files))
         assert loads.of(carried.tables, made.counted)["r"] == (at, at)
     assert most == 4
     assert taken(apart, carried, 30, filed, b=[*range(1, 30)])[0] == 29
