@@ -35,7 +35,7 @@ def spans(lines: list[str]) -> list[tuple[int, int]]:
 @each_law
 @detecting
 @given(data=st.data())
-@example_count(6)
+@example_count(6, least=5)
 def test_law(law: Law, data: st.DataObject) -> None:
     case = data.draw(cases(law))
     both = [found(side, Context.RESTRICTED, case.history) for side in (case.left, case.right)]

@@ -409,7 +409,7 @@ def test_g13_a_signal_that_harms_spark_is_rejected_and_none_of_the_next_bucket(k
 HIT: Counter[str] = Counter()
 
 
-@example_count(300, least=12)
+@example_count(300, least=37)
 @given(seed=st.integers(0, 2**32), restarts=st.sampled_from([True, True, True, False]))
 def check_random_poison(seed: int, restarts: bool) -> None:
     draw = random.Random(seed)

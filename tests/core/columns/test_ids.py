@@ -130,7 +130,7 @@ def test_g06_equal_numbers_hash_alike_whatever_their_types(
     | st.integers(-(2**65), 2**65).map(Decimal)
     | st.floats(-60_000, 60_000, width=16).map(Decimal)
 )
-@example_count(300)
+@example_count(300, least=25)
 def test_g06_a_decimal_hashes_as_the_equal_number_of_another_type(value: Decimal) -> None:
     def hashed(array: pa.Array) -> list[list[int]]:
         found: list[list[int]] = row_hash(pa.table({"k": array})).tolist()

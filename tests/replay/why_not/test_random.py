@@ -104,7 +104,7 @@ def agree(book: Rulebook, lines: list[Line], data: Any) -> None:
 
 @detecting
 @given(case=cases(operators=EVERYTHING), data=st.data())
-@example_count(400)
+@example_count(400, least=33)
 def test_fired_is_what_was_detected(case: tuple[Rulebook, list[Line]], data: Any) -> None:
     book, lines = case
     if lines:
@@ -115,7 +115,7 @@ def test_fired_is_what_was_detected(case: tuple[Rulebook, list[Line]], data: Any
 def test_fired_is_what_was_detected_in_each_context(context: Context) -> None:
     @detecting
     @given(case=cases(operators=EVERYTHING, contexts=[context]), data=st.data())
-    @example_count(120)
+    @example_count(120, least=10)
     def test(case: tuple[Rulebook, list[Line]], data: Any) -> None:
         book, lines = case
         if lines:
@@ -126,7 +126,7 @@ def test_fired_is_what_was_detected_in_each_context(context: Context) -> None:
 
 @detecting
 @given(case=cases(operators=EVERYTHING, rules_max=3, depth=1), data=st.data())
-@example_count(120)
+@example_count(120, least=10)
 def test_fired_is_what_was_detected_of_rules_that_use_rules(
     case: tuple[Rulebook, list[Line]], data: Any
 ) -> None:

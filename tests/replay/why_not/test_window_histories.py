@@ -125,7 +125,7 @@ def test_fired_is_what_was_detected_of_windows(kind: Windows) -> None:
     @drawn_for(kind.__name__)
     @detecting
     @given(case=st.tuples(books(kind), histories()), data=st.data())
-    @example_count(40, least=5)
+    @example_count(40, least=10)
     def some(case: tuple[Any, list[Timed]], data: st.DataObject) -> None:
         agree(*case, data)
 

@@ -195,7 +195,7 @@ def twice(history: History) -> History:
 
 @detecting
 @given(expressions(EVERYTHING, depth=3), st.data())
-@example_count(400, suppress_health_check=list(HealthCheck))
+@example_count(400, least=33, suppress_health_check=list(HealthCheck))
 def test_what_fires_once_never_shares_an_initiator(on: Expression, data: st.DataObject) -> None:
     assume(not fires_again(on, {}))
     history = data.draw(seconds(on, lines_max=5))
@@ -209,7 +209,7 @@ FIRST = ("fa({}, {}, {})", "faAbs({}, {}, {}) within 5 s", "times(2, {1}, {0}, {
 
 @detecting
 @given(st.sampled_from(FIRST), st.data())
-@example_count(200, suppress_health_check=list(HealthCheck))
+@example_count(200, least=16, suppress_health_check=list(HealthCheck))
 def test_the_first_after_fires_once(form: str, data: st.DataObject) -> None:
     names = ("a", "b", "c")
     some = [expressions(EVERYTHING, (name,), 1).map(format_expression) for name in names]
@@ -227,7 +227,7 @@ def test_the_first_after_fires_once(form: str, data: st.DataObject) -> None:
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(150, least=12, suppress_health_check=list(HealthCheck))
+@example_count(150, least=37, suppress_health_check=list(HealthCheck))
 def test_what_is_warned_of_does_fire_again_at_these_events(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -245,7 +245,7 @@ def test_what_is_warned_of_does_fire_again_at_these_events(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(300, suppress_health_check=list(HealthCheck))
+@example_count(300, least=25, suppress_health_check=list(HealthCheck))
 def test_what_counts_each_once_never_shares_an_occurrence(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -259,7 +259,7 @@ def test_what_counts_each_once_never_shares_an_occurrence(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(150, suppress_health_check=list(HealthCheck))
+@example_count(150, least=12, suppress_health_check=list(HealthCheck))
 def test_what_is_said_to_count_in_several_detections_does(
     on: Expression, data: st.DataObject
 ) -> None:
@@ -279,7 +279,7 @@ def test_what_is_said_to_count_in_several_detections_does(
 
 @detecting
 @given(expressions(EVERYTHING, depth=2), st.data())
-@example_count(300, least=33, suppress_health_check=list(HealthCheck))
+@example_count(300, least=100, suppress_health_check=list(HealthCheck))
 def test_recent_fires_once_where_it_is_advised(on: Expression, data: st.DataObject) -> None:
     """Where timers begin it, once they are rules of their own. Counted is what fires again in
     `restricted`."""
