@@ -372,7 +372,6 @@ def test_conflicting_writers_of_one_table_all_land(bank: Bank) -> None:
     assert dict(bank.rows("accounts")) == {7: before[7] - 2 * 130, 8: before[8] - 2 * 5}
 
 
-@pytest.mark.long
 def test_g21_of_two_engines_with_one_entry_one_lands(bank: Bank) -> None:
     """One of them has slept past its lease, with the entry in hand."""
     catalog = Catalog(bank.lake.spark, bank.book, bank.store, 2)
