@@ -92,7 +92,8 @@ class ComponentStep:
         stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
             tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
-        tasks = self._tasks(unread)
+        rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
+        tasks = self._tasks(rows, tables)
         count = self._count(tables, tasks)
         counts: list[int] = []
         apart = unread and Apart(
@@ -124,16 +125,31 @@ class ComponentStep:
         stepped = Stepped(made.detections, left, made.watermark)
         return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
 
-    def _tasks(self, unread: Unread | None) -> int:
-        """How many tasks a component has: one a slot, and more where these would be too large for a
-        worker's memory."""
-        rows = unread.estimate if unread else 0
-        return max(self._executors.slots, -(-rows // WORKER_ROWS))
+    def _tasks(self, rows: int, tables: Parts) -> int:
+        """How many tasks a component has, of whose rows so many arrive: one a slot, and more where
+        these would be too large for a worker's memory. That holds the rows, and what is carried in
+        the partitions that they touch. All are touched by the first step, and where they are cut
+        further; then each task cuts its own.
+
+        Example: 1,000 rows arrive beside 50 million instances. In 65,536 partitions they touch less
+        than a million of these: two slots have a task each. To cut 64 partitions so far takes 64.
+        """
+        before, touched = tables.count, tables.instances
+        cut = self._wanted(tables) > before
+        if self._adopted and not cut:
+            touched = touched * min(rows, before) // before
+        tasks = max(self._executors.slots, -(-(rows + touched) // WORKER_ROWS))
+        if cut and before >= self._executors.slots:
+            tasks = next(n for n in range(min(tasks, before), before + 1) if before % n == 0)
+        return tasks
+
+    def _wanted(self, tables: Parts) -> int:
+        return wanted(tables.count, FINER * tables.largest, self._count_max)
 
     def _count(self, tables: Parts, tasks: int) -> int:
         """Into how many partitions the state is cut: a task has one at least, where there may be so
         many."""
-        count = wanted(tables.count, FINER * tables.largest, self._count_max)
+        count = self._wanted(tables)
         while count < min(tasks, self._count_max):
             count = min(count * GROWTH, self._count_max)
         return count

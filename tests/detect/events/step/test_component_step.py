@@ -44,6 +44,7 @@ from tidegate.engine.detect.events.state.loads import Loads, tables_of
 from tidegate.engine.detect.events.state.partitions import place
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
+from tidegate.engine.detect.events.step import component_detector, component_step
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -329,6 +330,29 @@ def test_g26_a_task_with_too_many_detections_leaves_nothing(filed: FileShelf) ->
     assert [*Path(filed.folder or "").iterdir()] == []
     made = apart.step_unread(Carried(), {}, 1, (), None, unread._replace(found_max=100), filed)
     assert sum(map(len, made.stepped.detections)) == 100
+
+
+def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
+    filed: FileShelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Of what is carried, too: all of it where partitions are cut further, or a step is the first;
+    what rows touch, from then on. Nothing is cut by the driver."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 40)
+    monkeypatch.setattr(component_step, "WORKER_ROWS", 50)
+    book, beside = loaded("ab", r="on: a ; b, per: k"), InProcess(2)
+    step = ComponentStep(book, {"r": 0}, {}, beside, 64)
+    _, carried = taken(step, Carried(), 1, filed, a=[*range(400)])
+    assert (beside.tasks.pop(), Parts.of(carried.tables).count) == (8, 16)  # 400 rows
+    monkeypatch.setattr(component_detector, "loaded", None)
+    made, carried = taken(step, carried, 2, filed, b=[7])
+    assert (made, beside.tasks.pop(), Parts.of(carried.tables).count) == (1, 16, 64)  # 16 % 9
+    made, carried = taken(step, carried, 3, filed, b=[8])
+    assert (made, beside.tasks.pop()) == (1, 2)
+    made, carried = taken(step, carried, 4, filed, b=[*range(20, 40)])
+    assert (made, beside.tasks.pop()) == (20, 3)  # 20 rows, of 398 instances a third
+    again = ComponentStep(book, {"r": 0}, {}, beside, 64)
+    made, carried = taken(again, carried, 5, filed, b=[9])
+    assert (made, beside.tasks.pop()) == (1, 8)
 
 
 class OfAnotherMachine(InProcess):
