@@ -30,6 +30,13 @@ LOCAL_RELATION_BYTES = 262_144
 
 _PATTERN = re.compile(r"[{}\[\]*?\\]")  # in a path that Spark reads, these stand for others
 
+_READ = {
+    "datetimeRebaseMode": "CORRECTED",
+    # whatever Spark is told of other files: an action without its rows would do nothing
+    "ignoreMissingFiles": "false",
+    "ignoreCorruptFiles": "false",
+}
+
 log = logging.getLogger(__name__)
 _COUNT = count(1)
 _UNRESOLVED = (
@@ -216,7 +223,7 @@ def show(session: SparkSession, rows: Relation, *names: str) -> DataFrame:
 
 def _in_files(session: SparkSession, rows: RelationFiles, schema: StructType) -> DataFrame:
     """The rows of some firings that lie in files, which Spark reads itself."""
-    reader = session.read.schema(schema).option("datetimeRebaseMode", "CORRECTED")
+    reader = session.read.schema(schema).options(**_READ)
     frame = reader.parquet(*map(_uri, rows.paths))
     if rows.whole:
         return frame

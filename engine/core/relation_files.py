@@ -99,8 +99,9 @@ class RelationFiles:
 
     @property
     def paths(self) -> tuple[str, ...]:
-        """The paths or URIs of all files."""
-        return tuple(self.shelf.full(file.name) for file in self.files)
+        """The paths or URIs of the files that have rows of these firings."""
+        used = np.unique(self.file).tolist()
+        return tuple(self.shelf.full(self.files[number].name) for number in used)
 
     def select(self, columns: Sequence[str]) -> RelationFiles:
         """The same with these columns."""

@@ -222,8 +222,9 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
     """The firings of one rule's detections. Their condition is `none` until it is asked."""
     d = detections
     occurrences = constituent_ids(d, prepared.id_columns)
-    ids = firing_ids(rulebook, d.rule, d.keys, d.start, d.end, d.offsets, occurrences)
     key = prepared.shape.key
+    keys = _instants(d.keys, key)
+    ids = firing_ids(rulebook, d.rule, keys, d.start, d.end, d.offsets, occurrences)
     table = pa.table(
         [
             as_binary(ids),
@@ -246,3 +247,13 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
     )
     relation = parameter_relation(prepared.shape, d, as_hex(ids), prepared.wanted)
     return Firings(d.rule, table, relation, constituent_sources(d), prepared.rule.about)
+
+
+def _instants(keys: pa.Table, of: pa.Schema) -> pa.Table:
+    """Keys, with dates as instants where others of the key are: which of them a step has seen
+    together is no matter (G6)."""
+    for field in of:
+        at = keys.column_names.index(field.name)
+        if pa.types.is_timestamp(field.type) and pa.types.is_date(keys.field(at).type):
+            keys = keys.set_column(at, field.name, keys[field.name].cast(field.type))
+    return keys

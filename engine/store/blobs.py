@@ -26,7 +26,7 @@ ID_BYTES = 16
 _KEY = b"tidegate"
 _ABOUT = b"about"
 _CONDITION = "condition"
-_FILES = b"files"
+_FILES, _WHOLE = b"files", b"whole"
 _PLACES = ("file", "first", "rows")  # of a firing's rows in these
 _DAMPED = len(OUTCOMES)
 _SMALL = pa.ipc.IpcWriteOptions(compression="zstd")
@@ -128,9 +128,10 @@ def firings_from_columns(
 
 
 def _files_named(relation: RelationFiles) -> pa.Table:
-    """No rows, with the schema of all columns in the files, and their names and sizes."""
+    """No rows, with the schema of all columns in the files, their names and sizes, and whether they
+    have rows of other firings, too."""
     fields = [*relation.schema, *(f.with_name(BESIDE + f.name) for f in relation.beside or ())]
-    named = {_FILES: json.dumps(relation.files)}
+    named = {_FILES: json.dumps(relation.files), _WHOLE: json.dumps(relation.whole)}
     return pa.schema(fields, {**(relation.schema.metadata or {}), **named}).empty_table()
 
 
@@ -147,7 +148,8 @@ def _relation(
         return rows, sources
     file, first, count = (firings[BESIDE + name].to_numpy() for name in _PLACES)
     files = tuple(RowsFile(*one) for one in json.loads(named))
+    whole = json.loads(metadata.pop(_WHOLE))
     ids = firings["firing_id"].combine_chunks()
     schema = rows.schema.with_metadata(metadata or None)
     known = None if sources is None else sources.schema
-    return RelationFiles(shelf, files, schema, ids, file, first, count, known), None
+    return RelationFiles(shelf, files, schema, ids, file, first, count, known, whole), None

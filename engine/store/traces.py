@@ -221,7 +221,7 @@ class Traces(Bound):
             first = known[0] if None not in arrived else 0
             near = queries[0].where(c.bucket >= first)
             queries = [of_rule.where(c.bucket.in_(known[-CHAINED_MAX:])), near]
-        pages = sa.select(c.rule, c.firings, c.outcomes, c.relation).order_by(c.bucket)
+        pages = sa.select(c.bucket, c.rule, c.firings, c.outcomes, c.relation)
         pages = pages.where(c.rulebook == self.rulebook, c.rule == rule)
         with self.database.read() as connection:
             sizes = {row.bucket: row.size for query in queries for row in connection.execute(query)}
@@ -230,10 +230,10 @@ class Traces(Bound):
             chosen = chosen[:CHAINED_MAX]
             rows = connection.execute(pages.where(c.bucket.in_(chosen))).all()
         shelf = StateFiles(self.database, self.rulebook).reader
-        found = [firings_from_columns(shelf, *row) for row in rows]
-        ends = accumulate(map(_file_bytes, found), initial=0)
-        read = [fired for fired, end in zip(found, ends, strict=False) if end < CHAINED_BYTES_MAX]
-        return [fired.loaded() for fired in read], len(sizes) > len(read)
+        found = {row.bucket: firings_from_columns(shelf, *row[1:]) for row in rows}
+        ends = accumulate((_file_bytes(found[one]) for one in chosen), initial=0)
+        read = [one for one, end in zip(chosen, ends, strict=False) if end < CHAINED_BYTES_MAX]
+        return [found[one].loaded() for one in sorted(read)], len(sizes) > len(read)
 
     def _came(self, ids: Sequence[bytes], chosen: Any, limit: int) -> Came:
         came, size = list[Place](), 0

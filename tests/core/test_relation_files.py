@@ -123,6 +123,18 @@ def test_g26_a_question_is_asked_of_some_firings_in_files(tmp_path: Path) -> Non
         assert asked.versions == {"t": 3}
 
 
+def test_files_with_rows_of_other_firings_are_known_after_a_restart(tmp_path: Path) -> None:
+    """Spark reads whole files as they are, without asking of whom their rows are."""
+    shelf = FileShelf("", str(tmp_path), "one")
+    filed = firings([1, 2, 3]).on(shelf, always=True)
+    some = filed.some(pa.array([True, False, True]))
+    for fired, whole in ((filed, True), (some, False)):
+        stored = firings_from_columns(shelf, "r", *firings_to_columns(fired).values())
+        assert isinstance(stored.relation, RelationFiles)
+        assert stored.relation.whole is whole
+        assert stored.relation.schema.metadata == {b"transitions": b"[]"}
+
+
 def test_g26_few_rows_stay_and_many_do_not(tmp_path: Path) -> None:
     shelf = FileShelf("", str(tmp_path), "one")
     few, many = (firings([count]) for count in (10, shelves.ROWS_BYTES_MIN // 40))

@@ -12,11 +12,11 @@ import pyarrow as pa
 from tests.support.analysts import ListedAnalyst
 from tests.support.detections import batch, detections
 from tests.support.memory import MemoryFeed
-from tests.support.rulebooks import SCHEMAS, condition, rule, rulebook, sql
+from tests.support.rulebooks import SCHEMAS, condition, rule, rulebook, signal, sql
 from tidegate.engine.core.values import Answers, Detections, Failure, Firings, Plan, Question
 from tidegate.engine.evaluate.requirements import Prepared, prepare
 from tidegate.engine.evaluate.samples import AsOf
-from tidegate.engine.evaluate.stage import evaluate
+from tidegate.engine.evaluate.stage import evaluate, firings_of
 from tidegate.rules.model import Damping, Hysteresis, Rule
 
 PLAN = Plan("bank", 4, 0, 100, 100, pinned={"moves": 3})
@@ -74,6 +74,25 @@ def test_firings_are_stored_by_the_column() -> None:
     assert found.relation["firing_id"].to_pylist() == [
         i for i in found.hex_ids().to_pylist() for _ in "xx"
     ]
+
+
+def test_g06_an_id_is_the_same_where_days_and_instants_of_a_key_meet_and_where_they_do_not() -> (
+    None
+):
+    """A step that has seen no instant has days as keys; so has a task beside another one."""
+    by_day, by_instant = signal("a", k="date"), signal("c", k="timestamp")
+    of = rule("a or c", per={"a": ["k"], "c": ["k"]})
+    book = rulebook(of, events=(by_day, by_instant))
+    prepared = prepare(book, SCHEMAS, ListedAnalyst()).rules["r"]
+    instants = pa.table({"k": pa.array([0, None, 86_400_000_000], pa.timestamp("us", "UTC"))})
+    days = pa.table({"k": pa.array([0, None, 1], pa.date32())})
+    rows = batch(book, "a", [{"k": None}] * 3, [10, 20, 30], sets=[("k",)])
+    found = [
+        detections(of, [rows], [[("a", n)] for n in range(3)], keys=keys)
+        for keys in (days, instants)
+    ]
+    one, other = (firings_of("bank", prepared, some) for some in found)
+    assert one.firings == other.firings
 
 
 def test_g06_ids_depend_on_the_rule_and_what_it_was_made_of_only() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pytest
@@ -10,11 +11,13 @@ import sqlalchemy as sa
 
 from tests.support import make
 from tidegate.engine.core.entries import Effect
+from tidegate.engine.core.relation_files import RelationFiles
 from tidegate.engine.core.values import ENGINE, Firings
 from tidegate.engine.store import SqlStore, id_runs
 from tidegate.engine.store import tables as t
 from tidegate.engine.store import traces as traces_module
 from tidegate.engine.store.causes import commit_id
+from tidegate.engine.store.shelf import FileShelf
 from tidegate.engine.store.traces import Place
 from tidegate.rules.errors import EngineError
 
@@ -192,6 +195,23 @@ def test_the_firings_near_a_bucket_are_those_before_it_or_from_it_on(
     monkeypatch.setattr(traces_module, "CHAINED_BYTES_MAX", 1)
     found, rest = near("a", 5, (), later=True)
     assert (buckets_of(found), rest) == ([5], True)
+
+
+def test_of_firings_with_large_files_those_that_come_first_are_read(
+    store: SqlStore, epoch: int, tmp_path: Path
+) -> None:
+    shelf = FileShelf("", str(tmp_path), "one")
+    for bucket in range(1, 5):
+        fired = make.firings("a", 1, bucket).on(shelf, always=True)
+        assert isinstance(fired.relation, RelationFiles)
+        sizes = [one._replace(bytes=1 << 30) for one in fired.files]
+        large = replace(fired.relation, files=tuple(sizes))
+        make.commit(store, epoch, make.plan(bucket), fired=[replace(fired, relation=large)])
+    near = store.of("bank").traces.near
+    for arrived, later, wanted in (((), True, 2), ((), False, 3), ((1,), False, 1)):
+        found, rest = near("a", wanted if later else 3, arrived, later=later)
+        assert (buckets_of(found), rest) == ([wanted], True)
+        assert all(isinstance(one.relation, pa.Table) for one in found)
 
 
 def test_what_is_read_in_a_snapshot_is_of_one_state(store: SqlStore, epoch: int) -> None:
