@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -121,6 +122,18 @@ def test_g26_a_question_is_asked_of_some_firings_in_files(tmp_path: Path) -> Non
         assert asked.firing_ids.to_pylist() == plain.hex_ids().take([1, 3]).to_pylist()
         assert replace(fired, relation=asked.relation).rows["v"].to_pylist() == [1, 2, 6]
         assert asked.versions == {"t": 3}
+
+
+def test_spark_is_given_those_files_that_have_rows_of_the_firings(tmp_path: Path) -> None:
+    shelf = FileShelf("", str(tmp_path), "one")
+    parts = [firings([1, 2], 10 * n).on(shelf, always=True) for n in range(3)]
+    names = [part.files[0].name for part in parts]
+    whole = merged_firings(parts, shelf)
+    assert isinstance(whole.relation, RelationFiles)
+    assert whole.relation.paths == (*names,)
+    last = whole.some(pc.equal(whole.firings["firing_id"], parts[2].firings["firing_id"][1]))
+    assert isinstance(last.relation, RelationFiles)
+    assert last.relation.paths == (names[2],)
 
 
 def test_files_with_rows_of_other_firings_are_known_after_a_restart(tmp_path: Path) -> None:
