@@ -108,9 +108,9 @@ class RelationFiles:
         fields = [self.schema.field(name) for name in columns]
         return replace(self, schema=pa.schema(fields, self.schema.metadata))
 
-    def of(self, ids: pa.Array | pa.ChunkedArray) -> RelationFiles:
+    def of(self, ids: pa.Array) -> RelationFiles:
         """The rows of some firings, by their ids."""
-        chosen = pc.is_in(self.ids, ids.combine_chunks() if is_chunked(ids) else ids)
+        chosen = pc.is_in(self.ids, ids)
         return self.take(np.flatnonzero(chosen.to_numpy(zero_copy_only=False)))
 
     def take(self, index: Int64) -> RelationFiles:
@@ -163,6 +163,14 @@ def in_memory(relation: Relation) -> pa.Table:
     return relation.read() if isinstance(relation, RelationFiles) else relation
 
 
+def with_beside(relation: pa.Table, sources: pa.Table | None) -> pa.Table:
+    """The rows with what stands beside them, as they are stored."""
+    if sources is not None:
+        for name in sources.column_names:
+            relation = relation.append_column(BESIDE + name, sources[name])
+    return relation
+
+
 def on_shelf(
     relation: pa.Table,
     sources: pa.Table | None,
@@ -175,11 +183,7 @@ def on_shelf(
     """The rows of some firings, written to a file; None if they stay where they are. `ids`, `rows`:
     see `RelationFiles`. `sources`: what stands beside. `always`: see `RowsShelf`. Raises as it
     does."""
-    table = relation
-    if sources is not None:
-        for name in sources.column_names:
-            table = table.append_column(BESIDE + name, sources[name])
-    file = shelf.write_rows(table, always=always)
+    file = shelf.write_rows(with_beside(relation, sources), always=always)
     if file is None:
         return None
     first = np.cumsum(rows) - rows
@@ -207,10 +211,6 @@ def together(parts: Sequence[RelationFiles]) -> RelationFiles:
 def may_be_in_files(schema: pa.Schema) -> bool:
     """Whether Parquet keeps rows as they are, for Arrow and for Spark."""
     return all(map(_may_be, schema.types))
-
-
-def is_chunked(column: pa.Array | pa.ChunkedArray) -> bool:
-    return isinstance(column, pa.ChunkedArray)
 
 
 _KEPT: Collection[pa.DataType] = frozenset(

@@ -648,7 +648,9 @@ class Firings:
             return self
         kept = replace(self, firings=self.firings.filter(chosen))
         if isinstance(self.relation, RelationFiles):
-            return replace(kept, relation=self.relation.of(kept.firings["firing_id"]))
+            return replace(
+                kept, relation=self.relation.of(kept.firings["firing_id"].combine_chunks())
+            )
         rows = pc.is_in(self.relation["firing_id"], kept.hex_ids())
         sources = None if self.sources is None else self.sources.filter(rows)
         return replace(kept, relation=self.relation.filter(rows), sources=sources)

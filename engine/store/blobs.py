@@ -15,6 +15,7 @@ from tidegate.engine.core.relation_files import (
     RelationFiles,
     RowsFile,
     RowsShelf,
+    with_beside,
 )
 from tidegate.engine.core.values import DAMPED, Firings
 from tidegate.rules.errors import EngineError
@@ -76,9 +77,8 @@ def firings_to_columns(fired: Firings) -> dict[str, bytes]:
         for name in _PLACES:
             table = table.append_column(BESIDE + name, pa.array(getattr(relation, name)))
         relation = _files_named(relation)
-    elif (sources := fired.sources) is not None:
-        for name in sources.column_names:
-            relation = relation.append_column(BESIDE + name, sources[name])
+    else:
+        relation = with_beside(relation, fired.sources)
     said = {_ABOUT: json.dumps(fired.about.said)} if fired.about.said else None
     table = table.replace_schema_metadata(said)
     return {

@@ -210,7 +210,7 @@ class FileShelf:
 
 
 def _checked(source: Any) -> pq.ParquetFile:
-    """A file whose pages are read by their checksums."""
+    """A Parquet file. Each page that is read is compared with its checksum."""
     return pq.ParquetFile(source, page_checksum_verification=True)
 
 
