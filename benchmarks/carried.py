@@ -23,7 +23,7 @@ from benchmarks.figure import Figure, rulebook
 from tidegate import Engine
 from tidegate.connectors.delta.session import start_session
 from tidegate.engine.detect.events.state.partitions import ROWS_MAX
-from tidegate.engine.detect.events.step.component_step import FINER
+from tidegate.engine.detect.events.step.component_task import FINER
 
 FEW, MANY = 50_000, 50_000_000
 ROWS, ASKED = 1_000, 5

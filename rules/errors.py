@@ -107,6 +107,10 @@ class InputError(TidegateError):
         self.warnings = tuple(warnings)
         super().__init__("\n".join(str(p) for p in self.problems))
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """It may come back from another process."""
+        return type(self), (self.problems, self.warnings)
+
 
 class EngineError(TidegateError):
     """The engine stopped. `code` is kebab-case, `hint` the remedy; cursors and entries stay."""

@@ -49,7 +49,7 @@ from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.policy import Policy, Poster
 from tidegate.engine.core.ports import AppIds, Feed, Sink
 from tidegate.engine.core.state import State
-from tidegate.engine.detect.events.step import component_detector
+from tidegate.engine.detect.events.step import component_task
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.conditions import LocalConditions
@@ -238,7 +238,7 @@ def executors_beside(lake: Lake, feed: DeltaFeed | None = None) -> SparkExecutor
     read = feed.rows_apart if feed is not None else None
     found = SparkExecutors(catalog.spark, catalog.jobs, settings.statement_seconds_max, read)
     if settings.detect == "spark":
-        found.check(component_detector.run)
+        found.check(component_task.run)
     return found
 
 

@@ -82,7 +82,7 @@ class ApartCapture:
             raise LeftToDriverError(f"no event type is of table {span.table}")
         rows = _wanted(rows, request)
         changes = arrange(rows, span, request)
-        made = TableCapture(request, span, changes, _Undecided(), self.plan)
+        made = TableCapture(request, span, changes, _Undecided(), self.plan, whole=False)
         batches: dict[str, Batch] = {}
         for one in request.events:
             name, batch, rejected = made.captured(one)

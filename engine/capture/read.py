@@ -224,8 +224,12 @@ class TableCapture:
         changes: Changes,
         feed: Decides,
         plan: Plan,
+        *,
+        whole: bool = True,
     ) -> None:
-        self._request = request
+        """`whole`: `changes` are all of the span; else what is made of them meets others, and ids
+        are not `counted` (`engine.core.columns.ids.occurrence_ids`)."""
+        self._request, self._whole = request, whole
         self._span = span
         self._changes = changes
         self._feed = feed
@@ -268,6 +272,7 @@ class TableCapture:
                 changes.version,
                 changes.kind,
                 self._hash(columns),
+                counted=self._whole,
             )
             for digest, columns in request.ids.items()
         }

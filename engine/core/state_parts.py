@@ -89,6 +89,15 @@ def not_shared(how: str) -> EngineError:
     )
 
 
+def judged(failed: EngineError, tables: Mapping[str, pa.Table], shelf: Shelf | None) -> EngineError:
+    """Why a task failed that was given these tables. A file that it has not read may be there, and
+    be seen by the driver alone. Raises as `Shelf.read` where it is not."""
+    if failed.code == "state-file" and shelf is not None:
+        shelf.read({name: part for name, part in tables.items() if isinstance(part, FilePart)})
+        return not_shared(f"the engine reads it, but in an executor: {failed.message}")
+    return failed
+
+
 def loaded(tables: Mapping[str, pa.Table], shelf: Shelf | None) -> Mapping[str, pa.Table]:
     """The same, with those in memory that lay in files. Raises as `Shelf.read`."""
     there = {name: part for name, part in tables.items() if isinstance(part, FilePart)}

@@ -13,18 +13,19 @@ import pyarrow as pa
 
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.state import Parked
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.state.held_back import check_held, released
-from tidegate.engine.detect.events.state.partitions import Tables, due_of, earliest
+from tidegate.engine.detect.events.state.partitions import SCRIPT, Tables, due_of, earliest
+from tidegate.engine.detect.events.state.parts import Group, Parts
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
-from tidegate.engine.detect.scripts.run import ScriptRunner
-from tidegate.engine.detect.scripts.state import PREFIX
+from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
 from tidegate.rules import model
 from tidegate.rules.analysis.graph import in_order, uses_of
 from tidegate.rules.errors import InputError, Problem
@@ -62,7 +63,7 @@ class Flow:
     emissions     of each script that has emitted something, in the order in which they run
     emitted       event type -> the emissions as scripts take them
     shown         event type -> the emissions as rules see them
-    tables        what is carried on
+    groups, rest  what is carried on (`Parts`)
     changed       the names of the tables that have changed
     decoded       script -> what the rules that it takes carry, in hand (`Carried.decoded`)
     parked        script that has run away -> when, and why
@@ -71,11 +72,17 @@ class Flow:
     emissions: list[Emissions] = field(default_factory=list)
     emitted: dict[str, Batch] = field(default_factory=dict)
     shown: dict[str, Batch] = field(default_factory=dict)
-    tables: dict[str, pa.Table] = field(default_factory=dict)
+    groups: dict[str, Group] = field(default_factory=dict)
+    rest: dict[str, pa.Table] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
     decoded: dict[str, object] = field(default_factory=dict)
     parked: dict[str, Parked] = field(default_factory=dict)
     passed_over: dict[str, int] = field(default_factory=dict)
+
+    @property
+    def tables(self) -> Parts:
+        """What is carried on."""
+        return Parts(self.groups, self.rest)
 
 
 class Pipeline:
@@ -102,17 +109,23 @@ class Pipeline:
         batches: Mapping[str, Batch],
         span: Span,
         decoded: Mapping[str, object] = MappingProxyType({}),
+        shelf: Shelf | None = None,
+        stepped: Mapping[str, ScriptStepped] = MappingProxyType({}),
     ) -> Flow:
         """One step. `tables`: what is carried; `decoded`: the same as the step that left it has it
-        in hand, if it is known; `batches`: all occurrences by event type.
+        in hand, if it is known; `batches`: all occurrences by event type. `shelf`: where parts of
+        what is carried lie in files. `stepped`: by script that others have stepped, what that gave.
 
         Raises `FloodError` where more timers are due than may fire, `RuleLimitError` where a rule
-        reaches a limit, and `InputError` where an occurrence does not fit its input.
+        reaches a limit, `InputError` where an occurrence does not fit its input, and as
+        `Shelf.read`.
         """
-        done = Flow()
+        done, carried = Flow(), Parts.of(tables)
         for link in self._links:
-            link.step(tables, batches, span, done, decoded.get(link.script.name))
-        done.changed |= tables.keys() - done.tables.keys()
+            made = stepped.get(link.script.name)
+            link.step(carried, batches, span, done, decoded.get(link.script.name), shelf, made)
+        groups = {n: one for n, one in carried.groups.items() if n not in done.groups}
+        done.changed |= {*Parts(groups), *(carried.rest.keys() - done.rest.keys())}
         return done
 
     def step_whole(
@@ -136,14 +149,15 @@ class Pipeline:
         done = Flow()
         try:
             for link in self._links:
-                link.finish(tables, stopped, done)
+                link.finish(Parts.of(tables), stopped, done)
         except _ScriptFloodError as flood:
             raise _too_many(flood.script, TIMERS_MAX) from None
         return done
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
-        return earliest(link.next_due(tables, stopped) for link in self._links)
+        carried = Parts.of(tables)
+        return earliest(link.next_due(carried, stopped) for link in self._links)
 
     @property
     def without_table(self) -> list[str]:
@@ -179,40 +193,46 @@ class _Link:
             behind = {name: by for name, by in lateness.items() if name in own.rules}
             rules = Detector(own, activations, taking.ranking, lateness=behind)
             self._rules = Partitioned(rules, most)
-        self._own = f"{PREFIX}{compiled.digest}/"
-        self._fed, self._held = f"{PREFIX}{script.name}:fed:", f"{PREFIX}{script.name}:waits:"
+        self._own = self.runner.store.whole
+        self._fed, self._held = f"{SCRIPT}{script.name}:fed:", f"{SCRIPT}{script.name}:waits:"
 
     def step(
         self,
-        tables: Tables,
+        tables: Parts,
         batches: Mapping[str, Batch],
         span: Span,
         done: Flow,
         decoded: object = None,
+        shelf: Shelf | None = None,
+        stepped: ScriptStepped | None = None,
     ) -> None:
         name, watermark = self.script.name, span.watermark - self._behind
         may_cut = span.watermark > span.before
-        rules = Carried(_under(self._fed, tables), decoded=decoded)
-        detected, reached = self._detect(rules, batches, span, None, done)
-        if reached < span.watermark and may_cut:
-            raise _ScriptFloodError(reached, self.script)
-        given = self._let_go(tables, self._given(batches, detected, done), span.watermark, done)
-        own = {n: t for n, t in tables.items() if n.startswith(self._own)}
+        given: dict[str, Batch] = {}
+        if stepped is None:
+            rules = Carried(_under(self._fed, tables.rest), decoded=decoded)
+            detected, reached = self._detect(rules, batches, span, None, done)
+            if reached < span.watermark and may_cut:
+                raise _ScriptFloodError(reached, self.script)
+            given = self._given(batches, detected, done)
+            given = self._let_go(tables.rest, given, span.watermark, done)
+        own = tables.only(self._own)
         if name in span.anew:
-            done.changed |= own.keys()
-            own = {}
+            done.changed |= {*own}
+            own = Parts()
         if name in span.stopped:
-            done.tables |= own
+            done.groups |= own.groups
             done.passed_over[name] = self._seen_after(given, -FOREVER)
             return
-        due = self.runner.next_due(Carried(own))
-        if not given and own and (due is None or due > watermark):
-            done.tables |= own
-            return
-        step = self.runner.step(Carried(own), given, watermark, span.limit)
+        if stepped is None:
+            due = self.runner.next_due(Carried(own))
+            if not given and own and (due is None or due > watermark):
+                done.groups |= own.groups
+                return
+        step = stepped or self.runner.step(Carried(own), given, watermark, span.limit, shelf)
         if step.reached < watermark and not step.parked and may_cut:
             raise _ScriptFloodError(step.reached + self._behind, self.script)
-        done.tables |= step.carried.tables
+        done.groups |= Parts.of(step.carried.tables).groups
         done.changed |= step.carried.changed
         if step.parked:
             fault = step.emissions.values[ERROR_NAME][-1].as_py()
@@ -221,14 +241,14 @@ class _Link:
             done.passed_over[name] = self._seen_after(given, step.reached)
         self._hand_on(step.emissions, min(span.before + 1 - self._behind, watermark), done)
 
-    def finish(self, tables: Tables, stopped: Collection[str], done: Flow) -> None:
+    def finish(self, tables: Parts, stopped: Collection[str], done: Flow) -> None:
         last = max((int(batch.time[-1]) for batch in done.shown.values()), default=0)
         span = Span(FOREVER, stopped=stopped)
-        rules = Carried(_under(self._fed, tables))
+        rules = Carried(_under(self._fed, tables.rest))
         detected, _ = self._detect(rules, {}, span, last, done)
         if self.script.name in stopped:
             return
-        carried = Carried({n: t for n, t in tables.items() if n.startswith(self._own)})
+        carried = Carried(tables.only(self._own))
         given = self._given({}, detected, done)
         if given:
             last = max(int(batch.time[-1]) for batch in given.values())
@@ -257,7 +277,7 @@ class _Link:
             carried, known, span.watermark, last, span.stopped, span.limit
         )
         done.decoded[self.script.name] = kept.decoded
-        done.tables |= {self._fed + n: t for n, t in kept.tables.items()}
+        done.rest |= {self._fed + n: t for n, t in kept.tables.items()}
         done.changed |= {self._fed + n for n in kept.changed}
         taken = uses_of(self.script, ())
         return {d.rule: self._taking.detected(d) for d in found if d.rule in taken}, reached
@@ -286,7 +306,7 @@ class _Link:
             check_held(waiting, names)
             self._checked = True
         found, held = released(waiting, given, names, watermark)
-        done.tables |= {self._held + n: t for n, t in held.items()}
+        done.rest |= {self._held + n: t for n, t in held.items()}
         either = waiting.keys() | held.keys()
         done.changed |= {self._held + n for n in either if waiting.get(n) is not held.get(n)}
         return {name: found[by] for name, by in self._by.items() if by in found}
@@ -317,16 +337,15 @@ class _Link:
                 batch, shown = both(done.emitted[event], batch), both(done.shown[event], shown)
             done.emitted[event], done.shown[event] = batch, shown
 
-    def next_due(self, tables: Tables, stopped: Collection[str]) -> int:
+    def next_due(self, tables: Parts, stopped: Collection[str]) -> int:
         """The watermark at which something happens though nothing arrives."""
-        found: list[int | None] = [
-            due_of(table) for name, table in tables.items() if name.startswith(self._held)
-        ]
+        rest = tables.rest
+        found: list[int | None] = [due_of(t) for n, t in rest.items() if n.startswith(self._held)]
         if self.script.name not in stopped:
             due = self.runner.next_due(Carried(tables))
             found.append(None if due is None else due + self._behind)
         if self._rules is not None:
-            found.append(self._rules.next_due(Carried(_under(self._fed, tables)), stopped))
+            found.append(self._rules.next_due(Carried(_under(self._fed, rest)), stopped))
         return min((due for due in found if due is not None), default=FOREVER)
 
 

@@ -29,17 +29,20 @@ from tidegate.engine.core.values import (
 from tidegate.engine.detect.events.graph.search_limits import RuleLimitError
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.state.loads import Loads, PartLoads, tables_of
-from tidegate.engine.detect.events.state.partitions import Tables
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.step.component_detector import Fires
+from tidegate.engine.detect.events.step.component_detector import Beside
 from tidegate.engine.detect.events.step.component_step import ComponentsStepped, ComponentStep
+from tidegate.engine.detect.events.step.component_task import Fires
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import LiveTaking
+from tidegate.engine.detect.keyed_scripts import KeyedScripts, stepped
 from tidegate.engine.detect.pipeline import Flow, Pipeline, Span
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of
-from tidegate.engine.detect.scripts.state import PREFIX
+from tidegate.engine.detect.scripts.run import ScriptStepped
+from tidegate.engine.detect.scripts.state import table_name
+from tidegate.engine.detect.scripts.task import ScriptDone
 from tidegate.rules import model
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
@@ -78,15 +81,16 @@ class BucketDetector:
         behind = lateness_micros(book)
         rules = Detector(book, activations, lateness=behind)
         self.rules = Partitioned(rules, book.settings.state_partitions)
-        self._by_component: Callable[[], ComponentStep] | None = None
+        taking = LiveTaking(book, needs)
+        self._apart: Callable[[], _Apart] | None = None
         if executors is not None:  # and what they need is made when a bucket is theirs
-            made = book, activations, behind, executors, book.settings.state_partitions
-            self._by_component = cache(lambda: ComponentStep(*made))
+            self._apart = cache(lambda: _Apart(book, activations, behind, executors, taking))
         self.scripts = book.scripts
-        self._pipeline = Pipeline(book, activations, LiveTaking(book, needs), behind)
+        self._pipeline = Pipeline(book, activations, taking, behind)
+        self._known = Parts()
         tables = tables_of(self.detector.graph)
         for name, script in book.scripts.items():
-            tables[name] = {PREFIX + script_of(book, script).digest}  # before they are cut
+            tables[name] = {table_name(script_of(book, script))}
         self._loads = Loads(tables)
 
     @property
@@ -112,34 +116,37 @@ class BucketDetector:
         stop`.
         """
         plan, most = bucket.plan, limits.timers_per_bucket_max
-        own, tables, in_hand = _of_rules(carried), _of_scripts(carried.tables), carried.decoded
-        known = in_hand if isinstance(in_hand, _InHand) else _InHand()
+        own, tables = self._of_rules(carried), self._parts(carried).scripts(only=True)
+        known = carried.decoded if isinstance(carried.decoded, _InHand) else _InHand()
         span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
-        flow = self._pipeline.step(tables, bucket.batches, span, known.scripts)
-        for emitted in flow.emissions:
-            stop_at_fault(self.scripts[emitted.script], emitted)
-        batches = {**bucket.batches, **flow.shown}
-        given = own, batches, plan.watermark
-        if plan.site.executors and self._by_component is not None:
-            by_component, unread = self._by_component(), bucket.unread
-            found = by_component.step_unread(*given, stopped, most, unread, shelf, fires)
+        flow = Flow()
+
+        def scripts(made: Mapping[str, ScriptStepped]) -> Mapping[str, Batch]:
+            """All scripts, of which executors have stepped some."""
+            nonlocal flow
+            flow = self._pipeline.step(tables, bucket.batches, span, known.scripts, shelf, made)
+            for emitted in flow.emissions:
+                stop_at_fault(self.scripts[emitted.script], emitted)
+            return flow.shown
+
+        if plan.site.executors and self._apart is not None:
+            found = self._apart().step(bucket, own, tables, span, shelf, fires, scripts)
         else:
-            made = self.rules.step(*given, parked=stopped, limit=most, shelf=shelf)
+            batches = {**bucket.batches, **scripts({})}
+            made = self.rules.step(own, batches, plan.watermark, None, stopped, most, shelf)
             found = ComponentsStepped(made)
         if not flow.tables and not flow.changed:
             return found, flow
         kept = found.stepped.carried
         left = _InHand(kept.decoded, flow.decoded)
-        tables = Parts.of(kept.tables)
-        tables = tables.beside({**tables.rest, **flow.tables})
-        whole = Carried(tables, kept.changed | flow.changed, left)
+        whole = Carried(Parts.of(kept.tables) | flow.tables, kept.changed | flow.changed, left)
         return found._replace(stepped=found.stepped._replace(carried=whole)), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
         due = (
-            self.rules.next_due(_of_rules(carried), stopped),
-            self._pipeline.next_due(_of_scripts(carried.tables), stopped),
+            self.rules.next_due(self._of_rules(carried), stopped),
+            self._pipeline.next_due(self._parts(carried).scripts(only=True), stopped),
         )
         return min((at for at in due if at is not None), default=None)
 
@@ -155,7 +162,66 @@ class BucketDetector:
         parked: Collection[str],
     ) -> dict[str, int]:
         """How many occurrences each parked rule does not see in a step from what was carried."""
-        return self.rules.passed_over(_of_rules(carried), batches, watermark, parked)
+        return self.rules.passed_over(self._of_rules(carried), batches, watermark, parked)
+
+    def _parts(self, carried: Carried) -> Parts:
+        self._known = Parts.of(carried.tables, self._known)
+        return self._known
+
+    def _of_rules(self, carried: Carried) -> Carried:
+        """Without what scripts carry."""
+        in_hand, tables = carried.decoded, self._parts(carried)
+        if isinstance(in_hand, _InHand):
+            in_hand = in_hand.rules
+        return Carried(tables.scripts(only=False), carried.changed, in_hand)
+
+
+class _Apart:
+    """What executors detect: components of rules, and scripts that have a key."""
+
+    def __init__(
+        self,
+        book: Rulebook,
+        activations: Mapping[str, int],
+        lateness: Mapping[str, int],
+        executors: Executors,
+        taking: LiveTaking,
+    ) -> None:
+        most = book.settings.state_partitions
+        self._executors = executors
+        self._rules = ComponentStep(book, activations, lateness, executors, most)
+        self._scripts = KeyedScripts(book, activations, taking)
+
+    def step(
+        self,
+        bucket: Bucket,
+        rules: Carried,
+        tables: Parts,
+        span: Span,
+        shelf: Shelf | None,
+        fires: Fires | None,
+        scripts: Callable[[Mapping[str, ScriptStepped]], Mapping[str, Batch]],
+    ) -> ComponentsStepped:
+        """One bucket. `tables`: what scripts carry. `scripts`: does the others, and gives what all
+        emit."""
+        unread, batches = bucket.unread, bucket.batches
+        given = self._scripts.tasks(tables, batches, span, self._executors.slots, unread, shelf)
+
+        def done(made: Sequence[ScriptDone]) -> Mapping[str, Batch]:
+            return scripts(stepped(given, made, span, shelf, unread=unread is not None))
+
+        tasks, cuts = [task for own in given for task in own.tasks], [own.cut for own in given]
+        return self._rules.step_unread(
+            rules,
+            batches,
+            span.watermark,
+            span.stopped,
+            span.limit,
+            unread,
+            shelf,
+            fires,
+            Beside(tasks, cuts, done),
+        )
 
 
 class _InHand(NamedTuple):
@@ -163,23 +229,6 @@ class _InHand(NamedTuple):
 
     rules: object = None
     scripts: Mapping[str, object] = MappingProxyType({})
-
-
-def _of_rules(carried: Carried) -> Carried:
-    """Without what scripts carry."""
-    in_hand = carried.decoded
-    if isinstance(in_hand, _InHand):
-        in_hand = in_hand.rules
-    elif not _of_scripts(carried.tables):
-        return carried
-    tables = Parts.of(carried.tables)
-    own = {n: t for n, t in tables.rest.items() if not n.startswith(PREFIX)}
-    return Carried(tables.beside(own), carried.changed, in_hand)
-
-
-def _of_scripts(tables: Tables) -> Tables:
-    others = tables.rest if isinstance(tables, Parts) else tables
-    return {name: table for name, table in others.items() if name.startswith(PREFIX)}
 
 
 def detect(

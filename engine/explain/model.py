@@ -160,6 +160,7 @@ class Script:
     known ones are not in it. variables, keys: name -> type. bytes_max: of the variables of one key;
     bytes_why: the variables that only `script_state_bytes_max` bounds. statements_max: of one
     transition; None: unknown or unbounded. unbounded: why a transition may take any time.
+    whole: as of a `Rule`.
     """
 
     name: str
@@ -178,6 +179,7 @@ class Script:
     bytes_why: str
     statements_max: int | None
     unbounded: tuple[str, ...]
+    whole: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

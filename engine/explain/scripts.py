@@ -9,6 +9,7 @@ from tidegate.engine.detect.scripts.doubts import doubts, explored_of, too_many_
 from tidegate.engine.detect.scripts.exploration import OTHER, Explored
 from tidegate.engine.detect.scripts.paths import markers
 from tidegate.engine.detect.scripts.places import Marker
+from tidegate.engine.detect.scripts.programs import whole_reasons
 from tidegate.engine.explain import model
 from tidegate.engine.explain.phrases import action_text, marker_text, position, symbol_text
 from tidegate.engine.explain.script_costs import Sizes, bytes_of, statements_max, unbounded
@@ -26,7 +27,7 @@ class Scripts:
     """All scripts of a rulebook, or the one named `only`."""
 
     def __init__(self, book: Rulebook, only: str | None = None) -> None:
-        self._book = book
+        self._book, self._whole = book, whole_reasons(book)
         self.scripts: list[model.Script] = []
         self.warnings: list[Problem] = []
         """Doubts that the automata raise."""
@@ -62,6 +63,7 @@ class Scripts:
                 *_bytes(sizes, book.settings.script_state_bytes_max),
                 None if why else statements_max(explored, sizes),
                 why,
+                self._whole.get(script.name),
             )
         )
 

@@ -24,7 +24,9 @@ _ASKED_BY = {
     "scan": "compiled: one scan over all keys",
     "search": "not compiled: a search at each instant, in at most search_steps_max steps",
 }
-_BY_EXECUTORS = "Spark's executors detect what has a key, but for rules that say `in Spark`"
+_BY_EXECUTORS = (
+    "Spark's executors detect what has a key, but for rules and scripts that say `in Spark`"
+)
 _DETECTED_BY = {
     "spark": (f"{_BY_EXECUTORS} (detect: spark)",),
     "auto": (f"{_BY_EXECUTORS}: in buckets of which more is visible than driver_rows_max, or "
@@ -170,6 +172,8 @@ def script_text(script: Script) -> Iterator[str]:
         yield f"  {'emits' if not number else '':<10}  {said}"
     if script.keys:
         yield f"  group       {_typed(script.keys)}"
+    if script.keys and script.whole:
+        yield f"  in Spark    run in one place, not by key: {script.whole}"
     yield f"  variables   {_typed(script.variables) or 'none'}"
     per = " a key" if script.keys else ""
     yield f"  stores      {script.bytes_max:,} bytes of variables{per}{script.bytes_why}"

@@ -2,7 +2,7 @@
 
 The choice is made before a bucket is cut, by what is visible then, however little of it the bucket
 takes. It may change from bucket to bucket: what is carried is the same. Executors read a table
-themselves if every rule that looks at its rows counts by a key of theirs.
+themselves if every rule and script that looks at its rows counts by a key of theirs.
 
 Example: `detect: auto`. Six million rows were committed while the engine was down. Executors read
 and detect them in one bucket. What is committed from then on is the driver's.
@@ -21,6 +21,7 @@ from tidegate.engine.core.values import Carried, Plan, Site
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.compile import compile_book
+from tidegate.engine.detect.scripts.programs import whole_reasons
 from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
@@ -60,7 +61,8 @@ class Sites:
             else:
                 return Site(False, "detect: auto, and the driver has room")
         if not self._keyed[0]:
-            return Site(False, "no rule can be cut by a key; `tidegate explain` says why")
+            why = "no rule and no script can be cut by a key; `tidegate explain` says why"
+            return Site(False, why)
         if not whole or before < self._read_here:
             return Site(True, why)  # what rules that stand still pass over is counted here
         tables = frozenset(self._apart(listing, capture))
@@ -123,6 +125,9 @@ class Sites:
         late = lateness_micros(self._book)
         _, graph = compile_book(self._book, dict.fromkeys(self._book.rules, 0), late)
         found = components(self._book, graph, late)
-        if any(script.enabled for script in self._book.scripts.values()):
-            return bool(found.keyed), frozenset()  # scripts take what the driver has read
-        return bool(found.keyed), keyed_everywhere(found, graph)
+        whole, taken = whole_reasons(self._book), list[tuple[str, bool]]()
+        for name, script in self._book.scripts.items():
+            for read in script.program.inputs if script.enabled else ():
+                keyed = name not in whole and bool(read.group)
+                taken.append((script.inputs[read.name].event, keyed))
+        return bool(found.keyed or any(k for _, k in taken)), keyed_everywhere(found, graph, taken)

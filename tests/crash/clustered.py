@@ -17,17 +17,17 @@ from typing import Any
 from tidegate.engine.cli import main as cli
 from tidegate.engine.core import failpoints
 from tidegate.engine.detect.events.step import component_detector
-from tidegate.engine.detect.events.step.component_detector import run_with
+from tidegate.engine.detect.events.step.component_task import run
 
 
 class Killing:
-    """In an executor: `run_with`, and for the first of all tasks the end of the executor."""
+    """In an executor: `run`, and for the first of all tasks the end of the executor."""
 
     def __init__(self, file: str) -> None:
         self.file = file
 
-    def __call__(self, plan: Any, given: Any, read: Sequence[Any]) -> Any:
-        done = run_with(plan, given, read)
+    def __call__(self, plan: Any, fires: Any, given: Any, read: Sequence[Any] = ()) -> Any:
+        done = run(plan, fires, given, read)
         with suppress(FileExistsError):
             os.close(os.open(self.file, os.O_CREAT | os.O_EXCL))
             os.kill(_parent(os.getppid()), signal.SIGKILL)  # of what starts workers
@@ -48,7 +48,7 @@ def main() -> None:
     if file := sys.argv[1]:
         from tests.crash import clustered  # executors know it by this name
 
-        component_detector.run_with = clustered.Killing(file)  # type: ignore[assignment]
+        component_detector.run = clustered.Killing(file)  # type: ignore[assignment]
     sys.argv = ["tidegate", *sys.argv[2:]]
     cli.main()
 

@@ -18,6 +18,7 @@ from tests.reference.examples import example_count
 from tests.reference.hits import detecting, saw
 from tests.reference.strategies import SECOND
 from tests.replay.traces import simulated
+from tests.support.executors import InProcess
 from tests.support.history import buckets
 from tests.support.live import Live
 from tidegate import rules
@@ -127,7 +128,8 @@ def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any)
     def some(data: st.DataObject) -> None:
         own = book(SCRIPTS[name], timers_per_bucket_max=data.draw(st.sampled_from([1, 100])))
         history = data.draw(histories())
-        live = lived(store, own, history, data)
+        beside = InProcess() if data.draw(st.booleans()) else None
+        live = lived(store, own, history, data, beside=beside)
         end = history[-1][1] + 100 * SECOND + 998
         lines = simulated(own, history, tmp_path, until=end)
         expected = saw([line for line in lines if "rule" in line])
@@ -160,9 +162,13 @@ def lived(
     history: list[Line],
     data: st.DataObject | None,
     name: str | None = None,
+    beside: InProcess | None = None,
 ) -> Live:
-    """A history in one bucket, or cut anywhere, with restarts and pauses."""
-    live = Live(store, own, name or f"g{next(NUMBERS)}", BEGIN)
+    """A history in one bucket, or cut anywhere, with restarts and pauses. `beside`: executors, who
+    take turns with the driver."""
+    if beside is not None:
+        own = replace(own, settings=replace(own.settings, detect="spark"))
+    live = Live(store, own, name or f"g{next(NUMBERS)}", BEGIN, beside=beside)
     times = [time for _, time, _ in history]
     end = times[-1] + 100 * SECOND + 1_000
     ends = set() if data is None else {*data.draw(watermarks(times, [2 * SECOND]))}
@@ -170,5 +176,7 @@ def lived(
         live.signal(piece)
         live.drain(now)
         if data is not None and data.draw(st.booleans()):
+            detect = data.draw(st.sampled_from(["driver", "spark"])) if beside else "driver"
+            live.book = replace(live.book, settings=replace(live.book.settings, detect=detect))
             live.restart()
     return live

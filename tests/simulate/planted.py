@@ -14,7 +14,7 @@ from tidegate.engine.act.run import Runner
 from tidegate.engine.core.entries import Entry, Fate
 from tidegate.engine.core.state import StoredBucket
 from tidegate.engine.core.values import Carried, Firings, Signal
-from tidegate.engine.detect.scripts.state import PREFIX
+from tidegate.engine.detect.events.state.partitions import SCRIPT
 
 
 def no_marker(patch: pytest.MonkeyPatch) -> None:
@@ -97,7 +97,7 @@ def scripts_forget(patch: pytest.MonkeyPatch) -> None:
 
     def committed(ledger: MemoryLedger, taken: StoredBucket) -> tuple[Entry, ...]:
         store, numbered = ledger.store, commit(ledger, taken)
-        kept = {n: t for n, t in store.state.carried.tables.items() if not n.startswith(PREFIX)}
+        kept = {n: t for n, t in store.state.carried.tables.items() if not n.startswith(SCRIPT)}
         store.state = replace(store.state, carried=Carried(kept))
         return numbered
 

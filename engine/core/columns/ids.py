@@ -38,17 +38,28 @@ def column_set(columns: Iterable[str]) -> str:
 
 
 def occurrence_ids(
-    event: str, table_id: str, rows: Int64, version: Int64, kind: Int64, hashes: UInt64
+    event: str,
+    table_id: str,
+    rows: Int64,
+    version: Int64,
+    kind: Int64,
+    hashes: UInt64,
+    *,
+    counted: bool = True,
 ) -> UInt64:
     """Ids uint64[n, 2] of n rows of a table: (event type, table id, version, change kind,
-    parameter hash, duplicate number).
+    parameter hash, duplicate number). Not `counted`, they have no duplicate number: where equal
+    rows have met, `engine.core.columns.hashing.count_equal` of them gives the same ids.
 
     rows[n] says which of the m changes in version[m], kind[m] (`engine.core.values.ChangeKind`) and
     hashes[m, 2]; these are `engine.core.columns.hashing.row_hash` of the parameters: a null is as
     if the column were not there.
     """
     number = version * np.int64(len(ChangeKind)) + kind
-    return mix_chosen(hashes, rows, _seed("occurrence", event, table_id), version, number)
+    seed = _seed("occurrence", event, table_id)
+    if not counted:
+        return mix_rows(hashes[rows], seed, number[rows])
+    return mix_chosen(hashes, rows, seed, version, number)
 
 
 def signal_ids(event: str, keys: Sequence[tuple[str, str]]) -> UInt64:

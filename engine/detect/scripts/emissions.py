@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 
@@ -12,6 +12,7 @@ import pyarrow as pa
 
 from tidegate.engine.core.columns.hashing import mix_rows, row_hash
 from tidegate.engine.core.values import Batch, Int64, UInt64
+from tidegate.engine.detect.events.occurrences.keys import encode
 from tidegate.engine.detect.scripts.context import Fault
 from tidegate.engine.detect.scripts.input_columns import VALUE
 from tidegate.rules.eventscript.types import Basic, Structure
@@ -84,3 +85,37 @@ class Emissions:
         digest = blake2b(f"{len(self.script)}:{self.script} {name}".encode(), digest_size=16)
         high, low = np.frombuffer(digest.digest(), np.uint64)
         return mix_rows(hashes, (high, low), self.number[chosen].astype(np.int64))
+
+
+def merged(parts: Sequence[Emissions]) -> Emissions:
+    """What a script has emitted for some keys and for others, as if it were for all at once: by
+    time, at one instant by key. No key is in two parts, of which there is one at least."""
+    some = [part for part in parts if len(part)] or parts[:1]
+    if len(some) == 1:
+        return some[0]
+    codes, keys = encode([[pa.chunked_array(c) for c in part.keys.columns] for part in some])
+    time = np.concatenate([part.time for part in some])
+    order = np.lexsort((keys.ranks(np.concatenate(codes)), time))
+    output = np.concatenate([part.output for part in some])
+    row = np.concatenate([part.row for part in some])
+    values = dict[str, pa.Array]()
+    for number, name in enumerate(some[0].outputs):
+        columns = [part.values[name] for part in some if name in part.values]
+        if columns:
+            counts = [len(part.values.get(name, ())) for part in some]
+            first = np.repeat(np.cumsum(counts) - counts, [len(part) for part in some])
+            mine = order[output[order] == number]
+            values[name] = pa.concat_arrays(columns).take(pa.array((row + first)[mine]))
+            row[mine] = np.arange(len(mine))
+    return Emissions(
+        some[0].script,
+        pa.concat_tables([part.keys for part in some]).take(pa.array(order)),
+        time[order],
+        output[order],
+        row[order],
+        some[0].outputs,
+        values,
+        np.concatenate([part.cause for part in some])[order],
+        np.concatenate([part.depth for part in some])[order],
+        np.concatenate([part.number for part in some])[order],
+    )

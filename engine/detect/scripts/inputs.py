@@ -133,6 +133,12 @@ class Inputs:
             faults = {moved[old]: said for old, said in faults.items()}
         return Arrivals(time, symbol, order, taken, all_keys, key, ids, depth, faults)
 
+    def keys(self, read: tree.Input, batch: Batch) -> list[pa.Array]:
+        """The key columns of the occurrences of one input, which has a group."""
+        number, value = self._program.inputs.index(read), self._sources[read.name].value
+        taken = InputRows(read, number, value, _rows(batch, batch.row), len(batch), 0)
+        return self._keys(taken, batch.time, {})
+
     def _symbols(self, taken: InputRows, time: Int64, faults: Faults) -> npt.NDArray[np.int32]:
         """What each value is called, as a number of `symbols`."""
         named = self._named[taken.read.name]

@@ -10,7 +10,7 @@ from typing import Any
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits, Script
 from tidegate.rules import model
-from tidegate.rules.analysis.graph import reached, uses_of
+from tidegate.rules.analysis.graph import lateness_micros, reached, uses_of
 from tidegate.rules.errors import EngineError
 
 Functions = Mapping[str, Callable[..., Any]]
@@ -52,6 +52,28 @@ def script_of(
             settings.script_states_max,
         ),
     )
+
+
+def whole_reasons(book: model.Rulebook) -> dict[str, str]:
+    """The scripts that are stepped as a whole, not by partition of their keys; and why."""
+    found = {}
+    late = lateness_micros(book)
+    for name, script in book.scripts.items():
+        taken = [each.event for each in script.inputs.values()]
+        kinds = {event: book.events.get(event) for event in taken}
+        used = next((event for event in taken if event in book.rules), None)
+        emitted = [e for e, kind in kinds.items() if isinstance(kind, model.ScriptEvent)]
+        if not script.program.key_names:
+            found[name] = "it has no `group`"
+        elif used:
+            found[name] = f"it takes what rule {used} detects"
+        elif emitted:
+            found[name] = f"it takes {emitted[0]}, which a script emits"
+        elif name in late:
+            found[name] = "it waits for late rows (`lateness:`)"
+        elif script.program.functions:
+            found[name] = "it calls functions of Python (`python:`)"
+    return found
 
 
 def sources_of(book: model.Rulebook, script: model.Script) -> dict[str, Source]:

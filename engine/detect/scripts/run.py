@@ -11,11 +11,13 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from tidegate.engine.core.instants import ceil_watermark
+from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import FOREVER, Batch, Carried, UInt64
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.keys import NO_KEYS, Keys, encode
 from tidegate.engine.detect.events.occurrences.occurrences import Ranking
-from tidegate.engine.detect.events.state.partitions import earliest, partitions, replaced
+from tidegate.engine.detect.events.state.partitions import alike, earliest, partitions
+from tidegate.engine.detect.events.state.parts import Group, Parts
 from tidegate.engine.detect.scripts.compiled.automaton import FullError, Table
 from tidegate.engine.detect.scripts.compiled.bucket import Bucket, Given
 from tidegate.engine.detect.scripts.compiled.layout import UncompiledError
@@ -76,8 +78,8 @@ class ScriptRunner:
         self.script = script
         self.compiled = Compiled(script)
         self._activation = activation
-        self._inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
-        self._store = Store(self.compiled, partitions_max)
+        self.inputs = Inputs(script.program, self.compiled.context, sources or {}, ranking)
+        self.store = Store(self.compiled, partitions_max)
         self._table: Table | None = None
         self._compilable, self._met = True, 0
         self._grouped = bool(script.program.key_names)
@@ -89,19 +91,23 @@ class ScriptRunner:
         batches: Mapping[str, Batch],
         watermark: int,
         limit: int | None = None,
+        shelf: Shelf | None = None,
+        count: int | None = None,
     ) -> ScriptStepped:
         """What the script emits in one bucket. `batches`: by input name, all occurrences after the
         last step's watermark and up to this one's. Not more than `limit` timers fire, but for those
-        of one millisecond.
+        of one millisecond. `shelf`: of parts that lie in files; those that are touched are read.
+        `count`: into so many partitions the instances are cut; None: as many as their number says.
 
         Pure: where a history is cut into buckets makes no difference. Raises `InputError` where an
-        occurrence does not fit its input, `EngineError` where `machine: dfa` is impossible.
+        occurrence does not fit its input, `EngineError` where `machine: dfa` is impossible, and as
+        `Shelf.read`.
         """
         parked = False
         while True:
             given = {name: self._until(batch, watermark) for name, batch in batches.items()}
             try:
-                return self._step(carried, given, watermark, limit, parked)
+                return self._step(carried, given, watermark, limit, parked, shelf, count)
             except StoppedError as stop:
                 if stop.runaway:
                     watermark, parked = stop.reached, True
@@ -123,13 +129,14 @@ class ScriptRunner:
 
     def _finish(self, carried: Carried, last: int | None) -> Emissions:
         """`last`: the instant at which a transition runs away."""
-        parts, nothing = self._store.own(carried.tables), self._inputs.read({})
-        stored = [self._store.keys(part.table) for part in parts]
+        own, nothing = self.store.own(carried.tables), self.inputs.read({})
+        tables = [own[partition] for partition in own.partitions.tolist()]
+        stored = [*map(self.store.keys, tables)]
         codes, keys = _together(nothing.key, stored, self._grouped)
         tuples = self._tuples(keys)
         stepper = Stepper(self.compiled, tuples, nothing, last=last)
-        read = zip(parts, codes[1:], strict=True)
-        found = {each.key: each for p, c in read for each in self._store.read(p.table, c.tolist())}
+        read = zip(tables, codes[1:], strict=True)
+        found = {each.key: each for t, c in read for each in self.store.read(t, c.tolist())}
         instances = self._by_key(found, keys)
         pauses = [min((t.at for t in each.timers if t.phase == ELAPSE), default=-FOREVER)
                   for each in instances]  # fmt: skip
@@ -144,7 +151,7 @@ class ScriptRunner:
 
     def next_due(self, carried: Carried) -> int | None:
         """The watermark at which something happens though nothing arrives."""
-        return earliest(part.due for part in self._store.own(carried.tables))
+        return earliest([self.store.own(carried.tables).due])
 
     @property
     def without_table(self) -> bool:
@@ -164,17 +171,17 @@ class ScriptRunner:
         watermark: int,
         limit: int | None,
         parked: bool,
+        shelf: Shelf | None,
+        count: int | None,
     ) -> ScriptStepped:
         """A step that goes so far; `parked`: up to a transition that runs away at the watermark."""
-        arrivals = self._inputs.read(batches)
-        parts = self._store.own(carried.tables)
-        count, wanted = self._store.wanted(parts)
-        if wanted == count > 1 and not arrivals.every.any():
-            touched = {part.partition for part in parts if part.waits_until(watermark)}
-            touched |= {*partitions(arrivals.key, count).tolist()}
-            parts = [part for part in parts if part.partition in touched]
-        read = {self._store.name(part.partition): part.table for part in parts}
-        stored = [*map(self._store.keys, read.values())]
+        arrivals = self.inputs.read(batches)
+        own = self.store.own(carried.tables)
+        wanted = self.store.wanted(own) if count is None else count
+        touched = self._touched(own, arrivals, watermark, wanted)
+        there = {self.store.name(partition): own[partition] for partition in touched}
+        read = loaded(there, shelf)
+        stored = [*map(self.store.keys, read.values())]
         codes, keys = _together(arrivals.key, stored, self._grouped)
         arriving = np.zeros(len(arrivals), np.int32)
         if self._grouped:
@@ -182,7 +189,7 @@ class ScriptRunner:
             if arrivals.every.any():
                 arriving = np.where(arrivals.every, EVERY, arriving)
         tuples = self._tuples(keys)
-        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys, self._store)
+        given = Given(arrivals, arriving, [*read.values()], codes[1:], keys, self.store)
         done = None
         table = self._table_for(len(arrivals))
         if table is not None and not parked:
@@ -193,8 +200,19 @@ class ScriptRunner:
             stepper = Stepper(self.compiled, tuples, arrivals, limit, last=last)
             done = self._interpret(given, stepper, watermark, wanted, parked)
         found, written = done
-        kept = Carried(*replaced(carried.tables, read.keys(), written))
-        return ScriptStepped(found, kept, watermark, parked)
+        new = {name: t for name, t in written.items() if not alike(read.get(name), t)}
+        gone = frozenset(read.keys() - written.keys())
+        left = Parts.of(carried.tables).with_(new, gone)
+        return ScriptStepped(found, Carried(left, gone.union(new)), watermark, parked)
+
+    def _touched(self, own: Group, arrivals: Arrivals, watermark: int, wanted: int) -> list[int]:
+        """The partitions of carried instances to which something happens."""
+        some = own.partitions
+        if wanted == own.count > 1 and not arrivals.every.any():
+            arriving = partitions(arrivals.key, own.count)
+            some = np.intersect1d(some, np.union1d(arriving, own.waiting(watermark)))
+        found: list[int] = some.tolist()
+        return found
 
     def _table_for(self, count: int) -> Table | None:
         """The table of moves, where a bucket of so many events is not interpreted."""
@@ -203,7 +221,7 @@ class ScriptRunner:
             return None
         if self._table is None and self._met >= COMPILED_AFTER * COMPILED_MIN:
             try:
-                self._table = Table(self.compiled, self._inputs.symbols)
+                self._table = Table(self.compiled, self.inputs.symbols)
             except (UncompiledError, FullError):
                 self._compilable = False
         return self._table
@@ -221,7 +239,7 @@ class ScriptRunner:
             self._table, self._compilable = None, False
             return None
         columns = given.keys.values(done.key)
-        written = self._store.parts(
+        written = self.store.parts(
             columns, done.columns, done.previous, done.due, done.timers, wanted
         )
         return done.emissions, written
@@ -234,7 +252,7 @@ class ScriptRunner:
         arrivals, keys = given.arrivals, given.keys
         instances: dict[int, Instance] = {}
         for table, code in zip(given.tables, given.codes, strict=True):
-            instances |= {each.key: each for each in self._store.read(table, code.tolist())}
+            instances |= {each.key: each for each in self.store.read(table, code.tolist())}
         numbered = [*enumerate(self._rows(given))]
         try:
             if not self._grouped and not instances and self._activation <= watermark:
@@ -255,7 +273,7 @@ class ScriptRunner:
         return self._emissions(stepper.emissions, keys, arrivals), written
 
     def _rows(self, given: Given) -> Iterator[Row]:
-        names = [*(name for _, name in self._inputs.symbols), None]
+        names = [*(name for _, name in self.inputs.symbols), None]
         arrivals = given.arrivals
         named = [names[symbol] for symbol in arrivals.symbol.tolist()]
         return zip(
@@ -303,7 +321,7 @@ class ScriptRunner:
             [each.cause for each in instances], [each.depth for each in instances], arrivals
         )
         columns = keys.values(np.array([each.key for each in instances], np.int32))
-        return self._store.write(instances, columns, cause, depth, count)
+        return self.store.write(instances, columns, cause, depth, count)
 
     def _emissions(self, found: Emitted, keys: Keys, arrivals: Arrivals) -> Emissions:
         """By time, at one instant by key; those of one key in their order."""

@@ -15,34 +15,32 @@ of states.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.text.times import python_values
-from tidegate.engine.core.values import Int64
+from tidegate.engine.core.values import FOREVER, Int64
 from tidegate.engine.detect.events.state.partitions import (
-    Part,
-    Seen,
+    SCRIPT,
     Tables,
     by_partition,
-    count_of,
     dropped_at,
     marked,
+    part_name,
     partitions,
     sliced,
     wanted,
 )
+from tidegate.engine.detect.events.state.parts import Group, Parts
 from tidegate.engine.detect.scripts.instances import ARRIVE, ELAPSE, Instance, Timer, set_due
 from tidegate.engine.detect.scripts.paths import of_text
 from tidegate.engine.detect.scripts.program import Compiled, Script
 from tidegate.engine.detect.scripts.value_types import column_of, values_of
 from tidegate.rules.errors import EngineError
 
-PREFIX = "script:"
-"""What the names of all that scripts carry begin with."""
 VERSION = b"1"
 _SCHEMA = b"tidegate.script"
 _READ = ("previous", "cause0", "cause1", "depth", "timer_at", "timer_place")
@@ -56,26 +54,23 @@ class Store:
         self._compiled = compiled
         self._count_max = count_max
         self._expires = compiled.expire_micros
-        self._seen = Seen()
-        self.prefix = f"{PREFIX}{compiled.script.digest}/"
+        self.whole = table_name(compiled.script)
 
-    def own(self, tables: Tables) -> Collection[Part]:
-        """The script's tables. Raises `EngineError('carried-schema')`."""
-        own = {name: table for name, table in tables.items() if name.startswith(self.prefix)}
-        for name, table in own.items():
-            if table.schema.metadata.get(_SCHEMA) != VERSION:
-                raise EngineError(
-                    "carried-schema",
-                    f"carried table {name} is of another version than this engine reads",
-                    "run the engine version that wrote the store, or start with a new store",
-                )
-        return self._seen.of(own).values()
+    def own(self, tables: Tables) -> Group:
+        """The script's parts. Raises `EngineError('carried-schema')`."""
+        own = Parts.of(tables).groups.get(self.whole, Group())
+        if any(kind.get(_SCHEMA) != VERSION for kind in own.kinds):
+            raise EngineError(
+                "carried-schema",
+                f"carried table {self.whole} is of another version than this engine reads",
+                "run the engine version that wrote the store, or start with a new store",
+            )
+        return own
 
-    def wanted(self, parts: Collection[Part]) -> tuple[int, int]:
-        """Into how many partitions the instances are cut, and into how many they shall be."""
-        count = count_of(part.table for part in parts)
+    def wanted(self, own: Group) -> int:
+        """Into how many partitions the instances shall be cut."""
         most = self._count_max if self._compiled.script.program.key_types else 1
-        return count, wanted(count, max((part.rows for part in parts), default=0), most)
+        return wanted(own.count, own.largest, most)
 
     def keys(self, table: pa.Table) -> list[pa.ChunkedArray]:
         """The key columns of a table."""
@@ -163,13 +158,31 @@ class Store:
             for partition, part in sliced(table, spans).items()
         }
 
+    def cut_anew(self, parts: Sequence[pa.Table], count: int) -> dict[str, pa.Table]:
+        """The tables of all instances in so many partitions, by name."""
+        table = pa.concat_tables(parts)
+        keys = self.keys(table)
+        columns = {name: table.column(name) for name in table.column_names[len(keys) :]}
+        timers = table.column("timer_at").combine_chunks()
+        number = timers.value_lengths().to_numpy()
+        due, timed = np.full(len(table), FOREVER), number > 0
+        if timed.any():
+            first = (np.cumsum(number) - number)[timed]
+            due[timed] = np.minimum.reduceat(timers.flatten().to_numpy(), first)
+        return self.parts(keys, columns, table.column("previous").to_numpy(), due, number, count)
+
     def name(self, partition: int) -> str:
-        return f"{self.prefix}{partition}"
+        return part_name(self.whole, partition)
+
+
+def table_name(script: Script) -> str:
+    """What the tables of a script are called, before they are cut."""
+    return SCRIPT + script.digest
 
 
 def waiting_timers(script: Script, tables: Tables, most: int) -> list[tuple[int, tuple[Any, ...]]]:
     """The first timers of a script in some carried tables: when each is due, and its key."""
-    found, own = [], f"{PREFIX}{script.digest}/"
+    found, own = [], table_name(script) + "/"
     for name, table in tables.items():
         if name.startswith(own):
             names = [f"k{n}" for n in range(len(script.program.key_types))]

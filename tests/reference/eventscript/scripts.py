@@ -185,11 +185,13 @@ class Regexes:
         return Piece(f"({loop} | .*)", True, body.block)
 
 
-def chosen_streams(draw: Draw) -> list[Stream]:
-    """Keys are of one type."""
+def chosen_streams(draw: Draw, grouped: bool) -> list[Stream]:
+    """Keys are of one type. `grouped`: there is one."""
     other = draw(st.sampled_from("DDF"))
     known = sorted(STREAMS.keys() - ({"D", "E"} if other == "F" else {"F"}))
     names = draw(st.lists(st.sampled_from(known), min_size=1, max_size=3, unique=True))
+    if grouped and not any("group" in STREAMS[name].declared for name in names):
+        names[0] = draw(st.sampled_from([n for n in known if "group" in STREAMS[n].declared]))
     streams = [STREAMS[name] for name in names]
     if sum(len(each.events) for each in streams) < 2:
         streams.append(STREAMS["B" if "B" not in names else "A"])
@@ -203,10 +205,12 @@ def scripts(
     timed: bool = True,
     compilable: bool = False,
     nulls: bool = True,
+    grouped: bool = False,
 ) -> tuple[str, list[Stream]]:
     """The text of a script over 2 to 5 names of events, and its inputs. `compilable`: mostly one of
-    those that the engine compiles. `nulls`: there may be some in the inputs' values."""
-    streams = chosen_streams(draw)
+    those that the engine compiles. `nulls`: there may be some in the inputs' values. `grouped`: one
+    of the inputs has a group."""
+    streams = chosen_streams(draw, grouped)
     if not nulls:
         streams = [s._replace(values=tuple(filter(_whole, s.values))) for s in streams]
     groups = [each.declared for each in streams if "group" in each.declared]
@@ -317,10 +321,14 @@ class Example(NamedTuple):
 
 @st.composite
 def examples(
-    draw: Draw, timed: bool = True, compilable: bool = False, nulls: bool = True
+    draw: Draw,
+    timed: bool = True,
+    compilable: bool = False,
+    nulls: bool = True,
+    grouped: bool = False,
 ) -> Example:
     """A script, a history, where it is cut into buckets, and up to when it is looked at."""
-    text, streams = draw(scripts(timed=timed, compilable=compilable, nulls=nulls))
+    text, streams = draw(scripts(timed=timed, compilable=compilable, nulls=nulls, grouped=grouped))
     history = draw(histories(text, streams))
     lengths = [int(n) * SECOND for n in re.findall(r"(?:elapse|within)\[(\d+) seconds\]", text)]
     cuts = draw(watermarks([each.time for each in history], lengths))

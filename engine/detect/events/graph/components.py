@@ -78,11 +78,15 @@ def components(book: Rulebook, graph: Graph, late: Collection[str] = ()) -> Comp
     return Components(tuple(component for _, component in found.values()), rest)
 
 
-def keyed_everywhere(found: Components, graph: Graph) -> frozenset[str]:
+def keyed_everywhere(
+    found: Components, graph: Graph, scripts: Iterable[tuple[str, bool]] = ()
+) -> frozenset[str]:
     """The event types that have a key wherever they are looked at: none is broadcast, nor seen by a
-    rule that is the driver's. What a rule that waits for late rows sees, arrives as all do."""
-    ways = [(event, columns) for c in found.keyed for event, columns in c.events.items()]
-    others = {event for event, columns in ways if columns is None}
+    rule that is the driver's. What a rule that waits for late rows sees, arrives as all do.
+    `scripts`: what these take, and whether by a key."""
+    ways = [(e, columns is not None) for c in found.keyed for e, columns in c.events.items()]
+    ways += scripts
+    others = {event for event, keyed in ways if not keyed}
     for rule, events in graph.events.items():
         if EventKey.of(rule).event in found.rest:
             arriving = {str(replace(EventKey.of(event), behind=None)) for event in events}

@@ -8,6 +8,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.columns.hashing import count_equal
 from tidegate.engine.core.values import Batch, Int64
 from tidegate.engine.detect.events.kernels import table_rows
 from tidegate.engine.detect.events.occurrences.concatenation import no_parameters, stack
@@ -74,3 +75,18 @@ def together(parts: Sequence[Batch]) -> Batch:
     for part, place in zip(parts, places, strict=True):
         number[place] = [] if part.number is None else part.number
     return replace(whole, number=number).take(np.lexsort((number, whole.time)))
+
+
+def with_read(
+    given: Mapping[str, Batch], read: Sequence[Mapping[str, Batch]], watermark: int
+) -> dict[str, Batch]:
+    """Batches beside those of other names whose parts were captured apart; these up to a watermark.
+    Equal rows meet here, and their ids are made distinct."""
+    found = dict(given)
+    for name in sorted({name for part in read for name in part}):
+        if name in given and len(given[name]):
+            raise ValueError(f"{name} was read both here and by the driver")
+        whole = together([part[name] for part in read if name in part])
+        ids = {columns: count_equal(hashes) for columns, hashes in whole.ids.items()}
+        found[name] = replace(whole, ids=ids).until(watermark)
+    return found

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from tidegate.engine.core.event_names import EventKey
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import Load
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.state.partitions import (
@@ -97,8 +98,11 @@ def counted_parts(graph: Graph, tables: Tables) -> PartLoads:
 
 
 def _load(parts: Iterable[pa.Table]) -> Load:
-    """Of parts of one partition: a key is in no other one."""
+    """Of parts of one partition: a key is in no other one. A part that lies in a file, and was not
+    counted, is a script's: it has an instance a key."""
     some = [part for part in parts if len(part)]
+    if any(isinstance(part, FilePart) for part in some):
+        return Load(sum(map(len, some)), sum(map(len, some)))
     keyed = [columns for part in some if (columns := key_columns(part))]
     return Load(sum(map(len, some)), _distinct(keyed) if keyed else 0)
 

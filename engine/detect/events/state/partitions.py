@@ -17,7 +17,6 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
 from functools import lru_cache
 from itertools import pairwise
-from typing import NamedTuple
 
 import numpy as np
 import pyarrow as pa
@@ -40,44 +39,8 @@ _LATE = 8
 once, a partition with many instances would be touched in every step."""
 Tables = Mapping[str, pa.Table]
 COUNT, OLD = b"partitions", b"old"
-
-
-class Part(NamedTuple):
-    """A carried part as it was last seen: its number of rows, and the watermarks at which its first
-    timer is due and its oldest instance is dropped for its age."""
-
-    table: pa.Table
-    whole: str
-    partition: int
-    rows: int
-    due: int
-    old: int
-
-    def waits_until(self, watermark: int) -> bool:
-        """Whether something of it happens by then though nothing arrives."""
-        old = FOREVER if self.partition == EVERY else self.old
-        return min(self.due, old) <= watermark
-
-
-class Seen:
-    """What was seen of parts is known until they are other tables."""
-
-    def __init__(self) -> None:
-        self._parts: dict[str, Part] = {}
-
-    def of(self, tables: Tables) -> Mapping[str, Part]:
-        """The parts that some tables are, by name."""
-        known, self._parts = self._parts, {}
-        for name, table in tables.items():
-            part = known.get(name)
-            self._parts[name] = part if part and part.table is table else _seen(name, table)
-        return self._parts
-
-
-def _seen(name: str, table: pa.Table) -> Part:
-    said = metadata_of(table)
-    due, old = int(said.get(DUE, FOREVER)), int(said.get(OLD, FOREVER))
-    return Part(table, *place(name), len(table), due, old)
+SCRIPT = "script:"
+"""What the names of all that scripts carry begin with."""
 
 
 def part_name(whole: str, partition: int) -> str:

@@ -25,6 +25,7 @@ from tidegate.engine.detect.events.state.partitions import (
     COUNT,
     EVERY,
     OLD,
+    SCRIPT,
     Tables,
     alike,
     part_name,
@@ -35,7 +36,9 @@ FILES_MAX = 1_000
 """More files than these are not pointed to for long: who reads a bucket's parts opens each."""
 MOVED_BYTES_MAX = 1 << 24
 _CUT = ("node:", "occ:", "keys:", "apart:")
-"""How tables are named that are cut by key."""
+"""How tables of rules are named that are cut by key."""
+_CARRIERS = ("node:", SCRIPT)
+"""How tables of instances are named."""
 _NONE, _HERE, _FIRST = 0, 1, 2
 """Of `file`: there is no such part; it is in memory; it lies in the first of the files."""
 _AT = np.dtype(
@@ -98,6 +101,16 @@ class Group:
     def count(self) -> int:
         """Into how many partitions the table is cut."""
         return int(self.at["count"].max(initial=1))
+
+    @property
+    def largest(self) -> int:
+        """The most rows of a part."""
+        return int(self.at["rows"].max(initial=0))
+
+    @property
+    def rows(self) -> int:
+        """Of all parts."""
+        return int(self.at["rows"].sum())
 
     @property
     def filed(self) -> Int64:
@@ -175,7 +188,7 @@ class Parts(Mapping[str, pa.Table]):
     """Carried tables by name. It does not change: what is made of it shares what is alike.
 
     groups  those that are cut by key
-    rest    all others: what is held back, what scripts carry
+    rest    all others: what is held back, and what the rules carry that scripts take
     """
 
     __slots__ = ("groups", "rest")
@@ -213,6 +226,10 @@ class Parts(Mapping[str, pa.Table]):
     def __reduce__(self) -> tuple[object, ...]:
         return Parts, (dict(self.groups), dict(self.rest))
 
+    def __or__(self, other: Parts) -> Parts:
+        """Those of both; no name is in the two."""
+        return Parts({**self.groups, **other.groups}, {**self.rest, **other.rest})
+
     @property
     def cut(self) -> Parts:
         """Those that are cut by key."""
@@ -229,13 +246,13 @@ class Parts(Mapping[str, pa.Table]):
 
     @property
     def largest(self) -> int:
-        """The most rows of a node's part."""
-        return max((int(g.at["rows"].max()) for g in self._nodes()), default=0)
+        """The most instances of a part."""
+        return max((group.largest for group in self._carriers()), default=0)
 
     @property
     def instances(self) -> int:
-        """The rows of all nodes."""
-        return sum(int(group.at["rows"].sum()) for group in self._nodes())
+        """Those of all nodes and scripts."""
+        return sum(group.rows for group in self._carriers())
 
     @property
     def files(self) -> frozenset[str]:
@@ -262,6 +279,18 @@ class Parts(Mapping[str, pa.Table]):
         """When the first timer is due, but for these tables."""
         groups = (group for whole, group in self.groups.items() if whole not in asleep)
         return min((group.due for group in groups), default=FOREVER)
+
+    def only(self, whole: str) -> Parts:
+        """The parts of one table."""
+        return Parts({whole: self.groups[whole]} if whole in self.groups else {})
+
+    def scripts(self, *, only: bool) -> Parts:
+        """Those that scripts carry; or, not `only` these, all others."""
+        groups, rest = (
+            {n: one for n, one in some.items() if n.startswith(SCRIPT) == only}
+            for some in (self.groups, self.rest)
+        )
+        return Parts(groups, rest)
 
     def of_task(self, task: int, tasks: int) -> Parts:
         """The parts of a task's partitions, with that of every key. Partition p is of task
@@ -308,6 +337,12 @@ class Parts(Mapping[str, pa.Table]):
             if not alike(before.rest.get(name), self.rest.get(name)):
                 yield name
 
+    def shelved(self, before: Parts, shelf: Shelf) -> Parts:
+        """The same after a step of executors: new files are seen here, and there are not too many.
+        Raises as `Shelf` does."""
+        shelf.check(self.files - before.files)
+        return self.moved(shelf)
+
     def moved(self, shelf: Shelf) -> Parts:
         """The same, in fewer files. Where there are more than `FILES_MAX`, the parts of the
         smallest are put together in one new file: at most `MOVED_BYTES_MAX`. What is left in a file
@@ -333,8 +368,8 @@ class Parts(Mapping[str, pa.Table]):
         new = shelf.write(shelf.read(some)) if some else {}
         return self.with_({n: replace(part, first=some[n].written) for n, part in new.items()})
 
-    def _nodes(self) -> Iterator[Group]:
-        return (group for whole, group in self.groups.items() if whole.startswith("node:"))
+    def _carriers(self) -> Iterator[Group]:
+        return (group for whole, group in self.groups.items() if whole.startswith(_CARRIERS))
 
     def _bytes_of_files(self) -> Counter[str]:
         """How many bytes are left in each file."""
@@ -348,8 +383,12 @@ class Parts(Mapping[str, pa.Table]):
 
 
 def _is_cut(name: str) -> bool:
-    """Whether a table is cut by key; very old ones were not, and are refused later."""
-    return name.startswith(_CUT) and "/" in name
+    """Whether a table is cut by key; very old ones were not, and are refused later. The rules that
+    a script takes have names of that, and a colon more."""
+    whole, cut, _ = name.rpartition("/")
+    if name.startswith(SCRIPT):
+        return bool(cut) and whole.count(":") == 1
+    return bool(cut) and name.startswith(_CUT)
 
 
 def _sized(at: np.ndarray, size: int) -> np.ndarray:

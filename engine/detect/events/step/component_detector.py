@@ -11,24 +11,17 @@ and what they have left is put together.
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property, partial
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple, TypeVar
 
-import numpy as np
 import pyarrow as pa
 
 from tidegate.engine.core.ports import TooManyError
-from tidegate.engine.core.state_parts import FilePart, Shelf, loaded, not_shared
-from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Firings, Int64, Load
-from tidegate.engine.detect.events.graph.components import Component, components
+from tidegate.engine.core.state_parts import Shelf, judged, loaded
+from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Firings
+from tidegate.engine.detect.events.graph.components import components
 from tidegate.engine.detect.events.occurrences import batches as of_batches
-from tidegate.engine.detect.events.state.loads import PartLoads, counted_parts
-from tidegate.engine.detect.events.state.partitions import (
-    EVERY,
-    partitions,
-    place,
-)
+from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import (
     after_tasks,
@@ -39,79 +32,34 @@ from tidegate.engine.detect.events.state.shares import (
     united,
 )
 from tidegate.engine.detect.events.step import detections
+from tidegate.engine.detect.events.step.component_task import (
+    Arrivals,
+    Cut,
+    Cuts,
+    Done,
+    Fires,
+    Plan,
+    Task,
+    by_task,
+    run,
+    tasks_may_cut,
+)
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.events.step.key_codes import select
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
-from tidegate.rules.errors import EngineError
 from tidegate.rules.model import Rulebook
 
 Found = TypeVar("Found", Detections, Firings)
 
 
-class Plan(NamedTuple):
-    """What a detector is made of: the arguments of `Detector`."""
-
-    book: Rulebook
-    activations: Mapping[str, int]
-    lateness: Mapping[str, int]
-
-    def detector(self, rules: Collection[str]) -> Detector:
-        return Detector(self.book, self.activations, lateness=self.lateness, only=rules)
-
-
-class Task(NamedTuple):
-    """A step of a component over some partitions; of `Partitioned`, what it is given. What
-    it leaves goes to files of `shelf`, unless that is None. `found_max`: with more detections it
-    leaves nothing."""
-
-    rules: tuple[str, ...]
-    tables: Parts
-    arrivals: Mapping[str, Batch]
-    watermark: int
-    last: int
-    parked: tuple[str, ...]
-    limit: int | None
-    partitions: int
-    adopted: bool
-    shelf: Shelf | None
-    found_max: int | None
-
-
-class Done(NamedTuple):
-    """What a task has left.
-
-    found      detections with the occurrences alone that they refer to, or the firings of these
-    tables     what it has changed of what is carried
-    gone       the names of what is not carried any more
-    watermark  how far it got
-    detected   how many detections, also where it has left none
-    loads      what is carried in the partitions that it has touched
-    failed     in place of these, why a file was not read or written, or the limit that a rule has
-               reached
-    """
-
-    found: tuple[Detections | Firings, ...] = ()
-    tables: Parts = Parts()
-    gone: frozenset[str] = frozenset()
-    watermark: int = 0
-    detected: int = 0
-    loads: Mapping[tuple[tuple[str, ...], int], Load] = {}
-    failed: EngineError | None = None
-
-
-Fires = Callable[[Detections, Shelf], Detections | Firings]
-"""Makes the firings of a rule's detections where these are, their rows in a file; or leaves them as
-they are."""
-Mapper = Callable[[Callable[[Task], Done], Sequence[Task]], Iterable[Done]]
+Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
 """Runs a function on each of some tasks, in any order, and gives what each gave, in theirs."""
-Arrivals = Mapping[str, Batch]
 RowsMapper = Callable[
     [
         Callable[[int, int, pa.Table], Sequence[tuple[int, Arrivals | int]]],
-        Callable[[Task, Sequence[Arrivals]], Done],
-        Sequence[Task],
+        Callable[[Any, Sequence[Arrivals]], Any],
+        Sequence[Any],
     ],
-    tuple[list[Done], list[int]],
+    tuple[list[Any], list[int]],
 ]
 """The same with rows that it reads itself (`engine.core.ports.Executors.map_rows`)."""
 
@@ -124,6 +72,22 @@ class Apart(NamedTuple):
     capture: Callable[[int, int, pa.Table], Captured]
     counts: list[int]
     found_max: int | None
+
+
+class Beside(NamedTuple):
+    """What is done in the same job beside the tasks of components: scripts.
+
+    tasks  each is called with the arrivals that were read for it
+    cuts   of these, one after the other
+    done   takes what the tasks gave, and gives what the driver's rules see beside the arrivals
+    """
+
+    tasks: Sequence[Any]
+    cuts: Sequence[Cuts]
+    done: Callable[[Sequence[Any]], Arrivals]
+
+
+NOTHING_BESIDE = Beside((), (), lambda _: {})
 
 
 class Shares(NamedTuple):
@@ -218,14 +182,15 @@ class ComponentDetector:
         shelf: Shelf | None = None,
         adopted: bool = False,
         fires: Fires | None = None,
+        beside: Beside = NOTHING_BESIDE,
     ) -> Step:
         """`Detector.step` in `tasks` for each component, whose state is cut into `partitions`.
         Each task may fire `limit` timers: where it stops one, all are done again, up to the least
         that one has reached. `apart`: what arrives, too; none of it is the driver's. `shelf`: of
         the parts that lie in files, and of those that tasks write. `adopted`: the state is left by
         a step of the same rulebook; then a task reads no partition that it does not touch.
-        `fires`: makes firings of what tasks detect. Raises `RuleLimitError`, `TooManyError`, and as
-        `Shelf` does.
+        `fires`: makes firings of what tasks detect. `beside`: is done once, up to `watermark`.
+        Raises `RuleLimitError`, `TooManyError`, and as `Shelf` does.
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
@@ -233,7 +198,7 @@ class ComponentDetector:
         tasks = min(tasks, partitions)
         keyed = [
             share
-            if _tasks_may_cut(share, partitions, tasks)
+            if tasks_may_cut(Parts.of(share.tables).count, partitions, tasks)
             else (_cut(detector, share, partitions, shelf))
             for detector, share in zip(self._own, each, strict=False)
         ]
@@ -256,13 +221,15 @@ class ComponentDetector:
                 for component, share in zip(self.components.keyed, keyed, strict=True)
                 for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
             ]
-            done = self._done(tasks_of, tasks, partitions, apart, fires)
+            done, others = self._done(tasks_of, tasks, partitions, apart, fires, beside)
             for given, one in zip(tasks_of, done, strict=True):
                 if one.failed:
-                    raise _judged(one.failed, given)
+                    raise judged(one.failed, given.tables, given.shelf)
             count = sum(one.detected for one in done)
             if most is not None and count > most:
                 raise TooManyError(count)
+            arrivals = {**arrivals, **of_batches.numbered(beside.done(others))}
+            beside = NOTHING_BESIDE
             rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
                                    limit, shelf)  # fmt: skip
             reached = min([rest.watermark, *(one.watermark for one in done)])
@@ -297,106 +264,22 @@ class ComponentDetector:
         partitions: int,
         apart: Apart | None,
         fires: Fires | None,
-    ) -> list[Done]:
+        beside: Beside,
+    ) -> tuple[list[Done], list[Any]]:
+        """What tasks give, and what those beside them do."""
+        call, all_ = partial(run, self._plan, fires), [*given, *beside.tasks]
         if apart is None:
-            return [*self._mapper(partial(run, self._plan, fires), given)]
-        cut = Cut(apart.capture, self.components.keyed, tasks, partitions)
-        done, apart.counts[:] = apart.mapper(cut, partial(run_with, self._plan, fires), given)
-        return done
+            done = [*self._mapper(call, all_)]
+        else:
+            cut = Cut(apart.capture, self.components.keyed, tasks, partitions, beside.cuts)
+            done, apart.counts[:] = apart.mapper(cut, call, all_)
+        return done[: len(given)], done[len(given) :]
 
     def _in_order(self, found: Sequence[Found]) -> list[list[Found]]:
         by_rule: dict[str, list[Found]] = {}
         for part in found:
             by_rule.setdefault(part.rule, []).append(part)
         return [by_rule[rule] for rule in self._plan.book.rules if rule in by_rule]
-
-
-def _judged(failed: EngineError, given: Task) -> EngineError:
-    """Why a task failed. A file that it has not read may be there, and be seen by the driver alone.
-    Raises as `Shelf.read` where it is not."""
-    if failed.code == "state-file" and given.shelf is not None:
-        given.shelf.read({n: p for n, p in given.tables.items() if isinstance(p, FilePart)})
-        return not_shared(f"the engine reads it, but in an executor: {failed.message}")
-    return failed
-
-
-def run(plan: Plan, fires: Fires | None, given: Task) -> Done:
-    """A task, wherever it runs. `plan` is what the detectors of all components are made of. `fires`
-    makes firings where the shelf has files."""
-    whole = plan.detector(given.rules)
-    detector = Partitioned(whole, given.partitions, adopted=given.adopted)
-    shelf = given.shelf
-    try:
-        made = detector.step(
-            Carried(given.tables),
-            given.arrivals,
-            given.watermark,
-            given.last,
-            given.parked,
-            given.limit,
-            shelf,
-            given.partitions,
-        )
-        count = sum(map(len, made.detections))
-        if given.found_max is not None and count > given.found_max:
-            return Done(watermark=made.watermark, detected=count)
-        left = made.carried
-        kept = left.written
-        of_keys = {name: table for name, table in kept.items() if place(name)[1] != EVERY}
-        there = shelf.write(of_keys) if shelf is not None else {}
-        found = [_compact(one, shelf, fires) for one in made.detections]
-    except EngineError as error:
-        return Done(failed=error)
-    return Done(
-        tuple(found),
-        Parts.of({**kept, **there}),
-        left.gone,
-        made.watermark,
-        count,
-        counted_parts(whole.graph, left.tables) if shelf is not None else {},
-    )
-
-
-def _compact(found: Detections, shelf: Shelf | None, fires: Fires | None) -> Detections | Firings:
-    """What is sent of a rule's detections."""
-    made = fires(found, shelf) if fires is not None and shelf is not None else found
-    return made if isinstance(made, Firings) else detections.compact(made)
-
-
-def run_with(plan: Plan, fires: Fires | None, given: Task, read: Sequence[Arrivals]) -> Done:
-    """A task whose arrivals, but for those that it was given, were `read` where it runs."""
-    arrivals = dict(given.arrivals)
-    for event in sorted({event for part in read for event in part}):
-        if event in arrivals and len(arrivals[event]):
-            raise ValueError(f"{event} was read both here and by the driver")
-        whole = of_batches.together([part[event] for part in read if event in part])
-        arrivals[event] = whole.until(given.watermark)
-    return run(plan, fires, given._replace(arrivals=arrivals))
-
-
-@dataclass(frozen=True)
-class Cut:
-    """Makes occurrences of rows, and says which task each is of. It may be sent away. For the one
-    who has sent it, it counts the rows."""
-
-    capture: Callable[[int, int, pa.Table], Captured]
-    keyed: Sequence[Component]
-    tasks: int
-    """Of each component."""
-    partitions: int
-
-    def __call__(self, table: int, first: int, rows: pa.Table) -> list[tuple[int, Arrivals | int]]:
-        batches, count = self.capture(table, first, rows)
-        found: list[tuple[int, Arrivals | int]] = [(-1, count)]
-        for number, component in enumerate(self.keyed):
-            for event in component.events.keys() & batches.keys():
-                if component.events[event] is None:
-                    raise ValueError(f"{event} has no key: its rows cannot be read apart")
-            of_tasks = by_task(component, batches, self.tasks, self.partitions)
-            for task, arriving in enumerate(of_tasks, number * self.tasks):
-                if own := {event: batch for event, batch in arriving.items() if len(batch)}:
-                    found.append((task, own))
-        return found
 
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:
@@ -406,27 +289,3 @@ def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) ->
         return share
     made = detector.cut_anew(Carried(loaded(tables.cut.named(), shelf)), count)
     return Carried(Parts.of(made.tables).beside(tables.rest))
-
-
-def _tasks_may_cut(share: Carried, count: int, tasks: int) -> bool:
-    """Whether tasks may cut a share into so many partitions: what is of one task stays so."""
-    before = Parts.of(share.tables).count
-    return before % tasks == 0 and count % before == 0
-
-
-def by_task(
-    component: Component, arrivals: Arrivals, tasks: int, count: int
-) -> list[dict[str, Batch]]:
-    """What arrives for each task of a component that has `count` partitions (`_spread`): of keyed
-    event types the occurrences of its own, of others all."""
-    index: list[dict[str, Int64]] = [{} for _ in range(tasks)]
-    for event in sorted(component.events.keys() & arrivals.keys()):
-        batch, columns = arrivals[event], component.events[event]
-        each = [np.arange(len(batch))] * tasks
-        if columns is not None and len(batch):
-            task = partitions(select(batch.table.take(batch.row), columns), count) % tasks
-            order = np.argsort(task, kind="stable")
-            each = np.split(order, np.cumsum(np.bincount(task, minlength=tasks))[:-1])
-        for own, at in zip(index, each, strict=True):
-            own[event] = at
-    return [of_batches.cut({event: arrivals[event] for event in own}, own) for own in index]

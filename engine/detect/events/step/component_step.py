@@ -14,26 +14,20 @@ from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
 
-from tidegate.engine.core.ports import WORKER_ROWS, Executors
+from tidegate.engine.core.ports import Executors
 from tidegate.engine.core.state_parts import Shelf, loaded
 from tidegate.engine.core.values import Batch, Carried, Firings, Stepped, Unread
 from tidegate.engine.detect.events.state.loads import PartLoads
-from tidegate.engine.detect.events.state.partitions import (
-    GROWTH,
-    wanted,
-)
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
+    NOTHING_BESIDE,
     Apart,
+    Beside,
     ComponentDetector,
-    Fires,
 )
+from tidegate.engine.detect.events.step.component_task import Fires, division
 from tidegate.rules.model import Rulebook
-
-FINER = 4
-"""Executors' parts are so many times smaller than the driver's. A file has thousands of them, and a
-task reads and writes all rows of those that it touches."""
 
 
 class ComponentsStepped(NamedTuple):
@@ -85,16 +79,19 @@ class ComponentStep:
         unread: Unread | None,
         shelf: Shelf | None = None,
         fires: Fires | None = None,
+        beside: Beside = NOTHING_BESIDE,
     ) -> ComponentsStepped:
         """`step` over `unread` rows too, of which each occurrence has a key. `shelf`: where parts
-        of what is carried lie in files. `fires`: makes firings of what executors detect. Raises as
-        it does, and EngineError `state-apart`."""
+        of what is carried lie in files. `fires`: makes firings of what executors detect.
+        `beside`: is done in the same job. Raises as it does, and EngineError `state-apart`."""
         stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
             tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
-        tasks = self._tasks(rows, tables)
-        count = self._count(tables, tasks)
+        tasks, count = division(
+            self._executors.slots, rows, tables.count, tables.instances, tables.largest,
+            self._count_max, adopted=self._adopted,
+        )  # fmt: skip
         counts: list[int] = []
         apart = unread and Apart(
             partial(self._executors.map_rows, unread.rows),
@@ -114,42 +111,13 @@ class ComponentStep:
             shelf=shelf,
             adopted=self._adopted,
             fires=fires,
+            beside=beside,
         )
         after = Parts.of(self._apart.united(made.shares, count, shelf, apart=True).tables)
         if shelf is not None:
-            new = after.files - stored.files
-            shelf.check(new.union(file.name for fired in made.fired for file in fired.files))
-            after = after.moved(shelf)
+            after = after.shelved(stored, shelf)
+            shelf.check({file.name for fired in made.fired for file in fired.files})
         left = Carried(after, after.differing(stored))
         self._adopted = True
         stepped = Stepped(made.detections, left, made.watermark)
         return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
-
-    def _tasks(self, rows: int, tables: Parts) -> int:
-        """How many tasks a component has, of whose rows so many arrive: one a slot, and more where
-        these would be too large for a worker's memory. That holds the rows, and what is carried in
-        the partitions that they touch. All are touched by the first step, and where they are cut
-        further; then each task cuts its own.
-
-        Example: 1,000 rows arrive beside 50 million instances. In 65,536 partitions they touch less
-        than a million of these: two slots have a task each. To cut 64 partitions so far takes 64.
-        """
-        before, touched = tables.count, tables.instances
-        cut = self._wanted(tables) > before
-        if self._adopted and not cut:
-            touched = touched * min(rows, before) // before
-        tasks = max(self._executors.slots, -(-(rows + touched) // WORKER_ROWS))
-        if cut and before >= self._executors.slots:
-            tasks = next(n for n in range(min(tasks, before), before + 1) if before % n == 0)
-        return tasks
-
-    def _wanted(self, tables: Parts) -> int:
-        return wanted(tables.count, FINER * tables.largest, self._count_max)
-
-    def _count(self, tables: Parts, tasks: int) -> int:
-        """Into how many partitions the state is cut: a task has one at least, where there may be so
-        many."""
-        count = self._wanted(tables)
-        while count < min(tasks, self._count_max):
-            count = min(count * GROWTH, self._count_max)
-        return count

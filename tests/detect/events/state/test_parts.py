@@ -15,8 +15,8 @@ from tidegate.engine.core.values import FOREVER
 from tidegate.engine.detect.events.state.partitions import EVERY, due_of, marked, part_name, place
 from tidegate.engine.detect.events.state.parts import Parts
 
-WHOLES = ("node:1f", "occ:a", "apart:2e:occ:a", "keys:3d")
-REST = ("held:a by 3", "script:4c/0")
+WHOLES = ("node:1f", "occ:a", "apart:2e:occ:a", "keys:3d", "script:4c")
+REST = ("held:a by 3", "script:s:fed:node:1f/0")
 COUNT, INSTANTS = 8, 9
 
 Model = dict[str, pa.Table]
@@ -74,7 +74,7 @@ def check(parts: Parts, model: Model) -> None:
     for through in (parts, pickle.loads(pickle.dumps(parts, protocol=5))):
         assert all_told(through.named()) == all_told(cut)
     assert parts.files == {part.file for part in cut.values() if isinstance(part, FilePart)}
-    nodes = [part for name, part in cut.items() if name.startswith("node:")]
+    nodes = [part for name, part in cut.items() if name.startswith(("node:", "script:"))]
     assert parts.instances == sum(map(len, nodes))
     assert parts.largest == max(map(len, nodes), default=0)
     assert parts.count == (COUNT if cut else 1)

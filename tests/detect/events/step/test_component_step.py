@@ -44,7 +44,7 @@ from tidegate.engine.detect.events.state.loads import Loads, tables_of
 from tidegate.engine.detect.events.state.partitions import place
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import reunited
-from tidegate.engine.detect.events.step import component_detector, component_step
+from tidegate.engine.detect.events.step import component_detector, component_task
 from tidegate.engine.detect.events.step.component_step import ComponentStep
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
@@ -338,7 +338,7 @@ def test_g26_a_task_has_no_more_in_memory_than_a_worker_holds(
     """Of what is carried, too: all of it where partitions are cut further, or a step is the first;
     what rows touch, from then on. Nothing is cut by the driver."""
     monkeypatch.setattr(partitions, "ROWS_MAX", 40)
-    monkeypatch.setattr(component_step, "WORKER_ROWS", 50)
+    monkeypatch.setattr(component_task, "WORKER_ROWS", 50)
     book, beside = loaded("ab", r="on: a ; b, per: k"), InProcess(2)
     step = ComponentStep(book, {"r": 0}, {}, beside, 64)
     _, carried = taken(step, Carried(), 1, filed, a=[*range(400)])

@@ -1,0 +1,265 @@
+"""A script whose keys are stepped apart emits what it emits as a whole (G26)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from itertools import pairwise
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest.mock import patch
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tests.detect.scripts.compared import SECOND, batches, outs, script_of
+from tests.detect.scripts.test_reference import ALL_INTERPRETED, text_of
+from tests.reference.eventscript.evaluate import Event
+from tests.reference.eventscript.scripts import STEPS_MAX, Example, examples
+from tests.reference.examples import example_count
+from tests.reference.hits import detecting, noted, noting, resuming, saw, stepped
+from tests.support.executors import sent
+from tidegate.engine.core.instants import ceil_watermark
+from tidegate.engine.core.state_parts import FilePart, loaded
+from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.step.component_task import tasks_may_cut
+from tidegate.engine.detect.keyed_scripts import ScriptTasks
+from tidegate.engine.detect.keyed_scripts import stepped as put_together
+from tidegate.engine.detect.pipeline import Span
+from tidegate.engine.detect.scripts import run
+from tidegate.engine.detect.scripts.program import Limits, Script
+from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
+from tidegate.engine.detect.scripts.task import ScriptCut, ScriptTask, Sent
+from tidegate.engine.store import shelf as shelves
+from tidegate.engine.store.shelf import FileShelf
+from tidegate.rules.errors import EngineError, InputError
+
+MOST = 16
+
+
+class AsGiven:
+    """Takes occurrences as they are."""
+
+    def take(self, script: Any, read: Any, batch: Batch) -> Batch:  # noqa: ARG002
+        return batch
+
+
+def of_tasks(
+    script: Script,
+    start: int,
+    carried: Carried,
+    given_: Mapping[str, Batch],
+    until: int,
+    tasks: int,
+    count: int,
+    shelf: FileShelf | None = None,
+    splits: int = 0,
+    limit: int | None = None,
+) -> ScriptStepped | None:
+    """A step of so many tasks. `splits`: inputs with a group are read apart, in so many parts."""
+    packed = Sent(script, start, {}, MOST).packed
+    inputs = {name: SimpleNamespace(event=name) for name in given_}
+    inputs |= {read.name: SimpleNamespace(event=read.name) for read in script.program.inputs}
+    of = SimpleNamespace(program=script.program, inputs=inputs)
+    cut = sent(ScriptCut(of, AsGiven(), packed, tasks, count))  # type: ignore[arg-type]
+    grouped = {read.name for read in script.program.inputs if read.group}
+    apart = {n: b for n, b in given_.items() if splits and n in grouped}
+    arriving = dict(cut({n: b for n, b in given_.items() if n not in apart}))
+    read: list[list[Any]] = [[] for _ in range(tasks)]
+    for n in reversed(range(splits)):
+        part = {name: _numbered(b).take(np.arange(n, len(b), splits)) for name, b in apart.items()}
+        for task, own in cut(part):
+            read[task].append(sent(own))
+    runner = ScriptRunner(script, start, partitions_max=MOST)
+    tables = Parts.of(carried.tables)
+    own = runner.store.own(tables)
+    if own and not tasks_may_cut(own.count, count, tasks):
+        here = loaded(tables.named(), shelf)
+        tables = Parts.of(runner.store.cut_anew([*here.values()], count))
+    given_tasks = [
+        ScriptTask(packed, tables.of_task(n, tasks), arriving.get(n, {}), until, limit, count,
+                   shelf, None)
+        for n in range(tasks)
+    ]  # fmt: skip
+    made = [sent(sent(task)(parts)) for task, parts in zip(given_tasks, read, strict=True)]
+    own_ = ScriptTasks("it", cut, given_tasks, tables, Parts.of(carried.tables))
+    found = put_together([own_], made, Span(until, start - 1), shelf, unread=False)
+    return found.get("it")
+
+
+def _numbered(batch: Batch) -> Batch:
+    return Batch(
+        batch.event, batch.time, batch.row, batch.table, batch.ids, batch.depth, batch.place,
+        np.arange(len(batch)),
+    )  # fmt: skip
+
+
+@pytest.fixture
+def filed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> FileShelf:
+    """Every part is a file."""
+    monkeypatch.setattr(shelves, "BYTES_MIN", 1)
+    return FileShelf("", str(tmp_path), "one")
+
+
+@noting(apart=3, of_several_tasks=3, cut_anew=6)
+@resuming
+@detecting
+@example_count(500, least=24)
+@given(examples(grouped=True), st.data())
+def test_g26_a_script_stepped_apart_emits_what_it_emits_as_a_whole(
+    example: Example, data: st.DataObject
+) -> None:
+    """Emissions, their order, causes and numbers, and what is carried: through bytes, over any
+    number of partitions and tasks, whoever steps from bucket to bucket."""
+    script = script_of(example.text, limits=Limits(steps=STEPS_MAX))
+    assert script.program.key_names
+    times = [event.time for event in example.events]
+    start, last = min(times), max(times) if example.until is None else example.until
+    ends = [start - 1, *sorted({c for c in example.cuts if start <= c < last}), max(start, last)]
+    least = data.draw(st.sampled_from([0, ALL_INTERPRETED]))
+    whole = ScriptRunner(script, start, partitions_max=MOST)
+    carried = one = Carried()
+    with patch.object(run, "COMPILED_MIN", least), patch.object(run, "COMPILED_AFTER", 0):
+        found, wanted, counts = [], [], set[int]()
+        for after, until in pairwise(ends):
+            part = batches(script.program, [e for e in example.events if after < e.time <= until])
+            of_whole = whole.step(one, part, until)
+            one = of_whole.carried
+            wanted += outs(script.program, of_whole.emissions)
+            apart = data.draw(st.sampled_from([True, True, False]))
+            tasks, count = data.draw(st.sampled_from([(3, 16), (2, 4), (1, 4), (4, 1), (3, 4)]))
+            made: ScriptStepped | None = None
+            if apart:
+                splits = data.draw(st.integers(0, 3))
+                made = of_tasks(script, start, carried, part, until, tasks, count, None, splits)
+                assert (made is None) == of_whole.parked
+                noted("of several tasks", tasks > 1 and count > 1)
+            noted("apart", made is not None)
+            if made is None:
+                made = ScriptRunner(script, start, partitions_max=MOST).step(carried, part, until)
+            if part or len(made.emissions):
+                stepped(carried.tables.values())
+            found += outs(script.program, made.emissions)
+            carried = sent(made.carried)
+            counts.add(Parts.of(carried.tables).count)
+            if of_whole.parked:
+                break
+        noted("cut anew", len(counts) > 1)
+    saw(wanted)
+    assert [repr(out) for out in found] == [repr(out) for out in wanted]
+    assert instances(carried) == instances(one)
+
+
+def instances(carried: Carried) -> list[str]:
+    """All that are carried, in any order."""
+    rows = [row for table in carried.tables.values() for row in table.to_pylist()]
+    return sorted(repr(row) for row in rows)
+
+
+COUNT = """
+in {long id; long v;} A group(id)
+out long n
+(A(x) {c = c + x.v; !> n(c);} | elapse[5 seconds]() {!> n(-c);})*
+"""
+
+
+def row(at: float, *ids: int) -> dict[str, Batch]:
+    events = [Event(round(at * SECOND), "A", {"id": key, "v": 1}) for key in ids]
+    return batches(script_of(COUNT).program, events)
+
+
+def test_g26_tasks_write_files_of_which_the_next_ones_read_what_they_touch(
+    filed: FileShelf, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The driver reads none, and takes over what it touches."""
+    script, ids = script_of(COUNT), range(100)
+    first = of_tasks(script, 0, Carried(), row(1, *ids), SECOND, 2, 16, filed)
+    assert first is not None
+    assert len(first.emissions) == 100
+    parts = Parts.of(first.carried.tables)
+    assert (parts.instances, parts.count, len(parts.files)) == (100, 16, 2)
+    assert all(isinstance(part, FilePart) for part in parts.values())
+    read: list[str] = []
+    monkeypatch.setattr(
+        FileShelf, "read", lambda s, some, own=FileShelf.read: (read.extend(some), own(s, some))[1]
+    )
+    second = of_tasks(script, 0, sent(first.carried), row(2, 7, 7), 2 * SECOND, 2, 16, filed, 2)
+    assert second is not None
+    values = [(out.key, out.value) for out in outs(script.program, second.emissions)]
+    assert values == [((7,), 2), ((7,), 3)]
+    assert (len(read), len(second.carried.changed)) == (1, 1)
+    alone = ScriptRunner(script, 0, partitions_max=MOST)
+    third = alone.step(second.carried, row(3, 7), 3 * SECOND, shelf=filed)
+    assert [out.value for out in outs(script.program, third.emissions)] == [4]
+    assert (len(read), len(third.carried.changed)) == (2, 1)
+    assert alone.next_due(third.carried) == 6 * SECOND
+    for file in tmp_path.rglob("*.parquet"):
+        file.unlink()
+    with pytest.raises(EngineError, match=r"state file .* is gone"):
+        of_tasks(script, 0, second.carried, row(3, 7), 3 * SECOND, 2, 16, filed)
+
+
+def test_g26_partitions_are_cut_by_tasks_or_before_them(filed: FileShelf) -> None:
+    script, carried = script_of(COUNT), Carried()
+    for at, (tasks, count) in enumerate([(2, 4), (3, 4), (2, 16), (3, 16), (3, 4), (1, 1)], 1):
+        made = of_tasks(script, 0, carried, row(at / 10, *range(40)), 10**5 * at, tasks, count,
+                        filed)  # fmt: skip
+        assert made is not None
+        assert [out.value for out in outs(script.program, made.emissions)] == [at] * 40
+        carried = made.carried
+        parts = Parts.of(carried.tables)
+        assert (parts.count, parts.instances) == (count, 40)
+    last = of_tasks(script, 0, carried, {}, 9 * SECOND, 2, 4, filed)
+    assert last is not None
+    assert [out.value for out in outs(script.program, last.emissions)] == [-6] * 40
+
+
+def test_g08_the_least_that_a_task_reaches_holds_for_the_script() -> None:
+    """Each task may fire five timers; the step is cut where the first of them stops."""
+    script = script_of(COUNT)
+    first = of_tasks(script, 0, Carried(), row(1, *range(20)), SECOND, 2, 4)
+    later = ScriptRunner(script, 0, partitions_max=MOST).step(
+        first.carried,
+        row(2, 1),
+        2 * SECOND,  # type: ignore[union-attr]
+    )
+    made = of_tasks(script, 0, later.carried, {}, 9 * SECOND, 2, 4, limit=5)
+    assert made is not None
+    assert made.reached == ceil_watermark(6 * SECOND)
+
+
+def test_g26_emissions_of_tasks_keep_their_values_of_any_type() -> None:
+    text = """
+    in {long id; long v;} A group(id)
+    out object o, {long[] l; string s;} z
+    A(x) {
+      x.v > 1 ? !> o(x.v); x.v < 2 ? !> o("a");
+      l = new long[2]; l[0] = x.v; !> z({l: l, s: "s"});
+    }
+    """
+    script = script_of(text)
+    given_ = batches(
+        script.program, [Event(1, "A", {"id": n, "v": n % 4}) for n in reversed(range(20))]
+    )
+    whole = ScriptRunner(script, 0).step(Carried(), given_, 1)
+    made = of_tasks(script, 0, Carried(), given_, 1, 3, 16)
+    assert made is not None
+    assert text_of(outs(script.program, made.emissions)) == text_of(
+        outs(script.program, whole.emissions)
+    )
+    assert len(made.emissions) == 40
+
+
+def test_an_occurrence_that_does_not_fit_is_told_as_by_the_driver() -> None:
+    script = script_of(COUNT)
+    table = pa.table({"id": [1], "v": ["x"]})
+    wrong = {"A": Batch("A", np.array([1]), np.array([0]), table)}
+    with pytest.raises(InputError) as told:
+        ScriptRunner(script, 0).step(Carried(), wrong, 1)
+    with pytest.raises(InputError) as told_apart:
+        of_tasks(script, 0, Carried(), wrong, 1, 2, 4)
+    assert str(told_apart.value) == str(told.value)

@@ -1,0 +1,158 @@
+"""Scripts with a group whose keys are stepped in executors (G26): they emit what they emit in the
+engine, whoever reads the rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+from tests.loop.test_apart import COMMITS, READ, executors
+from tests.loop.test_site import Beside, drained, fired
+from tests.support import memory
+from tests.support.executors import InProcess
+from tidegate.engine.store import SqlStore, open_store
+
+BOOK = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}, out: {path: /out}}
+events:
+  row: {on: insert, table: t}
+settings: {bucket_rows_max: 2}
+scripts:
+  counts:
+    text: |
+      in {long id;} row group(row.id % 3)
+      out {long id; long n;} seen, long late
+      (row(x) {n = n + 1; !> seen({id: x.id, n: n});} | elapse[4 seconds]() {!> late(n);})*
+    out: {$error: fault}
+rules:
+  each: {on: row, per: id}
+  seen_twice: {on: seen ; seen}
+  lates: {on: late}
+  faults: {on: fault}
+"""
+SECOND_SCRIPT = """\
+  totals:
+    text: |
+      in {long id; long n;} seen
+      out long total
+      (seen(x) {all = all + x.n; !> total(all);})*
+rules:
+  sums: {on: total}
+"""
+DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id - 4); !> late(n);")
+RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
+RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
+WHOLE = {
+    "without a group": BOOK.replace(" group(row.id % 3)", ""),
+    "with an input of all keys": BOOK.replace(
+        "{long id;} row group", "{} all, {long id;} row group"
+    ).replace("text: |", "in: {all: row}\n    text: |"),
+}
+
+
+def all_of(store: SqlStore) -> tuple[Any, ...]:
+    """What has fired, with the ids and the rows of each; who stands still; what was rejected."""
+    ledger = store.of("loop")
+    rows = [
+        (one["rule"], one["firing_id"], one["end"], str(one["constituents"]))
+        for one in ledger.firings.listed()
+    ]
+    shown = ledger.status.shown()
+    stopped = [(one["rule"], one["reason"]) for one in shown["parked_rules"]]
+    return sorted(rows), stopped, shown["rejected_rows"]
+
+
+def by_driver(folder: Path, text: str, commits: int = COMMITS) -> tuple[Any, ...]:
+    with open_store(f"sqlite:///{folder / 'other.db'}", create=True) as other:
+        other.of("loop").versions.register(text, None)
+        drained(Beside(other, commits, "detect: driver", text))
+        return all_of(other)
+
+
+@pytest.mark.parametrize("text", [BOOK, BOOK.replace("rules:\n", SECOND_SCRIPT, 1), DIVIDING])
+def test_g26_a_script_with_a_group_is_run_by_executors_that_read_its_rows(
+    store: SqlStore, tmp_path: Path, text: str
+) -> None:
+    bench = Beside(store, COMMITS, "detect: spark, spark_rows_max: 5", text)
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.rows for r in bench.reports if r.rows] == [5, 2]
+    assert executors(bench).splits == 3 + 1
+    assert all_of(store) == by_driver(tmp_path, text)
+    late = "lates" if text is not DIVIDING else "faults"
+    assert {"each", late} <= {rule for rule, *_ in fired(store)}
+
+
+def test_g26_equal_rows_of_a_commit_have_the_ids_that_the_driver_gives_them(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each of them is read in a split of its own."""
+    made = memory.Made
+
+    def doubled(at: int, rows: pa.Table, *others: Any, **more: Any) -> memory.Made:
+        return made(at, pa.concat_tables([rows] * 3), *others, **more)
+
+    monkeypatch.setattr(memory, "Made", doubled)
+    bench = Beside(store, 3, "detect: spark", BOOK)
+    bench.executors_beside = InProcess(split=1)
+    bench.restart()
+    assert {*drained(bench)} == {("executors", READ)}
+    assert executors(bench).splits == 9
+    found = all_of(store)
+    assert found == by_driver(tmp_path, BOOK, 3)
+    assert len({firing_id for _, firing_id, *_ in found[0]}) == len(found[0])
+
+
+def test_g13_a_script_that_runs_away_in_executors_is_parked_as_by_the_driver(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The driver, which knows the order of its keys, reads that bucket, and passes over the rest of
+    its rows."""
+    bench = Beside(store, COMMITS, "detect: spark", RUNNING_AWAY)
+    sites = drained(bench)
+    assert {why for _, why in sites} == {"detect: spark"}
+    assert "script counts runs away" in caplog.text
+    (_, parked, _) = found = all_of(store)
+    assert [rule for rule, _ in parked] == ["counts"]
+    assert found == by_driver(tmp_path, RUNNING_AWAY)
+    (shown,) = store.of("loop").status.shown()["parked_rules"]
+    assert shown["passed_over"] == 2
+
+
+@pytest.mark.parametrize("how", WHOLE)
+def test_g26_a_table_that_a_script_takes_without_a_key_is_the_drivers(
+    store: SqlStore, tmp_path: Path, how: str
+) -> None:
+    bench = Beside(store, COMMITS, "detect: spark", WHOLE[how])
+    assert {why for _, why in drained(bench)} == {"detect: spark"}
+    assert executors(bench).splits == 0
+    assert all_of(store) == by_driver(tmp_path, WHOLE[how])
+
+
+def test_g26_what_a_disabled_script_passes_over_is_counted_by_the_driver(store: SqlStore) -> None:
+    bench = Beside(store, 2, "detect: spark", BOOK)
+    bench.run()
+    store.of("loop").controls.ask("disable", "counts")
+    bench.feed.commits = 4
+    bench.clock.at += 4_000_000
+    bench.reports.clear()
+    assert {why for _, why in bench.run()} == {"detect: spark"}
+    store.of("loop").controls.ask("enable", "counts")
+    bench.feed.commits = 6
+    bench.clock.at += 4_000_000
+    assert bench.run()[-1] == ("executors", READ)
+
+
+def test_g26_a_bucket_with_more_emissions_than_the_driver_takes_ends_earlier(
+    store: SqlStore, tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    caplog.set_level("INFO")
+    text = BOOK.replace("  each: {on: row, per: id}\n", "")
+    bench = Beside(store, COMMITS, "detect: spark, driver_rows_max: 4", text)
+    drained(bench)
+    assert [r.rows for r in bench.reports if r.rows] == [2, 2, 2, 1]
+    assert "detections, and the driver takes 4 (driver_rows_max)" in caplog.text
+    assert all_of(store) == by_driver(tmp_path, text)
