@@ -10,12 +10,17 @@ each the cards of its partitions. The driver puts in order what they have emitte
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
+
+import numpy as np
 
 from tidegate.engine.core.ports import LeftToDriverError, TooManyError
 from tidegate.engine.core.state_parts import Shelf, judged, loaded
 from tidegate.engine.core.values import Batch, Carried, Unread
+from tidegate.engine.detect.events.occurrences import batches as of_batches
+from tidegate.engine.detect.events.state.partitions import partitions
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.component_task import division, tasks_may_cut
 from tidegate.engine.detect.inputs import Taking
@@ -23,9 +28,39 @@ from tidegate.engine.detect.pipeline import Span
 from tidegate.engine.detect.scripts.emissions import merged
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, whole_reasons
 from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
-from tidegate.engine.detect.scripts.task import ScriptCut, ScriptDone, ScriptTask, Sent
+from tidegate.engine.detect.scripts.task import Arrivals, ScriptDone, ScriptTask, Sent, runner_of
 from tidegate.rules import model
 from tidegate.rules.errors import EngineError
+
+
+@dataclass(frozen=True)
+class ScriptCut:
+    """Says of occurrences which task of a script each is of. It may be sent away."""
+
+    script: model.Script
+    taking: Taking
+    runner: bytes
+    tasks: int
+    partitions: int
+
+    def __call__(self, batches: Arrivals) -> Iterator[tuple[int, dict[str, Batch]]]:
+        """For each task that has any, its arrivals by input. Raises `InputError`."""
+        found: list[dict[str, Batch]] = [{} for _ in range(self.tasks)]
+        inputs = runner_of(self.runner).inputs
+        for read in self.script.program.inputs:
+            batch = batches.get(self.script.inputs[read.name].event)
+            if batch is None or not len(batch):
+                continue
+            taken = self.taking.take(self.script, read, batch)
+            index = [np.arange(len(taken))] * self.tasks
+            if read.group:
+                of = partitions(inputs.keys(read, taken), self.partitions) % self.tasks
+                order = np.argsort(of, kind="stable")
+                index = np.split(order, np.cumsum(np.bincount(of, minlength=self.tasks))[:-1])
+            for own, at in zip(found, index, strict=True):
+                if len(at):
+                    own |= of_batches.cut({read.name: taken}, {read.name: at})
+        yield from ((n, own) for n, own in enumerate(found) if own)
 
 
 class ScriptTasks(NamedTuple):

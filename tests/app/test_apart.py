@@ -31,7 +31,14 @@ events:
   moved: {on: update, table: orders, of: [v]}
   came: {on: insert, table: orders}
 settings: {detect: {how}}
+scripts:
+  runs:
+    text: |
+      in {long k; double v;} some group(some.k), {long k; double v;} moved group(moved.k)
+      out {double sum; long n;} run
+      (some(x) {s = s + x.v; n = n + 1;} | moved(y) {!> run({sum: s + y.v, n: n});})*
 rules:
+  runs_on: {on: run, if: max(n) > 0}
   pair: {on: large ; moved, per: k, context: chronicle, if: max(v) + max(id) > 0}
   both: {on: came and moved, per: k, if: max(v) + max(id) > 0}
   two: {on: "any(2, some, came)", per: k, context: recent, if: max(v) + max(id) > 0}
@@ -91,7 +98,7 @@ def test_g26_executors_read_what_the_driver_reads(
         assert own.detections > KEYS
     fired = sides.found("spark")
     assert fired == sides.found("driver")
-    assert {rule for rule, *_ in fired} == {"pair", "both", "two", "own"}
+    assert {rule for rule, *_ in fired} == {"pair", "both", "two", "own", "runs_on"}
 
 
 @pytest.mark.long

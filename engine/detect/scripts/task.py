@@ -12,24 +12,19 @@ partitions, with the instances in these. What both have emitted is put in order.
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 from typing import NamedTuple
 
-import numpy as np
-
 from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.occurrences import batches as of_batches
-from tidegate.engine.detect.events.state.partitions import partitions
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import Emissions
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Script
 from tidegate.engine.detect.scripts.run import ScriptRunner
-from tidegate.rules import model
 from tidegate.rules.errors import EngineError, InputError
 
 Arrivals = Mapping[str, Batch]
@@ -86,7 +81,7 @@ class ScriptTask(NamedTuple):
 
     def __call__(self, read: Sequence[Arrivals] = ()) -> ScriptDone:
         """The task, wherever it runs. `read`: arrivals that were read there."""
-        runner, shelf = _runner(self.runner), self.shelf
+        runner, shelf = runner_of(self.runner), self.shelf
         given = of_batches.with_read(self.arrivals, read, self.watermark)
         try:
             made = runner.step(
@@ -105,38 +100,8 @@ class ScriptTask(NamedTuple):
         return ScriptDone(made.emissions, left, gone, made.reached, made.parked, count)
 
 
-@dataclass(frozen=True)
-class ScriptCut:
-    """Says of occurrences which task of a script each is of. It may be sent away."""
-
-    script: model.Script
-    taking: Taking
-    runner: bytes
-    tasks: int
-    partitions: int
-
-    def __call__(self, batches: Arrivals) -> Iterator[tuple[int, dict[str, Batch]]]:
-        """For each task that has any, its arrivals by input. Raises `InputError`."""
-        found: list[dict[str, Batch]] = [{} for _ in range(self.tasks)]
-        inputs = _runner(self.runner).inputs
-        for read in self.script.program.inputs:
-            batch = batches.get(self.script.inputs[read.name].event)
-            if batch is None or not len(batch):
-                continue
-            taken = self.taking.take(self.script, read, batch)
-            index = [np.arange(len(taken))] * self.tasks
-            if read.group:
-                of = partitions(inputs.keys(read, taken), self.partitions) % self.tasks
-                order = np.argsort(of, kind="stable")
-                index = np.split(order, np.cumsum(np.bincount(of, minlength=self.tasks))[:-1])
-            for own, at in zip(found, index, strict=True):
-                if len(at):
-                    own |= of_batches.cut({read.name: taken}, {read.name: at})
-        yield from ((n, own) for n, own in enumerate(found) if own)
-
-
 @lru_cache(maxsize=4)
-def _runner(packed: bytes) -> ScriptRunner:
+def runner_of(packed: bytes) -> ScriptRunner:
     """A runner; for the tasks that follow in the same process, too. What it keeps between steps are
     tables of moves and compiled code."""
     sent: Sent = pickle.loads(packed)  # noqa: S301, sent by the engine

@@ -27,13 +27,13 @@ from tidegate.engine.core.state_parts import FilePart, loaded
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.component_task import tasks_may_cut
-from tidegate.engine.detect.keyed_scripts import ScriptTasks
+from tidegate.engine.detect.keyed_scripts import ScriptCut, ScriptTasks
 from tidegate.engine.detect.keyed_scripts import stepped as put_together
 from tidegate.engine.detect.pipeline import Span
 from tidegate.engine.detect.scripts import run
 from tidegate.engine.detect.scripts.program import Limits, Script
 from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
-from tidegate.engine.detect.scripts.task import ScriptCut, ScriptTask, Sent
+from tidegate.engine.detect.scripts.task import ScriptTask, Sent
 from tidegate.engine.store import shelf as shelves
 from tidegate.engine.store.shelf import FileShelf
 from tidegate.rules.errors import EngineError, InputError
