@@ -27,7 +27,7 @@ from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Span
 from tidegate.engine.detect.scripts.emissions import merged
 from tidegate.engine.detect.scripts.programs import script_of, sources_of, whole_reasons
-from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
+from tidegate.engine.detect.scripts.run import ScriptStepped
 from tidegate.engine.detect.scripts.task import Arrivals, ScriptDone, ScriptTask, Sent, runner_of
 from tidegate.rules import model
 from tidegate.rules.errors import EngineError
@@ -73,94 +73,88 @@ class ScriptTasks(NamedTuple):
     before: Parts
 
 
+class Given(NamedTuple):
+    """A bucket. `tables`: what scripts carry; `slots`: so many tasks run at a time; `unread`: the
+    rows that executors read."""
+
+    tables: Parts
+    batches: Mapping[str, Batch]
+    span: Span
+    slots: int
+    unread: Unread | None
+    shelf: Shelf | None
+
+
 class KeyedScripts:
     """Those of a rulebook, from their activations on."""
 
     def __init__(
         self, book: model.Rulebook, activations: Mapping[str, int], taking: Taking
     ) -> None:
-        reasons = whole_reasons(book)
-        self._most = book.settings.state_partitions
-        self._taking = taking
-        self._each: list[tuple[model.Script, bytes, ScriptRunner]] = []
-        for name, script in book.scripts.items():
-            if script.enabled and name not in reasons:
-                own = script_of(book, script), activations[name], sources_of(book, script)
-                runner = ScriptRunner(*own, taking.ranking, self._most)
-                self._each.append((script, Sent(*own, self._most).packed, runner))
-
-    def tasks(
-        self,
-        tables: Parts,
-        batches: Mapping[str, Batch],
-        span: Span,
-        slots: int,
-        unread: Unread | None,
-        shelf: Shelf | None,
-    ) -> list[ScriptTasks]:
-        """The tasks of a bucket, for so many slots: of each script to which something happens.
-        `tables`: what scripts carry; `unread`: the rows that executors read. Raises `InputError`,
-        and as `Shelf.read`."""
-        return [
-            self._tasks(one, tables, batches, span, slots, unread, shelf)
-            for one in self._each
-            if one[0].name not in span.stopped
-            and self._happens(one, tables, batches, span.watermark, unread)
+        reasons, most = whole_reasons(book), book.settings.state_partitions
+        self._each = [
+            _KeyedScript(
+                script,
+                Sent(script_of(book, script), activations[name], sources_of(book, script), most),
+                taking,
+            )
+            for name, script in book.scripts.items()
+            if script.enabled and name not in reasons
         ]
 
-    def _happens(
-        self,
-        of: tuple[model.Script, bytes, ScriptRunner],
-        tables: Parts,
-        batches: Mapping[str, Batch],
-        watermark: int,
-        unread: Unread | None,
-    ) -> bool:
-        script, _, runner = of
-        due = runner.next_due(Carried(tables))
-        taken = (batches.get(each.event, ()) for each in script.inputs.values())
-        return unread is not None or any(map(len, taken)) or (due is not None and due <= watermark)
+    def tasks(self, given: Given) -> list[ScriptTasks]:
+        """The tasks of each script to which something happens. Raises `InputError`, and as
+        `Shelf.read`."""
+        stopped = given.span.stopped
+        some = (one for one in self._each if one.script.name not in stopped)
+        return [one.tasks(given) for one in some if one.happens(given)]
 
-    def _tasks(
-        self,
-        of: tuple[model.Script, bytes, ScriptRunner],
-        tables: Parts,
-        batches: Mapping[str, Batch],
-        span: Span,
-        slots: int,
-        unread: Unread | None,
-        shelf: Shelf | None,
-    ) -> ScriptTasks:
-        script, sent, runner = of
-        store = runner.store
-        before = tables.only(store.whole)
-        carried = Parts() if script.name in span.anew else before
-        own = store.own(carried)
-        rows = sum(len(batches.get(each.event, ())) for each in script.inputs.values())
-        rows += unread.estimate if unread else 0
+
+class _KeyedScript:
+    def __init__(self, script: model.Script, sent: Sent, taking: Taking) -> None:
+        self.script = script
+        self._packed, self._most = sent.packed, sent.partitions_max
+        self._runner = runner_of(self._packed)
+        self._taking = taking
+
+    def happens(self, given: Given) -> bool:
+        """Whether anything does in a bucket."""
+        due = self._runner.next_due(Carried(given.tables))
+        timed = due is not None and due <= given.span.watermark
+        return timed or given.unread is not None or self._arriving(given) > 0
+
+    def tasks(self, given: Given) -> ScriptTasks:
+        unread, shelf, store = given.unread, given.shelf, self._runner.store
+        before = given.tables.only(store.whole)
+        carried = Parts() if self.script.name in given.span.anew else before
+        own, rows = store.own(carried), self._arriving(given) + (unread.estimate if unread else 0)
         tasks, count = division(
-            slots, rows, own.count, own.rows, own.largest, self._most, adopted=True
+            given.slots, rows, own.count, own.rows, own.largest, self._most, adopted=True
         )
         if own and not tasks_may_cut(own.count, count, tasks):
             here = loaded(carried.named(), shelf)
             carried = Parts.of(store.cut_anew([*here.values()], count))
-        cut = ScriptCut(script, self._taking, sent, tasks, count)
-        arriving = dict(cut(batches))
-        most = unread.found_max if unread else None
+        cut = ScriptCut(self.script, self._taking, self._packed, tasks, count)
+        arriving = dict(cut(given.batches))
         each = [
             ScriptTask(
-                sent,
+                self._packed,
                 carried.of_task(number, tasks),
                 arriving.get(number, {}),
-                span.watermark,
-                span.limit,
+                given.span.watermark,
+                given.span.limit,
                 count,
                 shelf,
-                most,
+                unread.found_max if unread else None,
             )
             for number in range(tasks)
         ]
-        return ScriptTasks(script.name, cut, each, carried, before)
+        return ScriptTasks(self.script.name, cut, each, carried, before)
+
+    def _arriving(self, given: Given) -> int:
+        """How many occurrences arrive that the driver has read."""
+        events = {each.event for each in self.script.inputs.values()}
+        return sum(len(given.batches.get(event, ())) for event in events)
 
 
 def stepped(

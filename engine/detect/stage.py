@@ -36,7 +36,7 @@ from tidegate.engine.detect.events.step.component_task import Fires
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
 from tidegate.engine.detect.inputs import LiveTaking
-from tidegate.engine.detect.keyed_scripts import KeyedScripts, stepped
+from tidegate.engine.detect.keyed_scripts import Given, KeyedScripts, stepped
 from tidegate.engine.detect.pipeline import Flow, Pipeline, Span
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
 from tidegate.engine.detect.scripts.programs import script_of
@@ -205,7 +205,8 @@ class _Apart:
         """One bucket. `tables`: what scripts carry. `scripts`: does the others, and gives what all
         emit."""
         unread, batches = bucket.unread, bucket.batches
-        given = self._scripts.tasks(tables, batches, span, self._executors.slots, unread, shelf)
+        slots = self._executors.slots
+        given = self._scripts.tasks(Given(tables, batches, span, slots, unread, shelf))
 
         def done(made: Sequence[ScriptDone]) -> Mapping[str, Batch]:
             return scripts(stepped(given, made, span, shelf, unread=unread is not None))

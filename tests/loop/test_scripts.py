@@ -22,7 +22,8 @@ from tests.support.executors import InProcess
 from tests.support.history import buckets
 from tests.support.live import Live
 from tidegate import rules
-from tidegate.engine.store import SqlStore, open_store
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.store import SqlStore, open_store, shelf
 from tidegate.rules.model import Rulebook
 
 NUMBERS = itertools.count()
@@ -122,13 +123,19 @@ def plain(found: dict[str, Any]) -> str:
 
 @pytest.mark.parametrize("name", SCRIPTS)
 @detecting
-def test_run_emits_what_simulate_does(name: str, store: SqlStore, tmp_path: Any) -> None:
+def test_run_emits_what_simulate_does(
+    name: str, store: SqlStore, tmp_path: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever runs them, wherever what they carry lies."""
+
     @given(data=st.data())
     @example_count(12, least=5)
     def some(data: st.DataObject) -> None:
         own = book(SCRIPTS[name], timers_per_bucket_max=data.draw(st.sampled_from([1, 100])))
         history = data.draw(histories())
         beside = InProcess() if data.draw(st.booleans()) else None
+        monkeypatch.setattr(partitions, "ROWS_MAX", data.draw(st.sampled_from([1, 4_000])))
+        monkeypatch.setattr(shelf, "BYTES_MIN", data.draw(st.sampled_from([1, 65_536])))
         live = lived(store, own, history, data, beside=beside)
         end = history[-1][1] + 100 * SECOND + 998
         lines = simulated(own, history, tmp_path, until=end)
