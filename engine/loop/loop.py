@@ -24,7 +24,7 @@ from tidegate.engine.core.state import BucketReport, Parked, SourceSnapshot, Sta
 from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import Stages
-from tidegate.engine.core.values import Plan
+from tidegate.engine.core.values import Plan, Site
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.stage import detect
 from tidegate.engine.evaluate.apart import FiringsApart
@@ -325,6 +325,8 @@ class Loop:
             fired, self._damper, book.settings, plan, detector.detector, parked
         )
         passed_over = detector.passed_over(state.carried, bucket.batches, plan.watermark, parked)
+        if plan.site.executors and not detected.apart:
+            plan = replace(plan, site=Site(False, f"{plan.site.why}; no part of it is for executors"))
         return compiled, StoredBucket(
             plan,
             detected.carried,

@@ -9,7 +9,7 @@ is cut into four partitions, of which each executor steps two. The driver steps 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
 from typing import NamedTuple
@@ -27,7 +27,10 @@ from tidegate.engine.detect.events.state.shares import reunited
 from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     ComponentDetector,
+    Done,
     Fires,
+    Shares,
+    Task,
 )
 from tidegate.rules.model import Rulebook
 
@@ -39,12 +42,13 @@ task reads and writes all rows of those that it touches."""
 class ComponentsStepped(NamedTuple):
     """A step, the number of rows that executors have read, what is carried in partitions that they
     have written to files, and the firings that they have made of detections; these are left out of
-    the step then."""
+    the step then. `apart`: whether executors had anything to do."""
 
     stepped: Stepped
     rows: int = 0
     counted: PartLoads = MappingProxyType({})
     fired: tuple[Firings, ...] = ()
+    apart: bool = False
 
 
 class ComponentStep:
@@ -59,10 +63,11 @@ class ComponentStep:
         executors: Executors,
         count_max: int,
     ) -> None:
-        self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
+        self._apart = ComponentDetector(book, activations, self._map, count_max, lateness)
         self._executors = executors
         self._count_max = count_max
         self._adopted = False  # the first step touches all, and drops what others have left
+        self._idle = False  # executors have nothing to do in this step
 
     def step(
         self,
@@ -92,9 +97,11 @@ class ComponentStep:
         stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
             tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
+        shares = self._apart.divided(Carried(tables))
+        self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
-        tasks = self._tasks(rows, tables)
-        count = self._count(tables, tasks)
+        tasks = 1 if self._idle else self._tasks(rows, tables)
+        count = tables.count if self._idle else self._count(tables, tasks)
         counts: list[int] = []
         apart = unread and Apart(
             partial(self._executors.map_rows, unread.rows),
@@ -103,7 +110,7 @@ class ComponentStep:
             unread.found_max,
         )
         made = self._apart.step(
-            self._apart.divided(Carried(tables)),
+            shares,
             batches,
             watermark,
             parked=parked,
@@ -123,7 +130,24 @@ class ComponentStep:
         left = Carried(after, after.differing(stored))
         self._adopted = True
         stepped = Stepped(made.detections, left, made.watermark)
-        return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
+        return ComponentsStepped(stepped, sum(counts), made.counted, made.fired, not self._idle)
+
+    def _nothing_happens(
+        self, shares: Shares, batches: Mapping[str, Batch], watermark: int
+    ) -> bool:
+        """Whether a step changes nothing in any component: nothing arrives for it, and nothing in
+        its partitions waits for the watermark."""
+        keyed = zip(self._apart.components.keyed, shares.each, strict=False)
+        return self._adopted and not any(
+            any(len(batches[event]) for event in component.events.keys() & batches.keys())
+            or Parts.of(share.tables).waiting(watermark, ())
+            for component, share in keyed
+        )
+
+    def _map(self, call: Callable[[Task], Done], given: Sequence[Task]) -> Iterable[Done]:
+        if self._idle:
+            return [Done(watermark=task.watermark) for task in given]
+        return self._executors.map(call, given)
 
     def _tasks(self, rows: int, tables: Parts) -> int:
         """How many tasks a component has, of whose rows so many arrive: one a slot, and more where
