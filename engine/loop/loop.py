@@ -326,7 +326,8 @@ class Loop:
         )
         passed_over = detector.passed_over(state.carried, bucket.batches, plan.watermark, parked)
         if plan.site.executors and not detected.apart:
-            plan = replace(plan, site=Site(False, f"{plan.site.why}; no part of it is for executors"))
+            why = f"nothing of it is for executors ({plan.site.why})"
+            plan = replace(plan, site=Site(executors=False, why=why))
         return compiled, StoredBucket(
             plan,
             detected.carried,
