@@ -354,7 +354,8 @@ class Loop:
         failpoint("take.after")
         with self.stages.at("commit"):
             numbered = self.ports.ledger.buckets.commit(taken)
-        self.compiled, self.state, self._tried = compiled, after, None
+        self.compiled, self.state = compiled, after
+        self._tried = None
         return replace(taken, entries=numbered)
 
     def _act(self, taken: StoredBucket) -> BucketReport:

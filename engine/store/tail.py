@@ -126,7 +126,7 @@ class Tail:
         found = []
         try:
             for item in itertools.islice(self._more, items_max):
-                found.append(item)  # noqa: PERF402 - it keeps what came before an error
+                found.append(item)
         except EngineError:
             if not found:
                 raise

@@ -1,4 +1,4 @@
-"""Files that executors have written for a bucket that is given up are deleted, and no others (G26)."""
+"""Files that executors wrote for a bucket that is given up are deleted, and no others (G26)."""
 
 from __future__ import annotations
 

@@ -531,9 +531,8 @@ def test_g26_a_try_that_is_given_up_deletes_its_own_files(
 ) -> None:
     """Nobody else has them: neither another try of the bucket, nor another engine."""
     own, path = store.of("bank", epoch).buckets, str(folder)
-    first, again = own.shelf(path, 1), own.shelf(path, 1)
-    other = store.of("bank", epoch + 1).buckets.shelf(path, 1)
-    assert first and again and other
+    shelves = (store.of("bank", n).buckets.shelf(path, 1) for n in (epoch, epoch, epoch + 1))
+    first, again, other = (one for one in shelves if one is not None)
     for one in (first, again, other):
         one.write({"node:a/0": large(1)})
     assert len(files(folder)) == 3
