@@ -99,7 +99,9 @@ def met(carried: Carried) -> Carried:
     return unheld(Carried(reunited(Parts.of(carried.tables), None)))
 
 
-@noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20, idle=3)
+@noting(
+    mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20, idle=3
+)
 @detecting
 def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
