@@ -34,6 +34,7 @@ from benchmarks import (
     memory,
     scripts,
     simulate,
+    site,
     state,
     store,
     throughput,
@@ -54,6 +55,7 @@ NAMES = (
     "simulate",
     "store",
     "state",
+    "site",
     "inbox",
     "webhooks",
     "why",
@@ -80,6 +82,7 @@ WITHOUT_SPARK = {
     "simulate",
     "store",
     "state",
+    "site",
     "inbox",
     "webhooks",
     "where",
@@ -125,6 +128,9 @@ def _figures(folder: Path, wanted: Sequence[str]) -> list[Figure]:
         _say("state")
         figures.append(state.run(folder / "state"))
         figures.append(state.instance_bytes(folder / "state"))
+    if "site" in wanted:
+        _say("site")
+        figures += site.run(folder / "site")
     if "inbox" in wanted:
         _say("inbox")
         figures.append(inbox.run(folder / "inbox"))

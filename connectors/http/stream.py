@@ -21,7 +21,7 @@ from tidegate.connectors.http.rulebooks import LOOK_SECONDS, Source
 from tidegate.engine.control.listen import heard
 from tidegate.engine.core.text.json_text import plain
 from tidegate.engine.core.types.fields import SHOWN_MAX
-from tidegate.engine.store.tail import Item, Tail
+from tidegate.engine.store.tail import Tail
 from tidegate.rules.errors import EngineError, InputError
 from tidegate.rules.model import Rulebook
 
@@ -85,8 +85,22 @@ class Streams:
                 raise busy("the store cannot be read now") from None
             raise Refusal(_STATUS[error.code], error.code, error.message, error.hint) from None
 
-    async def _take(self, tail: Tail) -> list[Item]:
-        take = partial(tail.take, PAGE_ITEMS)
+    async def _take(self, tail: Tail) -> list[bytes]:
+        """The next items as events; or that some are passed over, as their rows are gone: who
+        listens hears all others."""
+
+        def take() -> list[bytes]:
+            before = tail.position
+            try:
+                return [_event(position, item) for position, item in tail.take(PAGE_ITEMS)]
+            except EngineError as error:
+                if error.code != "state-file":
+                    raise
+                bucket = tail.pass_over()
+                said = f"what is left of bucket {bucket} is passed over: {error.message}"
+                hint = f"{error.hint}. Position {before} stands before it"
+                return [_error(EngineError(error.code, said, hint), tail.position)]
+
         return await anyio.to_thread.run_sync(take, limiter=self._readers)
 
     async def _events(self, rulebook: str, tail: Tail) -> AsyncIterator[bytes]:
@@ -96,8 +110,8 @@ class Streams:
         try:
             while not self.stopping:
                 last = await self._source.last_bucket(rulebook)
-                if items := await self._take(tail):
-                    yield b"".join(_event(position, item) for position, item in items)
+                if events := await self._take(tail):
+                    yield b"".join(events)
                     told = time.monotonic()
                     continue
                 while not self.stopping and await self._source.last_bucket(rulebook) == last:
@@ -106,10 +120,8 @@ class Streams:
                         told = time.monotonic()
                     await asyncio.sleep(LOOK_SECONDS)
         except EngineError as error:  # the client comes back, and is told again
-            said = {"code": error.code, "message": error.message, "hint": error.hint}
-            if error.code != "position-gone":
-                said = {"code": "busy", "message": "the store cannot be read now", "hint": ""}
-            yield b"event: error\ndata: " + orjson.dumps(said) + b"\n\n"
+            gone = error.code == "position-gone"
+            yield _error(error if gone else EngineError("busy", "the store cannot be read now", ""))
 
     async def _changes(self, may: Callable[[], bool]) -> AsyncIterator[bytes]:
         last, said = await self._look({}), "alive"  # before the page is told to look
@@ -160,6 +172,13 @@ def _chosen(books: Mapping[str, Rulebook], request: Request) -> Mapping[str, Rul
 
 def _event(position: str, item: Mapping[str, Any]) -> bytes:
     return b"id: %s\ndata: %s\n\n" % (position.encode(), orjson.dumps(item, default=plain))
+
+
+def _error(error: EngineError, position: str | None = None) -> bytes:
+    """`position`: who comes back goes on from there."""
+    said = {"code": error.code, "message": error.message, "hint": error.hint}
+    at = "" if position is None else f"id: {position}\n"
+    return f"{at}event: error\ndata: {orjson.dumps(said).decode()}\n\n".encode()
 
 
 def _block(lines: str) -> bytes:

@@ -50,7 +50,12 @@ class Buckets(Protocol):
         ...
 
     def shelf(self, state_path: str | None, bucket: int) -> Shelf | None:
-        """Where the state files of a bucket are; None: this store has no files."""
+        """Where the state files of a bucket are, for one try to take it; None: this store has no
+        files."""
+        ...
+
+    def give_up(self, bucket: int, shelf: Shelf) -> None:
+        """Delete the files of a try that has ended, unless the bucket is committed."""
         ...
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:

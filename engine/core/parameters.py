@@ -11,10 +11,10 @@ import pyarrow as pa
 
 from tidegate.engine.core.event_names import Edge, EventKey
 from tidegate.engine.core.relation_files import BESIDE
-from tidegate.engine.core.types.common import common_type
+from tidegate.engine.core.types.common import common_type, rounded
 from tidegate.engine.core.types.spark import arrow_type, spark_type
 from tidegate.engine.core.values import FIRING_COLUMNS
-from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, fits
+from tidegate.rules.analysis.key_types import COMMIT_COLUMNS, ROUNDED, fits
 from tidegate.rules.errors import Problem, did_you_mean
 from tidegate.rules.eventscript.types import Structure, Type
 from tidegate.rules.model import (
@@ -103,6 +103,7 @@ def key_schema(
     """The columns of a rule's key; what is wrong with them is added to `problems`."""
     kinds: list[pa.DataType | None] = [pa.null() for _ in rule.pattern.key_names]
     listed: list[list[str]] = [[] for _ in rule.pattern.key_names]
+    seen: list[list[pa.DataType]] = [[] for _ in rule.pattern.key_names]
     for name, columns in rule.pattern.per.items():
         written = EventKey.of(name).written
         if name in rulebook.rules:
@@ -119,13 +120,15 @@ def key_schema(
                 continue
             known, kind = kinds[n], schema.field(column).type
             listed[n].append(f"{column} of {written} is {spark_type(kind)}")
-            alike = known is not None and not pa.types.is_nested(kind)
+            seen[n].append(kind)
+            alike = known is not None and not pa.types.is_nested(kind) and not rounded(seen[n])
             kinds[n] = common_type(known, kind) if alike else None
     fields = []
-    for key, kind, said in zip(rule.pattern.key_names, kinds, listed, strict=True):
+    for key, kind, said, types in zip(rule.pattern.key_names, kinds, listed, seen, strict=True):
         if kind is None:
             message = f"per: the columns of the key {key} do not compare: {', '.join(said)}"
             hint = "a key is of one type: a number, text, a time, boolean or binary"
+            hint = f"{ROUNDED}: give these columns one type" if rounded(types) else hint
             problems.append(Problem("key-type", message, rule.place, hint))
         elif key.lower() in {*ENGINE_COLUMNS, *FIRING_COLUMNS, OLD, "new"}:
             message = f"per: {key} is a name of the engine's"

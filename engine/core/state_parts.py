@@ -61,8 +61,9 @@ def metadata_of(part: pa.Table) -> Mapping[bytes, bytes]:
 
 
 class Shelf(RowsShelf, Protocol):
-    """Where a bucket's files are: of what is carried, and of the rows of firings. It goes through
-    pickle: an executor writes and reads the same files as the driver."""
+    """Where a bucket's files are: of what is carried, and of the rows of firings. Each try to take
+    the bucket has its own. It goes through pickle: an executor writes and reads the same files as
+    the driver."""
 
     def read(self, parts: Mapping[str, FilePart]) -> dict[str, pa.Table]:
         """The tables, by name. Raises EngineError `state-file` where a file is gone or damaged, and
@@ -72,6 +73,11 @@ class Shelf(RowsShelf, Protocol):
     def write(self, tables: Mapping[str, pa.Table]) -> dict[str, FilePart]:
         """Write tables to one file, to which nothing points before the bucket is committed. Gives
         no parts, and writes nothing, where they are too small for a file. Raises OutageError."""
+        ...
+
+    def remove_written(self) -> None:
+        """Delete the files that were written by way of this one, wherever that was, and is over.
+        What cannot be deleted stays."""
         ...
 
     def check(self, files: Collection[str]) -> None:

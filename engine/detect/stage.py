@@ -54,7 +54,8 @@ class BucketDetections:
     """What a bucket's step found: of each rule the detections, or the firings that executors made
     of these. parked: the rules and scripts that a limit stopped on the way;
     rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
-    see; rows: so many that executors have read; loads: by rule and script, what it carries."""
+    see; rows: so many that executors have read; loads: by rule and script, what it carries; apart:
+    whether executors had anything to do."""
 
     found: tuple[Detections | Firings, ...]
     carried: Carried
@@ -63,6 +64,7 @@ class BucketDetections:
     passed_over: Mapping[str, int]
     rows: int
     loads: Mapping[str, Load]
+    apart: bool
 
 
 class BucketDetector:
@@ -276,6 +278,7 @@ def detect(
                 flow.passed_over,
                 found.rows,
                 detector.loads(made.carried, found.counted),
+                found.apart,
             )
 
 

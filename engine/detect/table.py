@@ -13,6 +13,7 @@ from tidegate import rules
 from tidegate.engine.core.clocks import clock_batches
 from tidegate.engine.core.event_names import action_edges, beginning, begun, edge_micros, with_edges
 from tidegate.engine.core.policy import load_policy
+from tidegate.engine.core.types.common import rounded
 from tidegate.engine.core.types.spark import arrow_type
 from tidegate.engine.core.values import FOREVER, Batch, Carried
 from tidegate.engine.detect.events.occurrences.comparison import incomparable
@@ -23,6 +24,7 @@ from tidegate.engine.detect.events.step import result
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline
+from tidegate.rules.analysis.key_types import ROUNDED
 from tidegate.rules.checks.gaps import SIMULATED
 from tidegate.rules.errors import did_you_mean
 from tidegate.rules.model import ClockEvent, Rule, Rulebook, ScriptEvent, SignalEvent
@@ -148,7 +150,8 @@ def _check_keys(rulebook: Rulebook, rule: Rule, events: Collection[str], schema:
             if name not in schema.names:
                 message = f"occurrences of {event} lack the column {name}, a key of {rule.name}"
                 raise wrong("no-column", message, f"add {name}; it may be null")
-        if reason := incomparable(schema.field(name).type for name in columns.values()):
+        kinds = [schema.field(name).type for name in columns.values()]
+        if reason := incomparable(kinds) or (ROUNDED if rounded(kinds) else None):
             listed = ", ".join(
                 f"{name} of {event} ({schema.field(name).type})" for event, name in columns.items()
             )

@@ -13,6 +13,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.columns.decimals import as_doubles
 from tidegate.engine.core.parameters import INSTANT, SAMPLE, SIGNAL_OF, VERSION_OF
 from tidegate.engine.core.values import Batch, Detections, Int64
 from tidegate.engine.evaluate.shape import Shape
@@ -56,7 +57,7 @@ def parameter_relation(
         "detected_at": _instants(d.end).take(firing),
     }
     for field in shape.key:
-        columns[field.name] = _cast(d.keys[field.name].take(firing), field.type)
+        columns[field.name] = cast_to(d.keys[field.name].take(firing), field.type)
     for label, (start, end) in d.label_spans.items():
         columns[f"{label}_start"] = _instants(start).take(firing)
         columns[f"{label}_end"] = _instants(end).take(firing)
@@ -93,7 +94,7 @@ def _source(d: Detections, rows: _Rows, name: str, kind: pa.DataType) -> pa.Arra
         batch = d.batches[event]
         if name in batch.table.column_names:
             taken = batch.table[name].take(pa.array(batch.row[d.event_row[entries]]))
-            pieces.append(_cast(taken, kind))
+            pieces.append(cast_to(taken, kind))
         else:
             pieces.append(pa.nulls(len(entries), kind))
     column = pa.concat_arrays(pieces) if pieces else pa.nulls(0, kind)
@@ -135,11 +136,12 @@ def _piece(shape: Shape, batch: Batch, event: str, rows: Int64, field: pa.Field)
     places = shape.columns.get(event, _OF_TICKS)
     for name in batch.table.column_names:
         if places.get(name) == field.name:
-            return _cast(batch.table[name].take(pa.array(batch.row[rows])), field.type)
+            return cast_to(batch.table[name].take(pa.array(batch.row[rows])), field.type)
     return pa.nulls(len(rows), field.type)
 
 
-def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+def cast_to(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
+    """Values in the type that columns of one name have in common."""
     if isinstance(values, pa.ChunkedArray):
         values = values.combine_chunks()
     if values.type == kind:
@@ -147,6 +149,8 @@ def _cast(values: pa.Array | pa.ChunkedArray, kind: pa.DataType) -> pa.Array:
     if pa.types.is_struct(kind):
         fields = list(_struct_fields(values, kind))
         return pa.StructArray.from_arrays(fields, fields=list(kind.fields), mask=pc.is_null(values))
+    if pa.types.is_decimal(values.type) and pa.types.is_float64(kind):
+        return as_doubles(values)
     return pc.cast(values, kind, safe=False)
 
 
@@ -155,7 +159,7 @@ def _struct_fields(values: pa.StructArray, kind: pa.StructType) -> Iterator[pa.A
     flat = values.flatten()
     for field in kind.fields:
         n = known.get(field.name.lower())
-        yield pa.nulls(len(values), field.type) if n is None else _cast(flat[n], field.type)
+        yield pa.nulls(len(values), field.type) if n is None else cast_to(flat[n], field.type)
 
 
 def _labels(d: Detections) -> pa.Array:

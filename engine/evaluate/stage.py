@@ -32,7 +32,7 @@ from tidegate.engine.core.values import (
     Unasked,
 )
 from tidegate.engine.evaluate.disabled_keys import without_silent
-from tidegate.engine.evaluate.relation import constituent_sources, parameter_relation
+from tidegate.engine.evaluate.relation import cast_to, constituent_sources, parameter_relation
 from tidegate.engine.evaluate.requirements import Prepared, PreparedRule
 from tidegate.engine.evaluate.samples import ATTEMPTS, AsOf, Sampler
 from tidegate.rules.model import Condition, Coupling, Rule
@@ -228,7 +228,7 @@ def firings_of(rulebook: str, prepared: PreparedRule, detections: Detections) ->
     table = pa.table(
         [
             as_binary(ids),
-            *(d.keys[field.name].cast(field.type, safe=False) for field in key),  # exact in the id
+            *(cast_to(d.keys[field.name], field.type) for field in key),  # exact in the id
             pa.array(d.start).cast(INSTANT),
             pa.array(d.end).cast(INSTANT),
             pa.array(1 + d.depths),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from tidegate.engine.act.messages import awaited_text, tell
@@ -20,9 +21,10 @@ from tidegate.engine.core.lifecycle import IDLE, WAITING, Activity, detected_by
 from tidegate.engine.core.outage import check_room, looking_at_tables
 from tidegate.engine.core.ports import StoppedError, TooManyError
 from tidegate.engine.core.state import BucketReport, Parked, SourceSnapshot, State, StoredBucket
+from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.text.layout import counted
 from tidegate.engine.core.text.logs import Stages
-from tidegate.engine.core.values import Plan
+from tidegate.engine.core.values import Plan, Site
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.stage import detect
 from tidegate.engine.evaluate.apart import FiringsApart
@@ -60,6 +62,8 @@ class Loop:
     stages: Stages = field(default_factory=Stages, init=False)
     reload_asked: bool = field(default=False, init=False)  # by an operator: the text has changed
     _damper: Damper = field(init=False)
+    _tried: tuple[int, Shelf] | None = field(default=None, init=False)
+    """A bucket that is not committed, as far as is known, and where its executors wrote files."""
 
     def __post_init__(self) -> None:
         self.state = without_edited(self.state, self.compiled.rulebook, self.compiled.digests)
@@ -113,6 +117,7 @@ class Loop:
                 self.targets.make_ready()
                 if plan is None:
                     return None
+                self._give_up()
                 try:
                     compiled, taken = self._take(plan)
                 except FloodError as short:
@@ -126,7 +131,11 @@ class Loop:
                     until = _until_after(error, failures, plan, until)
                 else:
                     return self._act(self._commit(compiled, taken))
-        except StoppedError:
+        except Exception as error:
+            with suppress(EngineError):  # the store may be away; the next bucket does it then
+                self._give_up()
+            if not isinstance(error, StoppedError):
+                raise
             log.info("%s", given_up_text(plan))
             return None
 
@@ -259,6 +268,13 @@ class Loop:
         doing = awaited_text(self.runner.queues)
         self.ports.say(found if doing is None else replace(found, state=WAITING, doing=doing))
 
+    def _give_up(self) -> None:
+        """Delete the files of the last try of a bucket, unless it was committed: a bucket may be
+        tried many times."""
+        if self._tried is not None:
+            self.ports.ledger.buckets.give_up(*self._tried)
+            self._tried = None
+
     def _take(self, plan: Plan) -> tuple[CompiledRulebook, StoredBucket]:
         """All that a bucket is, before anything of it is stored: it can be done again."""
         ports, state = self.ports, self.state
@@ -279,6 +295,8 @@ class Loop:
         failpoint("detect.before")
         with self.stages.at("detect"):  # 5. what happened
             shelf = ports.ledger.buckets.shelf(book.settings.state_path, plan.bucket)
+            if plan.site.executors and shelf is not None:
+                self._tried = plan.bucket, shelf
             fires = FiringsApart.of(book.name, compiled.prepared) if plan.site.executors else None
             detected = detect(detector, state, bucket, book.settings, shelf, fires)
         failpoint("detect.after")
@@ -307,6 +325,9 @@ class Loop:
             fired, self._damper, book.settings, plan, detector.detector, parked
         )
         passed_over = detector.passed_over(state.carried, bucket.batches, plan.watermark, parked)
+        if plan.site.executors and not detected.apart:
+            why = f"nothing of it is for executors ({plan.site.why})"
+            plan = replace(plan, site=Site(executors=False, why=why))
         return compiled, StoredBucket(
             plan,
             detected.carried,
@@ -334,6 +355,7 @@ class Loop:
         with self.stages.at("commit"):
             numbered = self.ports.ledger.buckets.commit(taken)
         self.compiled, self.state = compiled, after
+        self._tried = None
         return replace(taken, entries=numbered)
 
     def _act(self, taken: StoredBucket) -> BucketReport:

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.state import State, StoredBucket
-from tidegate.engine.core.state_parts import FilePart, loaded
+from tidegate.engine.core.state_parts import FilePart, Shelf, loaded
 from tidegate.engine.core.values import DUE, FOREVER, TIMERS, Carried, Cursor, Load, Plan
 from tidegate.engine.store import (
     damping,
@@ -50,6 +50,12 @@ class Buckets(Bound):
 
     def shelf(self, state_path: str | None, bucket: int) -> FileShelf | None:
         return self._files.shelf(state_path, bucket)
+
+    def give_up(self, bucket: int, shelf: Shelf) -> None:
+        with self.leased() as connection:  # a transaction whose answer was lost has ended by now
+            committed = last_bucket(connection, self.rulebook) >= bucket
+        if not committed:
+            shelf.remove_written()
 
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried

@@ -73,15 +73,25 @@ def deleted(file: str) -> bool:
 def files_older_than(folder: str, instant: int) -> list[str]:
     """The names of a folder's files that were last written before an instant, microseconds. None
     where the folder cannot be read."""
+    return sorted(
+        info.base_name
+        for info in _files(folder)
+        if info.mtime_ns is not None and info.mtime_ns // 1_000 < instant
+    )
+
+
+def files_named(folder: str, prefix: str) -> list[str]:
+    """The names of a folder's files that begin so. None where the folder cannot be read."""
+    return sorted(n for n in (info.base_name for info in _files(folder)) if n.startswith(prefix))
+
+
+def _files(folder: str) -> list[Any]:
+    """What is known of a folder's files."""
     found: list[Any] = []
     with suppress(OSError):
         system, path = _place(folder)
         found = system.get_file_info(fs.FileSelector(path, allow_not_found=True))
-    return sorted(
-        info.base_name
-        for info in found
-        if info.is_file and info.mtime_ns is not None and info.mtime_ns // 1_000 < instant
-    )
+    return [info for info in found if info.is_file]
 
 
 def _make(folder: str) -> None:

@@ -57,11 +57,12 @@ class Packed(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class FileShelf:
-    """The state files of a bucket of a rulebook. Implements `engine.core.state_parts.Shelf`.
+    """The state files of a bucket of a rulebook, in one try to take it. Implements
+    `engine.core.state_parts.Shelf`.
 
     root    the folder of files that are named without one; "" if there is none
     folder  where new files are written; None: nowhere, what is carried stays in the store
-    stem    the first part of the names of new files
+    stem    the first part of the names of new files, which no other try has
     """
 
     root: str
@@ -196,6 +197,11 @@ class FileShelf:
                 "make room, or see to the storage of the setting state_path; nothing of the bucket "
                 "is stored",
             ) from error
+
+    def remove_written(self) -> None:
+        if self.folder is not None:
+            for name in disk.files_named(self.full(self.folder), f"{self.stem}-"):
+                disk.deleted(self.full(f"{self.folder}/{name}"))
 
     def check(self, files: Collection[str]) -> None:
         for full in map(self.full, files):

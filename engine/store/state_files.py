@@ -3,9 +3,11 @@
 A bucket writes the parts that it changed to one Parquet file, a row group each, before its
 transaction. The transaction lists the file and points to its row groups; that is the only commit.
 Rows of firings, which executors have written, are listed and pointed to in the same way. A file is
-never changed, and is deleted some time after nothing points to it any more.
+never changed, and is deleted some time after nothing points to it any more. What executors wrote
+for a bucket that is given up is deleted before that is taken again.
 
-    STATE_PATH/HOME/RULEBOOK/000000000042-3-9f1c7e0a5b2d4c68.parquet    bucket, epoch, random
+    STATE_PATH/HOME/RULEBOOK/000000000042-3-1b9f0c2d-9f1c7e0a5b2d4c68.parquet
+                             bucket, epoch, try, random
 
 HOME names the store's id in the place of this very database. A copy of a store lies elsewhere, and
 one that was cloned with its machine is adopted, so it has another home: it deletes nothing in the
@@ -15,6 +17,7 @@ home that it came from, and its next bucket writes what it needs of that to its 
 from __future__ import annotations
 
 import hashlib
+import secrets
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -68,10 +71,11 @@ class StateFiles(Bound):
         return FileShelf("" if file is None else f"{file.absolute()}{_BESIDE}", None, "")
 
     def shelf(self, state_path: str | None, bucket: int) -> FileShelf:
-        """Where the files of a bucket are written, as the setting `state_path` says."""
+        """Where the files of a bucket are written, as the setting `state_path` says, this time."""
         folder = self._folder(state_path)
         own = None if folder is None else self._own(folder)
-        return replace(self.reader, folder=own, stem=f"{bucket:012d}-{self.epoch}")
+        stem = f"{bucket:012d}-{self.epoch}-{secrets.token_hex(4)}"
+        return replace(self.reader, folder=own, stem=stem)
 
     def remove_unused(self, settings: Settings, now: int) -> int:
         """Delete files to which nothing points, those first that are unused longest, as

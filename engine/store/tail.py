@@ -91,14 +91,15 @@ class Tail:
 
     def take(self, items_max: int) -> list[Item]:
         """The next items, none if there are none yet. Firings whose condition does not hold, and
-        damped ones, are left out."""
+        damped ones, are left out. Raises EngineError `state-file` where the rows of the very next
+        ones are gone, until `pass_over` is called; OutageError."""
         while True:
             with self._database.read() as connection:
                 last = self._check(connection)
-            found = list(itertools.islice(self._more, items_max))
+            found = self._next(items_max)
             if not found:
                 self._more = self._after(self._position, last)
-                found = list(itertools.islice(self._more, items_max))
+                found = self._next(items_max)
             if found:
                 self._position = found[-1][0]
             elif last > self._position.bucket:
@@ -106,6 +107,30 @@ class Tail:
             fired = [(str(position), shown) for position, shown in found if self._fired(shown)]
             if fired or not found:
                 return fired
+
+    def pass_over(self) -> int:
+        """Go on after the bucket of which `take` cannot read the next items; its number."""
+        column, where = self._items()
+        begin = self._position
+        with self._database.read() as connection:
+            whole = self._count(connection) <= begin.number
+            next_ones = where & (column > begin.bucket if whole else column >= begin.bucket)
+            query = sa.select(sa.func.min(column)).where(next_ones)
+            bucket = connection.execute(query).scalar_one() or begin.bucket  # None: it was purged
+            self._position = replace(begin, bucket=bucket)
+            self._position = replace(self._position, number=self._count(connection))
+        return int(bucket)
+
+    def _next(self, items_max: int) -> list[tuple[Position, dict[str, Any]]]:
+        """The next items at hand. What stands before one that cannot be read is given first."""
+        found = []
+        try:
+            for item in itertools.islice(self._more, items_max):
+                found.append(item)
+        except EngineError:
+            if not found:
+                raise
+        return found
 
     def _fired(self, shown: Mapping[str, Any]) -> bool:
         if self._heard.is_signal:

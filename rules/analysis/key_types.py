@@ -60,10 +60,13 @@ _SQL = {
 }
 _INTEGERS = {"byte", "tinyint", "short", "smallint", "int", "integer", "long", "bigint"}
 _DECIMALS = {"decimal", "dec", "numeric"}
+_FLOATS = {"float", "real", "double"}
+ROUNDED = "a decimal equals a double only as SQL rounds it"
+"""Why the two are no key together: 0.10 is none of the doubles."""
 _TAKES = {
     Basic.BOOLEAN: {"boolean"},
     Basic.LONG: _INTEGERS,
-    Basic.DOUBLE: {*_INTEGERS, *_DECIMALS, "float", "real", "double"},
+    Basic.DOUBLE: {*_INTEGERS, *_DECIMALS, *_FLOATS},
     Basic.STRING: {"string", "char", "character", "varchar"},
     Basic.TIME: {"timestamp", "timestamp_ltz", "timestamp_ntz", "date"},
 }
@@ -95,6 +98,9 @@ def check_key_types(
         elif len({*families}) > 1:
             message = f"the columns of the key {key!r} have no common type: {listed}"
             report.add("key-type", message, place, "7 and '7' are never equal: declare one type")
+        elif any(map(is_decimal, types.values())) and any(map(_is_float, types.values())):
+            message = f"the columns of the key {key!r} have no common type: {listed}"
+            report.add("key-type", message, place, f"{ROUNDED}: declare one type")
 
 
 def declared_columns(event: EventType | None) -> Columns | None:
@@ -162,6 +168,10 @@ def fits(kind: Type, sql: str) -> bool:
 
 def is_decimal(sql: str) -> bool:
     return _word(sql) in _DECIMALS
+
+
+def _is_float(sql: str) -> bool:
+    return _word(sql) in _FLOATS
 
 
 def _word(sql: str) -> str:

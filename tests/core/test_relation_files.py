@@ -136,6 +136,16 @@ def test_spark_is_given_those_files_that_have_rows_of_the_firings(tmp_path: Path
     assert last.relation.paths == (names[2],)
 
 
+def test_g26_few_rows_of_many_tasks_share_a_file(tmp_path: Path) -> None:
+    """Where some task has left one. Else they stay."""
+    shelf = FileShelf("", str(tmp_path), "one")
+    parts = [firings([1, 2], 10 * n) for n in range(9)]
+    whole = merged_firings([*parts[:4], parts[4].on(shelf, always=True), *parts[5:]], shelf)
+    assert len([*tmp_path.iterdir()]) == len(whole.files) == 2
+    same(whole, plain := merged_firings(parts, shelf))
+    assert plain.files == ()
+
+
 def test_files_with_rows_of_other_firings_are_known_after_a_restart(tmp_path: Path) -> None:
     """Spark reads whole files as they are, without asking of whom their rows are."""
     shelf = FileShelf("", str(tmp_path), "one")

@@ -205,6 +205,15 @@ rules:
 """
 
 
+def test_a_decimal_and_a_double_are_no_key_together() -> None:
+    doubles = pa.array([1.5, None])
+    decimals = pa.array([None, Decimal("1.5")])
+    occurrences = pa.table({"event": ["a", "b"], "time": [1, 2], "k": doubles, "x": decimals})
+    with pytest.raises(InputError, match="cannot be compared: k of a") as error:
+        detect(MAPPED, occurrences)
+    assert "a decimal equals a double only as SQL rounds it" in str(error.value)
+
+
 @pytest.mark.parametrize(
     "seven", [7.0, Decimal("7.00"), pa.scalar(7, pa.uint64()), pa.scalar(7, pa.int8())], ids=str
 )

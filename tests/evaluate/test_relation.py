@@ -8,11 +8,14 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
+from hypothesis import given
+from hypothesis import strategies as st
 
+from tests.reference.examples import example_count
 from tests.support.detections import batch, detections
 from tests.support.rulebooks import EVENTS, SCHEMAS, event, rule, rulebook
 from tidegate.engine.core.values import Detections
-from tidegate.engine.evaluate.relation import ABSENT, parameter_relation
+from tidegate.engine.evaluate.relation import ABSENT, cast_to, parameter_relation
 from tidegate.engine.evaluate.shape import shape_of
 from tidegate.rules.model import Rule
 
@@ -144,3 +147,17 @@ def test_renamed_parameters_stand_under_their_own_names() -> None:
     assert values(made, "total", "amount") == [
         (Decimal("1.00"), None), (None, Decimal("5.00")),
     ]  # fmt: skip
+
+
+@given(st.integers(1, 38).flatmap(lambda n: st.tuples(
+    st.integers(-(10**n) + 1, 10**n - 1), st.just(n), st.integers(0, n)
+)))  # fmt: skip
+@example_count(300, least=25)
+def test_a_decimal_beside_doubles_is_the_nearest_double(drawn: tuple[int, int, int]) -> None:
+    """As in SQL. Arrow's own cast often gives the one next to it."""
+    digits, precision, scale = drawn
+    value = Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
+    kinds = [pa.decimal128(precision, scale), pa.decimal256(76, scale)]
+    for kind in kinds:
+        made = cast_to(pa.chunked_array([pa.array([value, None], kind)]), pa.float64())
+        assert made.to_pylist() == [float(value), None]

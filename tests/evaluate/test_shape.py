@@ -5,7 +5,7 @@ from __future__ import annotations
 import pyarrow as pa
 import pytest
 
-from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, event, rule, rulebook
+from tests.support.rulebooks import EVENTS, HERE, SCHEMAS, event, rule, rulebook, signal
 from tidegate.engine.evaluate.shape import Shape, shape_of
 from tidegate.rules.errors import InputError
 from tidegate.rules.model import EventType, Rule
@@ -60,6 +60,19 @@ def test_a_key_without_a_common_type_is_said_once() -> None:
     said = refusal(rule("moved ; texts", per={"moved": ["account"], "texts": ["account"]}), texts)
     assert said.count("account of moved is bigint") == 1
     assert "in event type" not in said
+
+
+def test_a_decimal_and_a_double_are_no_key_together() -> None:
+    """In whichever order they come, and with a whole number between them."""
+    sent = signal("sent", d="double")
+    said = refusal(rule("moved ; sent", per={"moved": ["amount"], "sent": ["d"]}), sent)
+    assert said == (
+        "bank.yaml:3:5: per: the columns of the key amount do not compare: amount of moved is "
+        "decimal(12,2), d of sent is double\n"
+        "    a decimal equals a double only as SQL rounds it: give these columns one type"
+    )
+    per = {"sent": ["d"], "noticed": ["account"], "moved": ["amount"]}
+    assert "as SQL rounds it" in refusal(rule("sent ; noticed ; moved", per=per), sent)
 
 
 def test_columns_without_a_common_type_are_refused_with_the_way_out() -> None:

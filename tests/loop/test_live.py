@@ -19,6 +19,8 @@ from tests.reference.strategies import EVERYTHING, SECOND
 from tests.replay.traces import simulated
 from tests.support.history import buckets
 from tests.support.live import Live
+from tests.support.make import BEGIN
+from tidegate import rules
 from tidegate.engine.core.instants import MILLISECOND, floor_watermark
 from tidegate.engine.core.text.times import micros_text
 from tidegate.engine.detect.events.state import partitions
@@ -110,3 +112,19 @@ def compare(
     expected = saw(simulated(book, history, folder, until=floor_watermark(end)))
     assert [*map(without_key, live.found())] == [without_key(as_fired(d)) for d in expected]
     return spread
+
+
+def test_a_key_of_whole_numbers_and_doubles_is_shown_as_the_nearest_double(
+    store: SqlStore,
+) -> None:
+    """2**60 + 1 and 0.1 are of no type but a decimal of 75 digits."""
+    book = rules.load("""
+rulebook: b
+events: {a: {signal: {k: bigint}}, b: {signal: {k: double}}}
+rules: {r: {on: (a or b) ; b, per: k}}
+""")
+    live = Live(store, book, "b", BEGIN)
+    sent: list[tuple[str, float]] = [("a", 2**60 + 1), ("b", 0.1), ("b", 2.0**60), ("b", 0.1)]
+    live.signal((event, BEGIN + n * SECOND, {"k": k}) for n, (event, k) in enumerate(sent))
+    live.drain(BEGIN + 9 * SECOND)
+    assert [one["key"] for one in live.found()] == [{"k": 0.1}]

@@ -3,6 +3,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -17,6 +18,7 @@ from tidegate.engine.cli.output import bucket_printer
 from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
 from tidegate.engine.core.state import BucketReport
+from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
 
 BOOK = """\
@@ -30,6 +32,7 @@ rules:
   open: {on: "not(gone)[row, [2 s]]", per: id, do: [{sql: INSERT INTO out SELECT id FROM event}]}
   rows: {on: row ; row}
 """
+NOTHING = "nothing of it is for executors (detect: spark; they read t)"
 WITHOUT_KEYS = BOOK.replace(", per: id", "")
 
 
@@ -132,6 +135,49 @@ def test_g26_without_a_key_or_executors_it_is_the_driver(store: SqlStore) -> Non
     bench.feed.commits = 4
     bench.clock.at = BEGIN + 4 * SECOND
     assert bench.run() == [("driver", "")]
+
+
+ASKED = """\
+rulebook: loop
+tables: {t: {path: /t, key: [id], start: earliest}}
+events: {row: {on: insert, table: t}, asked: {signal: {}}, gone: {signal: {id: bigint}}}
+settings: {detect: spark}
+rules:
+  open: {on: "not(gone)[row, [1 hour]]", per: id}
+  heard: {on: asked}
+"""
+
+
+def test_g26_executors_are_given_no_bucket_in_which_nothing_is_theirs(store: SqlStore) -> None:
+    """But for the first one of a detector, which looks at all that is carried."""
+
+    def asked(event: str = "asked", **fields: int) -> list[tuple[str, str]]:
+        raised = Signal(str(bench.clock.at), event, fields, bench.clock.at)
+        store.of("loop").signals.raise_signal(raised)
+        bench.clock.at += 10 * SECOND
+        return bench.run()
+
+    bench, none = Beside(store, 3, "state_partitions: 4", ASKED), ("driver", NOTHING)
+    read = [("executors", "detect: spark; they read t")]
+    bench.clock.at += 10 * SECOND
+    assert bench.run() == read
+    tasks = bench.tasks
+    assert asked() == asked() == [none]
+    assert bench.tasks == tasks
+    assert store.of("loop").status.shown()["detected"] == {"by": "driver", "because": NOTHING}
+    assert asked("gone", id=1) == read
+    assert bench.tasks > tasks
+    bench.restart()
+    assert [*asked(), *asked()] == [*read, none]
+    bench.feed.commits += 1
+    bench.feed.instants[3] = bench.clock.at
+    assert asked() == read
+    tasks = bench.tasks
+    bench.clock.at += 3_600 * SECOND
+    assert {*bench.run()} == {*read}
+    assert bench.tasks > tasks
+    fired_by = Counter(rule for rule, *_ in fired(store))
+    assert fired_by == {"open": 3, "heard": 5}
 
 
 @pytest.mark.parametrize(("settings", "said", "figure"), [

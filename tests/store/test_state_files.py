@@ -526,6 +526,35 @@ def test_g26_rows_of_a_bucket_that_is_given_up_are_nobodys(
     assert len([*store.of("bank").firings.listed()]) == 2
 
 
+def test_g26_a_try_that_is_given_up_deletes_its_own_files(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """Nobody else has them: neither another try of the bucket, nor another engine."""
+    own, path = store.of("bank", epoch).buckets, str(folder)
+    shelves = (store.of("bank", n).buckets.shelf(path, 1) for n in (epoch, epoch, epoch + 1))
+    first, again, other = (one for one in shelves if one is not None)
+    for one in (first, again, other):
+        one.write({"node:a/0": large(1)})
+    assert len(files(folder)) == 3
+    with pytest.raises(EngineError, match="is run by one now"):
+        store.of("bank", epoch + 1).buckets.give_up(1, other)
+    own.give_up(1, first)
+    assert len(files(folder)) == 2
+    made = make.firings("blocked", bucket=1).on(again, always=True)
+    make.commit(store, epoch, make.plan(1), fired=[made], state_path=path)
+    own.give_up(1, again)  # the answer to its transaction was lost
+    assert len(files(folder)) == 3
+    assert len([*store.of("bank").firings.listed()]) == 2
+
+
+def test_g26_a_try_that_wrote_nothing_is_given_up(store: SqlStore, epoch: int) -> None:
+    own = store.of("bank", epoch).buckets
+    for path in (IN_STORE, "/nowhere"):
+        shelf_of_try = own.shelf(path, 1)
+        assert shelf_of_try
+        own.give_up(1, shelf_of_try)
+
+
 def test_g07_rows_that_a_full_disk_does_not_take_are_waited_for(
     store: SqlStore, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

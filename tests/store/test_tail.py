@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
@@ -111,6 +112,30 @@ def test_every_item_is_a_position_to_go_on_from(store: SqlStore, epoch: int, hea
     for n, (position, _) in enumerate(items):
         assert Tail(store, heard, position).take(99) == items[n + 1 :]
     assert Tail(store, heard, None).take(99) == []
+
+
+def test_g26_what_stands_before_rows_that_are_gone_is_told_first(
+    store: SqlStore, epoch: int, tmp_path: Path
+) -> None:
+    """All in one page: a, then b, whose file is gone, then c."""
+    for number, count in enumerate((2, 3, 1), 1):
+        fired = make.firings("a", count, number)
+        if number == 2:
+            own = store.of("bank").buckets.shelf(str(tmp_path), number)
+            assert own is not None
+            fired = fired.on(own, always=True)
+        make.commit(store, epoch, make.plan(number), fired=[fired])
+    (file,) = tmp_path.glob("*/*/*.parquet")
+    file.unlink()
+    tail = Tail(store, RULE, EARLIEST)
+    assert [item["bucket"] for _, item in tail.take(99)] == [1, 1]
+    for _ in range(2):
+        with pytest.raises(EngineError, match=f"state file {file} is gone"):
+            tail.take(99)
+    assert tail.position.endswith("-1-2")
+    assert tail.pass_over() == 2
+    assert tail.position.endswith("-2-3")
+    assert [item["bucket"] for _, item in tail.take(99)] == [3]
 
 
 def test_a_signal_is_told_as_a_trace_has_it(store: SqlStore, epoch: int) -> None:

@@ -8,6 +8,8 @@ from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from functools import partial
 
+import pyarrow as pa
+
 from tests.support.acting import executors
 from tests.support.analysts import EveryIdAnalyst
 from tests.support.executors import InProcess
@@ -23,7 +25,7 @@ from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.lifecycle import Activity
 from tidegate.engine.core.ports import Analyst, Conditions, Executors
 from tidegate.engine.core.types.spark import arrow_schema
-from tidegate.engine.core.values import Answers, Question
+from tidegate.engine.core.values import Answers, Failure, Question
 from tidegate.engine.detect.stage import BucketDetector
 from tidegate.engine.evaluate.action_events import with_action_events
 from tidegate.engine.evaluate.requirements import Prepared, prepare
@@ -52,6 +54,9 @@ rules:
 
 class NoConditions:
     def hold(self, questions: Sequence[Question]) -> Answers:
+        raise AssertionError
+
+    def sample(self, text: str, pinned: Mapping[str, int]) -> pa.Scalar | Failure | None:
         raise AssertionError
 
 

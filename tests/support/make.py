@@ -78,7 +78,8 @@ def firings(
 
 
 def hex_ids(fired: Firings) -> list[str]:
-    return fired.hex_ids().to_pylist()
+    ids: list[str] = fired.hex_ids().to_pylist()
+    return ids
 
 
 def entry(rule: str = "blocked", order: int = 0, **changes: Any) -> Entry:

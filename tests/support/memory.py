@@ -74,7 +74,7 @@ class Growing(MemoryTable):
 
     def __init__(self, name: str, commits: Sequence[Made]) -> None:
         self.name, self.rows, self.json = name, pa.table({"id": EMPTY, "more": EMPTY}), SCHEMA
-        self.commits = commits
+        self.commits = commits  # type: ignore[assignment]  # made as they are looked at
 
 
 class MemoryFeed(memory_feed.MemoryFeed):

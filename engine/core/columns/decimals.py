@@ -1,15 +1,20 @@
-"""Decimals as words for hashing. Equal numbers have equal words, whatever their types."""
+"""Decimals as words for hashing, where equal numbers have equal words, whatever their types; and as
+doubles."""
 
 from __future__ import annotations
+
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from tidegate.engine.core.columns.numba_cache import njit
 
 _DOUBLE, _OWN = 1, 2
 _ONE, _TWO32, _TWO53, _TWO63 = (np.uint64(1 << n) for n in (0, 32, 53, 63))
+_DIGITS_EXACT = 15  # of an integer, that a double always holds
 _FIVE, _TEN = np.uint64(5), np.uint64(10)
 
 
@@ -22,7 +27,7 @@ def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
     """
     found, near, kind = np.zeros((len(array), 3), np.uint64), np.zeros(len(array)), array.type
     if pa.types.is_decimal256(kind):
-        array = array.cast(pa.decimal128(38, kind.scale))
+        return _wide_words(array)
     data = np.frombuffer(array.buffers()[1], np.uint64).reshape(-1, 2)
     rows = np.ascontiguousarray(data[array.offset : array.offset + len(array)])
     form = np.zeros(len(array), np.int8)
@@ -30,6 +35,47 @@ def decimal_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[
     double = form == _DOUBLE
     found[double, 0] = near[double].view(np.uint64)
     return found, form == _OWN
+
+
+def as_doubles(array: pa.Array) -> pa.Array:
+    """The nearest doubles, as SQL has them: a quotient of two exact doubles is, and what is read
+    from a text. Arrow's own cast often gives the one next to that."""
+    kind = array.type
+    if kind.precision > _DIGITS_EXACT:
+        return pc.cast(pc.cast(array, pa.string()), pa.float64())
+    digits = pc.cast(unscaled(array), pa.float64())
+    return pc.divide(digits, pa.scalar(10.0**kind.scale))
+
+
+def unscaled(array: pa.Array) -> pa.Array:
+    """The digits of decimals of up to 18 digits, as integers: 1.50 is 150."""
+    whole = array.view(pa.decimal128(array.type.precision, 0))
+    return pc.cast(whole, pa.int64())
+
+
+def _wide_words(array: pa.Array) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.bool_]]:
+    """The same of decimals of up to 76 digits. Numbers that met some of another type are so."""
+    coded = array.dictionary_encode()
+    each = [_words_of(value) for value in coded.dictionary.to_pylist()]
+    words = np.array([w for w, _ in each] + [(0, 0, 0)], np.uint64)
+    own = np.array([o for _, o in each] + [False], np.bool_)
+    index = pc.fill_null(coded.indices, len(each)).to_numpy(zero_copy_only=False)
+    return words[index], own[index]
+
+
+def _words_of(value: Decimal) -> tuple[tuple[int, int, int], bool]:
+    """The words of one decimal, and whether it needs all three."""
+    sign, digits, exponent = value.as_tuple()
+    number, scale = int("".join(map(str, digits))) * (-1 if sign else 1), -int(exponent)
+    while scale > 0 and number % 10 == 0:
+        number, scale = number // 10, scale - 1
+    if scale == 0 and -(2**63) <= number < 2**63:
+        return (number % 2**64, 0, 0), False
+    if value == (near := float(value)):
+        return (int(np.float64(near).view(np.uint64)), 0, 0), False
+    beyond = number >> 127  # 0 or -1 where 128 bits hold it
+    third = scale if beyond in (0, -1) else (scale << 128 | beyond % 2**128) % (2**61 - 1)
+    return (number % 2**64, (number >> 64) % 2**64, third), True
 
 
 @njit

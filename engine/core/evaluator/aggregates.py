@@ -16,7 +16,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from sqlglot import exp
 
-from tidegate.engine.core.evaluator.casts import cast, unscaled
+from tidegate.engine.core.columns.decimals import unscaled
+from tidegate.engine.core.evaluator.casts import cast
 from tidegate.engine.core.evaluator.division import divided
 from tidegate.engine.core.evaluator.kinds import (
     WORD_DIGITS,

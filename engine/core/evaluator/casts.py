@@ -15,6 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
+from tidegate.engine.core.columns.decimals import as_doubles
 from tidegate.engine.core.evaluator.kinds import (
     DIGITS,
     as_decimal,
@@ -33,8 +34,6 @@ from tidegate.engine.core.evaluator.nodes import (
     made,
     raising,
 )
-
-_DIGITS_EXACT = 15  # of an integer, that a double always holds
 
 
 def literal_node(value: Literal, kind: pa.DataType) -> Node:
@@ -75,7 +74,7 @@ def _converted(value: Literal, kind: pa.DataType) -> Literal:
 def _kernel(source: pa.DataType, target: pa.DataType) -> Callable[[pa.Array], pa.Array]:
     """The kernel of a cast. Raises OutsideError where there is none that cannot fail."""
     if is_decimal(source) and types.is_float64(target):
-        return _to_double
+        return as_doubles
     if is_float(source) and types.is_float64(target):
         return lambda values: pc.cast(values, target)
     if is_integer(source) and is_float(target):
@@ -141,21 +140,6 @@ def _rounded(values: pa.Array, kind: pa.DataType) -> pa.Array:
     if held.scale > kind.scale:
         values = pc.round(values, kind.scale, round_mode="half_towards_infinity")
     return pc.cast(values, kind)
-
-
-def _to_double(values: pa.Array) -> pa.Array:
-    """The nearest doubles. A quotient of two exact doubles is; so is what is read from a text."""
-    kind = values.type
-    if kind.precision > _DIGITS_EXACT:
-        return pc.cast(pc.cast(values, pa.string()), pa.float64())
-    digits = pc.cast(unscaled(values), pa.float64())
-    return pc.divide(digits, pa.scalar(10.0**kind.scale))
-
-
-def unscaled(values: pa.Array) -> pa.Array:
-    """The digits of decimals of up to 18 digits, as integers: 1.50 is 150."""
-    whole = values.view(pa.decimal128(values.type.precision, 0))
-    return pc.cast(whole, pa.int64())
 
 
 def scaled(digits: pa.Array, kind: pa.DataType) -> pa.Array:

@@ -17,7 +17,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidegate.engine.core.evaluator.casts import scaled, unscaled
+from tidegate.engine.core.columns.decimals import unscaled
+from tidegate.engine.core.evaluator.casts import scaled
 from tidegate.engine.core.evaluator.division import divided
 from tidegate.engine.core.evaluator.nodes import (
     RaisingError,

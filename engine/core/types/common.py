@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 import pyarrow as pa
 
 _DIGITS = {pa.int8(): 3, pa.int16(): 5, pa.int32(): 10, pa.int64(): 20}
@@ -28,6 +30,12 @@ def common_type(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:
         precision = max(p1 - s1, p2 - s2) + scale
         return pa.decimal128(precision, scale) if precision <= _DIGITS_MAX else None
     return _nested(a, b)
+
+
+def rounded(types: Collection[pa.DataType]) -> bool:
+    """Whether SQL rounds values to compare them: decimals beside doubles."""
+    decimals = any(map(pa.types.is_decimal, types))
+    return decimals and any(map(pa.types.is_floating, types))
 
 
 def outer_union(a: pa.DataType, b: pa.DataType) -> pa.DataType | None:

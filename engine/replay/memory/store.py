@@ -100,6 +100,9 @@ class MemoryLedger:
     def shelf(self, state_path: str | None, bucket: int) -> None:
         """There are no files."""
 
+    def give_up(self, *_: object) -> None:
+        """Nothing was written."""
+
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         self.check()
         store, plan, before = self.store, taken.plan, self.store.state

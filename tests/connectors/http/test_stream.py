@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import socket
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from http.client import HTTPConnection, HTTPResponse
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -19,6 +21,7 @@ from tests.support import make
 from tidegate.connectors.http import Address, stream
 from tidegate.engine.cli.main import main
 from tidegate.engine.store import SqlStore
+from tidegate.engine.store import folder as disk
 
 Live = Callable[..., Address]
 
@@ -31,10 +34,13 @@ class Shop:
         self.epoch = store.of("shop").lease.acquire("one", 60)
         self.bucket = 0
 
-    def fire(self, count: int) -> list[str]:
-        """A bucket planned now, with so many firings; their ids."""
+    def fire(self, count: int, folder: Path | None = None) -> list[str]:
+        """A bucket planned now, with so many firings, their rows in a file of `folder` if there is
+        one; their ids."""
         self.bucket += 1
         fired = make.firings("noticed", count, self.bucket)
+        own = None if folder is None else self.store.of("shop").buckets.shelf(str(folder), 1)
+        fired = fired if own is None else fired.on(own, always=True)
         plan = make.plan(self.bucket, rulebook="shop", now=self.store.wall())
         make.commit(self.store, self.epoch, plan, fired=[fired] if count else [])
         return make.hex_ids(fired)
@@ -123,6 +129,54 @@ def test_silence_is_filled_with_positions(
         while waiting.block()["id"] == first:
             pass
         assert waiting.position.endswith("-1-0")
+
+
+def test_g26_rows_that_are_gone_are_said_so_and_all_others_are_heard(
+    live: Live, shop: Shop, tmp_path: Path
+) -> None:
+    before = shop.fire(2)
+    gone = shop.fire(2, tmp_path)
+    (file,) = tmp_path.glob("*/*/*.parquet")
+    after, address = shop.fire(1), live()
+    kept = file.read_bytes()
+    file.unlink()
+    with listening(address, since="earliest") as stream:
+        assert stream.items(2) == before
+        behind = stream.position
+        told = stream.block()
+        said = json.loads(told["data"])
+        assert (told["event"], said["code"]) == ("error", "state-file")
+        assert f"bucket 2 is passed over: state file {file} is gone" in said["message"]
+        assert said["hint"].startswith("put it back as it was")
+        assert said["hint"].endswith(f"Position {behind} stands before it")
+        position = stream.position
+        assert stream.items(1) == after
+        late = shop.fire(1)
+        assert stream.items(1) == late
+    with listening(address, **{"Last-Event-ID": position}) as stream:  # it is told once
+        assert stream.items(2) == after + late
+    file.write_bytes(kept)
+    with listening(address, since=behind) as stream:
+        assert stream.items(4) == gone + after + late
+
+
+def test_g07_a_storage_that_is_away_is_no_reason_to_pass_over_anything(
+    live: Live, shop: Shop, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told, address = shop.fire(1, tmp_path), live()
+
+    def away(file: str) -> None:
+        raise OSError(errno.EIO, "Input/output error", file)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(disk, "opened", away)
+        with listening(address, since="earliest") as stream:
+            said = stream.block()
+            assert json.loads(said["data"])["code"] == "busy"
+            assert "id" not in said
+            position = stream.position
+    with listening(address, since=position) as stream:
+        assert stream.items(1) == told
 
 
 def test_a_position_that_is_forgotten_is_said_so(client: TestClient, shop: Shop) -> None:

@@ -143,6 +143,27 @@ def test_g06_a_decimal_hashes_as_the_equal_number_of_another_type(value: Decimal
     assert (own == hashed(pa.array([float(value)]))) == (Decimal(float(value)) == value)
     if value == int(value) and abs(value) < 2**63:
         assert own == hashed(pa.array([int(value)]))
+    wide = pa.array([None, value, None, value], pa.decimal256(76, 40))  # as keys that met doubles
+    assert hashed(wide) == [[0, 0], *own, [0, 0], *own]
+    assert hashed(wide[1:2]) == own
+
+
+@given(st.integers(-(10**76) + 1, 10**76 - 1), st.integers(0, 76))
+@example_count(300, least=25)
+def test_g06_a_wide_decimal_hashes_as_the_equal_number_of_another_type(
+    digits: int, scale: int
+) -> None:
+    """Two that are not equal have two hashes."""
+
+    def hashed(value: Decimal) -> list[list[int]]:
+        column = pa.array([value], pa.decimal256(76, scale))
+        return row_hash(pa.table({"k": column})).tolist()  # type: ignore[no-any-return]
+
+    value = Decimal((int(digits < 0), tuple(map(int, str(abs(digits)))), -scale))
+    other = Decimal((int(digits < 1), tuple(map(int, str(abs(digits - 1)))), -scale))
+    as_double = row_hash(pa.table({"k": pa.array([float(value)])})).tolist()
+    assert (hashed(value) == as_double) == (value == float(value))
+    assert hashed(value) != hashed(other)
 
 
 @pytest.mark.parametrize("name", GOLDEN.column_names)

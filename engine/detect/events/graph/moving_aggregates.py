@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import types
 
-from tidegate.engine.core.evaluator.casts import unscaled
+from tidegate.engine.core.columns.decimals import unscaled
 from tidegate.engine.core.evaluator.division import divided
 from tidegate.engine.core.evaluator.kinds import DIGITS_MAX, is_decimal, is_float, is_integer
 from tidegate.engine.core.evaluator.nodes import OutsideError

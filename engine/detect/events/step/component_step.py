@@ -9,10 +9,10 @@ is cut into four partitions, of which each executor steps two. The driver steps 
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from functools import partial
 from types import MappingProxyType
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from tidegate.engine.core.ports import Executors
 from tidegate.engine.core.state_parts import Shelf, loaded
@@ -25,20 +25,22 @@ from tidegate.engine.detect.events.step.component_detector import (
     Apart,
     Beside,
     ComponentDetector,
+    Shares,
 )
-from tidegate.engine.detect.events.step.component_task import Fires, division
+from tidegate.engine.detect.events.step.component_task import Done, Fires, Task, division
 from tidegate.rules.model import Rulebook
 
 
 class ComponentsStepped(NamedTuple):
     """A step, the number of rows that executors have read, what is carried in partitions that they
     have written to files, and the firings that they have made of detections; these are left out of
-    the step then."""
+    the step then. `apart`: whether executors had anything to do."""
 
     stepped: Stepped
     rows: int = 0
     counted: PartLoads = MappingProxyType({})
     fired: tuple[Firings, ...] = ()
+    apart: bool = False
 
 
 class ComponentStep:
@@ -53,10 +55,11 @@ class ComponentStep:
         executors: Executors,
         count_max: int,
     ) -> None:
-        self._apart = ComponentDetector(book, activations, executors.map, count_max, lateness)
+        self._apart = ComponentDetector(book, activations, self._map, count_max, lateness)
         self._executors = executors
         self._count_max = count_max
         self._adopted = False  # the first step touches all, and drops what others have left
+        self._idle = False  # executors have nothing to do in this step
 
     def step(
         self,
@@ -87,8 +90,10 @@ class ComponentStep:
         stored = tables = Parts.of(carried.tables)
         if not self._apart.may_stay_apart(tables):
             tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
+        shares = self._apart.divided(Carried(tables))
+        self._idle = unread is None and self._nothing_happens(shares, batches, watermark)
         rows = sum(map(len, batches.values())) + (unread.estimate if unread else 0)
-        tasks, count = division(
+        tasks, count = (1, tables.count) if self._idle else division(
             self._executors.slots, rows, tables.count, tables.instances, tables.largest,
             self._count_max, adopted=self._adopted,
         )  # fmt: skip
@@ -100,7 +105,7 @@ class ComponentStep:
             unread.found_max,
         )
         made = self._apart.step(
-            self._apart.divided(Carried(tables)),
+            shares,
             batches,
             watermark,
             parked=parked,
@@ -120,4 +125,26 @@ class ComponentStep:
         left = Carried(after, after.differing(stored))
         self._adopted = True
         stepped = Stepped(made.detections, left, made.watermark)
-        return ComponentsStepped(stepped, sum(counts), made.counted, made.fired)
+        busy = not self._idle or len(beside.tasks) > 0
+        return ComponentsStepped(stepped, sum(counts), made.counted, made.fired, busy)
+
+    def _nothing_happens(
+        self, shares: Shares, batches: Mapping[str, Batch], watermark: int
+    ) -> bool:
+        """Whether a step changes nothing in any component: nothing arrives for it, and nothing in
+        its partitions waits for the watermark."""
+        keyed = zip(self._apart.components.keyed, shares.each, strict=False)
+        return self._adopted and not any(
+            any(len(batches[event]) for event in component.events.keys() & batches.keys())
+            or Parts.of(share.tables).waiting(watermark, ())
+            for component, share in keyed
+        )
+
+    def _map(self, call: Callable[[Any], Any], given: Sequence[Any]) -> Iterable[Any]:
+        if not self._idle:
+            return self._executors.map(call, given)
+        beside = [one for one in given if not isinstance(one, Task)]
+        made = iter(self._executors.map(call, beside) if beside else ())
+        return [
+            Done(watermark=one.watermark) if isinstance(one, Task) else next(made) for one in given
+        ]

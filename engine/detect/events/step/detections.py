@@ -69,12 +69,14 @@ def merged(parts: Sequence[Detections]) -> Detections:
 
 def merged_firings(parts: Sequence[Firings], shelf: Shelf | None) -> Firings:
     """The firings of one rule in disjoint sets of keys, in the same order. Where some have their
-    rows in files of a shelf, all have. Raises as `Shelf` does."""
+    rows in files of a shelf, all others go to one file more. Raises as `Shelf` does."""
     if len(parts) == 1:
         return parts[0]
-    in_files = any(isinstance(part.relation, RelationFiles) for part in parts)
-    if in_files and shelf is not None:
-        parts = [part.on(shelf, always=True) for part in parts]
+    here = [part for part in parts if not isinstance(part.relation, RelationFiles)]
+    in_files = len(here) < len(parts)
+    if in_files and here and shelf is not None:
+        others = [part for part in parts if isinstance(part.relation, RelationFiles)]
+        parts = [*others, merged_firings(here, None).on(shelf, always=True)]
     table = pa.concat_tables([part.firings for part in parts])
     end = table["detected_at"].cast(pa.int64()).to_numpy()
     place = _places(table.select(parts[0].key_names), end)

@@ -99,7 +99,9 @@ def met(carried: Carried) -> Carried:
     return unheld(Carried(reunited(Parts.of(carried.tables), None)))
 
 
-@noting(mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20)
+@noting(
+    mode_changes=3, both_ways=6, some_held_back=20, parked=12, read_apart=8, in_files=20, idle=3
+)
 @detecting
 def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
@@ -127,7 +129,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         end = lines[-1][1]
         ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
         expected, carried = Carried(), Carried()
-        sites, found, waited, stops, read = list[bool](), list[Any](), False, 0, 0
+        sites, found, waited, stops, read, idle = list[bool](), list[Any](), False, 0, 0, 0
         filed, counting, counted = (
             False,
             Loads(tables_of(detector.graph)),
@@ -147,10 +149,11 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
                 read += unread is not None
                 least = data.draw(st.sampled_from([1, 1, 1, 10**9]))
                 monkeypatch.setattr(shelves, "BYTES_MIN", least)
-                (made, left, reached), there, loads, _ = apart.step_unread(
+                (made, left, reached), there, loads, _, busy = apart.step_unread(
                     carried, here, until, parked, None, unread, shelf
                 )
                 assert there + sum(map(len, here.values())) == sum(map(len, given_.values()))
+                idle += not busy
             else:
                 made, left, reached = driver.step(
                     carried, given_, until, parked=parked, shelf=shelf
@@ -184,6 +187,7 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
         noted("some held back", waited)
         noted("parked", stops > 0)
         noted("read apart", read > 0)
+        noted("idle", idle > 0)
         noted("in files", filed)
         saw(found)
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 import pyarrow as pa
 
-from tidegate.engine.core.evaluator.casts import unscaled
+from tidegate.engine.core.columns.decimals import unscaled
 from tidegate.engine.core.evaluator.nodes import Rows
 from tidegate.engine.core.evaluator.predicates import is_small, sides
 from tidegate.engine.core.values import Int64
