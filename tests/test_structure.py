@@ -159,7 +159,13 @@ def test_kernels_are_made_of_kernel_modules_alone() -> None:
     files = {FOLDER / file.relative_to(ROOT): name for name, file in FILES.items()}
     kernels = {files[file] for file in kernel_modules()}
     assert len(kernels) > 10
-    own = ("columns.numba_cache", "columns.user_cache", "values", "relation_files")
+    own = (
+        "columns.memory",
+        "columns.numba_cache",
+        "columns.user_cache",
+        "values",
+        "relation_files",
+    )
     beside = {f"engine.core.{name}" for name in own}
     for file, name in files.items():
         if name in kernels:

@@ -9,7 +9,6 @@ from functools import lru_cache, partial, reduce
 from typing import Any, NamedTuple, TypeVar
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from pyspark import TaskContext
 from pyspark.sql import DataFrame, SparkSession
 
@@ -24,6 +23,7 @@ from tidegate.connectors.delta.installation import (
     said,
 )
 from tidegate.connectors.delta.jobs import Jobs, OverrunError
+from tidegate.engine.core.columns.memory import give_back
 from tidegate.engine.core.ports import ReadRequest
 from tidegate.engine.core.values import TableRange
 from tidegate.rules.model import Table
@@ -118,7 +118,12 @@ class SparkExecutors:
             return []
         found = self._run(lambda: self._context.parallelize(sent, len(sent)).map(run).collect())
         _check_versions({text for text, made in found if made is None})
-        return [pickle.loads(made) for _, made in found if made]  # noqa: S301, sent by ours
+        packed = [made for _, made in reversed(found) if made]
+        del found
+        done = []
+        while packed:  # see `_unpacked`
+            done.append(pickle.loads(packed.pop()))  # noqa: S301, sent by ours
+        return done
 
     def rows(self, table: Table, span: TableRange, request: ReadRequest) -> ApartRows:
         """See `engine.core.ports.Executors.rows`."""
@@ -156,17 +161,9 @@ class SparkExecutors:
             return _gathered(own, packed, part)
 
         made = placed.applyInArrow(gathered, _MADE)
-        found = self._run(lambda: collected(made))
-        _check_versions({*pc.unique(found.column("version")).to_pylist()} - {own})
-        done: list[Any] = [None] * len(given)
-        parts = []
-        for place, value in zip(found.column("place"), found.column("value"), strict=True):
-            made_there = pickle.loads(value.as_buffer())  # noqa: S301, sent by ours
-            if place.as_py():
-                done[place.as_py() - 1] = made_there
-            else:
-                parts.append(made_there)
-        return done, parts
+        found = self._run(lambda: collected(made)).to_batches()
+        _check_versions({text for some in found for text in some["version"].to_pylist()} - {own})
+        return _unpacked(found, len(given))
 
     def _run(self, call: Callable[[], Made]) -> Made:
         try:
@@ -206,6 +203,23 @@ def _cut(
         for place, part in _function(cut)(table, first, rows):
             yield _row(place + 1, _packed(part))
         first += rows.num_rows
+
+
+def _unpacked(found: list[pa.RecordBatch], count: int) -> tuple[list[Any], list[Any]]:
+    """What was made of so many values, in their order, and what is for the caller. What is unpacked
+    is taken away from `found`: both at once would be twice as much memory."""
+    done: list[Any] = [None] * count
+    parts = []
+    while found:
+        some = found.pop()
+        for place, value in zip(some["place"].to_pylist(), some["value"], strict=True):
+            made = pickle.loads(value.as_buffer())  # noqa: S301, sent by ours
+            if place:
+                done[place - 1] = made
+            else:
+                parts.append(made)
+    give_back()
+    return done, parts
 
 
 def _row(place: int, value: bytes) -> pa.RecordBatch:

@@ -151,3 +151,4 @@ class _Worker:
                 task.set_result(call())
             except BaseException as error:
                 task.set_exception(error)
+            del given, task, call  # while it waits for another it holds no result

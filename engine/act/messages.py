@@ -76,8 +76,7 @@ def _tell_moved(moved: Sequence[Moved]) -> None:
 
 def fired_text(fired: Firings) -> str:
     """What became of a rule's detections: `fired for 2 keys; 1 more damped`."""
-    table = fired.firings
-    held = table.filter(fired.through)
+    held = fired.acted_on.firings
     count, keys = held.num_rows, 0
     if fired.key_names:
         keys = held.group_by(list(fired.key_names)).aggregate([]).num_rows

@@ -22,9 +22,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.types as kinds
 
+from tidegate.engine.core.columns.memory import in_one
+
+Int32 = npt.NDArray[np.int32]
 Int64 = npt.NDArray[np.int64]
 BESIDE = "\U0010ffff"
 """The prefix of columns that are no parameters. It comes after all others in order."""
+PLACES = ("file", "first", "rows")  # of a firing's rows
 
 
 class RowsFile(NamedTuple):
@@ -64,8 +68,8 @@ class RelationFiles:
     schema   of the rows
     ids      fixed_size_binary[16], the firings, in order
     file     int32[n], the file of each
-    first    int64[n], its first row there
-    rows     int64[n], how many rows it has, which follow each other
+    first    int32[n], its first row there
+    rows     int32[n], how many rows it has, which follow each other
     beside   the schema of `Firings.sources`, if the files have these: as BESIDE and their name
     whole    whether the files have rows of these firings alone
     """
@@ -74,9 +78,9 @@ class RelationFiles:
     files: tuple[RowsFile, ...]
     schema: pa.Schema
     ids: pa.Array
-    file: npt.NDArray[np.int32]
-    first: Int64
-    rows: Int64
+    file: Int32
+    first: Int32
+    rows: Int32
     beside: pa.Schema | None = None
     whole: bool = True
 
@@ -123,6 +127,23 @@ class RelationFiles:
             rows=self.rows[index],
             whole=self.whole and len(index) == len(self.ids),
         )
+
+    @property
+    def of_none(self) -> RelationFiles:
+        """The same of no firings."""
+        return replace(self.take(np.empty(0, np.int64)), whole=self.whole)
+
+    def placed(self, firings: pa.Table) -> pa.Table:
+        """The firings, with where each has its rows beside."""
+        for name in PLACES:
+            firings = firings.append_column(BESIDE + name, pa.array(getattr(self, name)))
+        return firings
+
+    def of_placed(self, firings: pa.Table) -> tuple[RelationFiles, pa.Table]:
+        """The rows of the firings that `placed` has given; and these without what was beside."""
+        own = {name: firings[BESIDE + name].to_numpy() for name in PLACES}
+        firings = firings.drop_columns([BESIDE + name for name in PLACES])
+        return replace(self, ids=in_one(firings["firing_id"]), **own), firings
 
     def read(self) -> pa.Table:
         """The rows of all firings, in order, in memory. Raises as `RowsShelf.read_rows`."""
@@ -186,26 +207,26 @@ def on_shelf(
     file = shelf.write_rows(with_beside(relation, sources), always=always)
     if file is None:
         return None
-    first = np.cumsum(rows) - rows
+    first, count = (one.astype(np.int32) for one in (np.cumsum(rows) - rows, rows))
     beside = None if sources is None else sources.schema
     number = np.zeros(len(rows), np.int32)
-    return RelationFiles(shelf, (file,), relation.schema, ids, number, first, rows, beside)
+    return RelationFiles(shelf, (file,), relation.schema, ids, number, first, count, beside)
 
 
-def together(parts: Sequence[RelationFiles]) -> RelationFiles:
-    """The rows of the firings of several tasks, one part after the other."""
-    before = np.cumsum([0, *(len(part.files) for part in parts)])
-    return replace(
-        parts[0],
-        files=tuple(file for part in parts for file in part.files),
-        ids=pa.concat_arrays([part.ids for part in parts]),
-        file=np.concatenate(
-            [part.file + np.int32(n) for part, n in zip(parts, before, strict=False)]
-        ),
-        first=np.concatenate([part.first for part in parts]),
-        rows=np.concatenate([part.rows for part in parts]),
-        whole=all(part.whole for part in parts),
-    )
+def together(
+    parts: Sequence[tuple[RelationFiles, pa.Table]],
+) -> tuple[RelationFiles, pa.Table]:
+    """The firings of several tasks, one part after the other, as `placed` gives them; and what
+    `of_placed` makes their rows of."""
+    relations = [relation for relation, _ in parts]
+    before = np.cumsum([0, *(len(relation.files) for relation in relations)])
+    tables = [
+        replace(relation, file=relation.file + np.int32(n)).placed(table)
+        for (relation, table), n in zip(parts, before, strict=False)
+    ]
+    files = tuple(file for relation in relations for file in relation.files)
+    whole = all(relation.whole for relation in relations)
+    return replace(relations[0].of_none, files=files, whole=whole), pa.concat_tables(tables)
 
 
 def may_be_in_files(schema: pa.Schema) -> bool:
@@ -241,7 +262,7 @@ def _may_be(kind: pa.DataType) -> bool:
     return kinds.is_decimal128(kind) or kind in _KEPT
 
 
-def _spread(first: Int64, count: Int64) -> Int64:
+def _spread(first: Int32 | Int64, count: Int32) -> Int64:
     """first[i], .. first[i] + count[i] - 1 for each i."""
     begin = np.cumsum(count) - count
     return np.repeat(first - begin, count) + np.arange(int(count.sum()))

@@ -18,6 +18,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from tidegate.engine.core.columns.memory import got, in_one, sent
 from tidegate.engine.core.relation_files import (
     Relation,
     RelationFiles,
@@ -585,6 +586,13 @@ class Firings:
     def __len__(self) -> int:
         return int(self.firings.num_rows)
 
+    def __reduce__(self) -> tuple[object, ...]:
+        """Written out: what is known of each firing as one table."""
+        relation, table = self.relation, self.firings
+        if isinstance(relation, RelationFiles):
+            relation, table = relation.of_none, relation.placed(table)
+        return _firings, (self.rule, sent(table), relation, self.sources, self.about)
+
     @property
     def key_names(self) -> tuple[str, ...]:
         """The key columns, in order."""
@@ -611,7 +619,7 @@ class Firings:
         """Firing i has the rows offsets[i]:offsets[i + 1] of the relation."""
         if isinstance(self.relation, RelationFiles):
             return self.relation.offsets
-        groups = pc.run_end_encode(self.relation["firing_id"].combine_chunks())
+        groups = pc.run_end_encode(in_one(self.relation["firing_id"]))
         offsets: Int64 = np.concatenate([[0], np.asarray(groups.run_ends)]).astype(np.int64)
         return offsets
 
@@ -631,7 +639,7 @@ class Firings:
     def with_outcomes(self, decided: Firings) -> Firings:
         """The same with the outcomes of condition and damping that `decided`, some of these
         firings, have."""
-        at = pc.index_in(self.firings["firing_id"], decided.firings["firing_id"].combine_chunks())
+        at = pc.index_in(self.firings["firing_id"], in_one(decided.firings["firing_id"]))
         table = self.firings
         for name in ("condition", DAMPED):
             if name in decided.firings.column_names:
@@ -648,9 +656,7 @@ class Firings:
             return self
         kept = replace(self, firings=self.firings.filter(chosen))
         if isinstance(self.relation, RelationFiles):
-            return replace(
-                kept, relation=self.relation.of(kept.firings["firing_id"].combine_chunks())
-            )
+            return replace(kept, relation=self.relation.of(in_one(kept.firings["firing_id"])))
         rows = pc.is_in(self.relation["firing_id"], kept.hex_ids())
         sources = None if self.sources is None else self.sources.filter(rows)
         return replace(kept, relation=self.relation.filter(rows), sources=sources)
@@ -669,7 +675,7 @@ class Firings:
         """The same with its rows in a file, if they are many or `always`. Raises as `RowsShelf`."""
         if isinstance(self.relation, RelationFiles):
             return self
-        ids, rows = self.firings["firing_id"].combine_chunks(), np.diff(self.offsets)
+        ids, rows = in_one(self.firings["firing_id"]), np.diff(self.offsets)
         there = on_shelf(self.relation, self.sources, ids, rows, shelf, always=always)
         return self if there is None else replace(self, relation=there, sources=None)
 
@@ -693,7 +699,15 @@ class Firings:
 
     def hex_ids(self) -> pa.StringArray:
         """The firing ids as they stand in the relation."""
-        return hex_ids(self.firings["firing_id"].combine_chunks())
+        return hex_ids(in_one(self.firings["firing_id"]))
+
+
+def _firings(rule: str, data: bytes, relation: Relation, *others: Any) -> Firings:
+    """The firings that were written out."""
+    table = got(data)
+    if isinstance(relation, RelationFiles):
+        relation, table = relation.of_placed(table)
+    return Firings(rule, table, relation, *others)
 
 
 def hex_ids(ids: pa.FixedSizeBinaryArray) -> pa.StringArray:

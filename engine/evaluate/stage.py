@@ -76,9 +76,9 @@ def evaluate(
             if sampler is not None and rule.samples:
                 found, unsampled = sampler.with_samples(found)
             fired = firings_of(plan.rulebook, rule, found)
-        ids = fired.hex_ids()
         unasked[found.rule] = [
-            Unasked(tuple(ids.take(pa.array(some)).to_pylist()), why) for some, why in unsampled
+            Unasked(tuple(fired.hex_ids().take(pa.array(some)).to_pylist()), why)
+            for some, why in unsampled
         ]
         fired = without_silent(fired, rule.silent)
         if len(fired):
@@ -106,6 +106,8 @@ def evaluate(
 def _but(firings: Firings, unasked: Iterable[Unasked]) -> Firings:
     """The firings that are not in `unasked`."""
     dead = [one for some in unasked for one in some.firing_ids]
+    if not dead:
+        return firings
     return firings.some(pc.invert(pc.is_in(firings.hex_ids(), pa.array(dead, pa.string()))))
 
 
@@ -117,12 +119,13 @@ def _with_dead(
     marked: list[Firings] = []
     kept: dict[str, list[Unasked]] = {}
     for fired in firings:
-        ids = fired.hex_ids()
-        left = set(ids.to_pylist()) if unasked[fired.rule] else set()
-        for one in unasked[fired.rule]:
-            if own := tuple(i for i in one.firing_ids if i in left):
-                left.difference_update(own)
-                kept.setdefault(fired.rule, []).append(replace(one, firing_ids=own))
+        if unasked[fired.rule]:
+            ids = fired.hex_ids()
+            left = set(ids.to_pylist())
+            for one in unasked[fired.rule]:
+                if own := tuple(i for i in one.firing_ids if i in left):
+                    left.difference_update(own)
+                    kept.setdefault(fired.rule, []).append(replace(one, firing_ids=own))
         if fired.rule in kept:
             alive = pc.is_in(ids, pa.array(sorted(left), pa.string()))
             outcomes = pc.if_else(alive, fired.firings["condition"], "dead")
@@ -213,7 +216,7 @@ def _question(
 def decided(firings: Firings, rule: Rule, answers: Answers) -> Firings:
     """The firings of a rule with the outcome of its condition; `none` if it has none."""
     if rule.condition is None:
-        return firings.with_condition(pa.array(["none"] * len(firings), pa.string()))
+        return firings.with_condition(pa.repeat("none", len(firings)))
     holds = pc.is_in(firings.hex_ids(), pa.array(sorted(answers.held), pa.string()))
     return firings.with_condition(pc.if_else(holds, "held", "failed"))
 

@@ -12,7 +12,7 @@ Example: after 17 buckets there are two runs of level 1 (8 buckets each) and one
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from itertools import islice
 from typing import Any, NamedTuple
 
@@ -21,12 +21,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import sqlalchemy as sa
 
+from tidegate.engine.core.values import Int64
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.blobs import ID_BYTES
 
 FAN_OUT = 8
 MERGED_IDS_MAX = 1_000_000
 PIECE_IDS = 192  # ids and places of a piece fit into a page of SQLite
+PIECES_AT_ONCE = 1_000  # are written by one statement
 PLACE = np.dtype([("bucket", "<i8"), ("ordinal", "<i4")])
 _CODEC = "zstd"  # of places, most of which are equal
 
@@ -46,10 +48,9 @@ CAUSES = Index(t.cause_runs, t.cause_ids)
 
 
 def add(
-    connection: sa.Connection, rulebook: str, bucket: int, ids: Sequence[pa.ChunkedArray]
+    connection: sa.Connection, rulebook: str, bucket: int, ids: Sequence[pa.FixedSizeBinaryArray]
 ) -> None:
-    """Add the ids of a bucket's firings. `ids`: a fixed_size_binary[16] column for each rule, by
-    the rule's ordinal."""
+    """Add the ids of a bucket's firings: an array for each rule, by the rule's ordinal."""
     add_some(connection, rulebook, bucket, [_values(column) for column in ids])
 
 
@@ -61,10 +62,15 @@ def add_some(
     index: Index = FIRINGS,
 ) -> None:
     """Add the ids that a bucket's firings have in an index, by the rule's ordinal."""
-    if count := sum(map(len, ids)):
-        places = np.empty(count, PLACE)
-        places["bucket"] = bucket
-        places["ordinal"] = np.repeat(np.arange(len(ids)), list(map(len, ids)))
+    ends = np.cumsum([len(some) for some in ids])
+
+    def places(index: Int64) -> Places:
+        found = np.empty(len(index), PLACE)
+        found["bucket"] = bucket
+        found["ordinal"] = np.searchsorted(ends, index, side="right")
+        return found
+
+    if sum(map(len, ids)):
         write(connection, rulebook, (bucket, bucket), 0, np.concatenate(ids), places, index)
         while _merge(connection, rulebook, index):
             pass
@@ -76,34 +82,33 @@ def write(
     buckets: tuple[int, int],
     level: int,
     ids: Ids,
-    places: Places,
+    places: Callable[[Int64], Places],
     index: Index = FIRINGS,
 ) -> None:
-    """Write a run. `buckets`: the first and the last bucket of its firings. Equal ids are in one
-    piece."""
+    """Write a run. `buckets`: the first and the last bucket of its firings. `places`: those of some
+    ids, by their index. Equal ids are in one piece."""
     first, last = buckets
-    order = np.argsort(ids, kind="stable")
-    ids, places = ids[order], places[order]
     run = {"rulebook": rulebook, "run": last}
     connection.execute(
         sa.insert(index.runs).values(**run, first_bucket=first, level=level, id_count=len(ids))
     )
-    pieces = []
-    for at, end in _cuts(ids):
-        data = ids[at:end].tobytes()
-        packed = pa.compress(places[at:end].tobytes(), _CODEC, asbytes=True)
-        pieces.append({**run, "first_id": data[:ID_BYTES], "ids": data, "places": packed})
-    connection.execute(sa.insert(index.pieces), pieces)
+    pieces = ({**run, **piece} for piece in _pieces_of(ids, places))
+    while some := [*islice(pieces, PIECES_AT_ONCE)]:
+        connection.execute(sa.insert(index.pieces), some)
 
 
-def _cuts(ids: Ids) -> Iterator[tuple[int, int]]:
-    """Where pieces of sorted ids begin and end."""
-    at = 0
+def _pieces_of(ids: Ids, places: Callable[[Int64], Places]) -> Iterator[dict[str, bytes]]:
+    """The columns of a run's pieces, made one by one: a bucket may have millions of ids."""
+    order, at = np.argsort(ids, kind="stable"), 0
     while at < len(ids):
         end = min(at + PIECE_IDS, len(ids))
-        end = int(np.searchsorted(ids, ids[end - 1], side="right"))
-        yield at, end
-        at = end
+        last = ids[order[end - 1]]
+        while end < len(ids) and ids[order[end]] == last:
+            end += 1
+        own, at = order[at:end], end
+        data = ids[own].tobytes()
+        packed = pa.compress(places(own).tobytes(), _CODEC, asbytes=True)
+        yield {"first_id": data[:ID_BYTES], "ids": data, "places": packed}
 
 
 def find(connection: sa.Connection, rulebook: str, firing_id: str) -> tuple[int, str] | None:
@@ -214,7 +219,7 @@ def _merge(connection: sa.Connection, rulebook: str, index: Index) -> bool:
     places = [_places(piece.places, len(piece.ids) // ID_BYTES) for piece in pieces]
     _delete(connection, rulebook, first, last, index)
     buckets = (runs[-1].first_bucket, last)
-    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places), index)
+    write(connection, rulebook, buckets, level + 1, ids, np.concatenate(places).take, index)
     return True
 
 
@@ -229,11 +234,10 @@ def _rule(connection: sa.Connection, rulebook: str, bucket: int, ordinal: int) -
     return connection.execute(sa.select(t.firings.c.rule).filter_by(**one)).scalar_one_or_none()
 
 
-def _values(ids: pa.ChunkedArray) -> Ids:
-    column = ids.combine_chunks()
-    if not len(column):
+def _values(ids: pa.FixedSizeBinaryArray) -> Ids:
+    if not len(ids):
         return np.empty(0, f"S{ID_BYTES}")
-    data = column.buffers()[1].slice(column.offset * ID_BYTES, len(column) * ID_BYTES)
+    data = ids.buffers()[1].slice(ids.offset * ID_BYTES, len(ids) * ID_BYTES)
     return np.frombuffer(data, f"S{ID_BYTES}")
 
 

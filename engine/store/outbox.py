@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import asdict, fields, replace
+from itertools import islice
 from typing import Any, NamedTuple
 
 import pyarrow as pa
 import sqlalchemy as sa
 
+from tidegate.engine.core.columns.memory import give_back, in_one
 from tidegate.engine.core.entries import Entry, Outcome, Progress, Turn
 from tidegate.engine.core.failpoints import failpoint
 from tidegate.engine.core.statement import SqlStatement, decode, encode
@@ -36,6 +38,8 @@ SKIPPED, REDRIVEN = "skipped", "redriven"
 OPEN = (PENDING, HELD)
 FINISHED = (DONE, SKIPPED, REDRIVEN)  # these never change again
 SHOWN_MAX = 100
+FIRINGS_AT_ONCE = 100_000
+"""Of about so many a statement has the rows, unless one rule has more."""
 _SAME = (  # of an entry and of its row
     "number",
     "bucket",
@@ -234,7 +238,26 @@ def insert_firings(
     some = [fired for fired in firings if fired.firings.num_rows]
     if not some:
         return
-    rows = [
+    rows, count = _rows_of(plan, some), sum(map(len, some))
+    at_once = max(1, FIRINGS_AT_ONCE * len(some) // count)
+    while chunk := [*islice(rows, at_once)]:
+        if count > FIRINGS_AT_ONCE:
+            give_back()
+        connection.execute(sa.insert(t.firings), chunk)
+    counts = {}
+    totals.add_detected(connection, plan.rulebook, some)
+    for fired in some:
+        if fired.rule not in undecided:
+            counts[fired.rule] = totals.add_decided(connection, plan.rulebook, fired)
+    hours.add(connection, plan.rulebook, plan.now, counts)
+    ids = [in_one(fired.firings["firing_id"]) for fired in some]
+    id_runs.add(connection, plan.rulebook, plan.bucket, ids)
+    causes.add(connection, plan.rulebook, plan.bucket, some)
+
+
+def _rows_of(plan: Plan, some: Sequence[Firings]) -> Iterator[dict[str, Any]]:
+    """The rows of `firings`, of one rule each."""
+    return (
         {
             "rulebook": plan.rulebook,
             "bucket": plan.bucket,
@@ -245,17 +268,7 @@ def insert_firings(
             **_extent(fired),
         }
         for ordinal, fired in enumerate(some)
-    ]
-    connection.execute(sa.insert(t.firings), rows)
-    counts = {}
-    totals.add_detected(connection, plan.rulebook, some)
-    for fired in some:
-        if fired.rule not in undecided:
-            counts[fired.rule] = totals.add_decided(connection, plan.rulebook, fired)
-    hours.add(connection, plan.rulebook, plan.now, counts)
-    ids = [fired.firings.column("firing_id") for fired in some]
-    id_runs.add(connection, plan.rulebook, plan.bucket, ids)
-    causes.add(connection, plan.rulebook, plan.bucket, some)
+    )
 
 
 def stored_firings(

@@ -81,7 +81,7 @@ def add_decided(connection: sa.Connection, rulebook: str, fired: Firings) -> Cou
     """Add what became of detections, once their condition has its answer. Dead ones, whose
     condition could not be asked, are counted by their entries. Returns what was added."""
     c = t.rule_totals.c
-    through = fired.firings.filter(fired.through)
+    through = fired.acted_on.firings
     dropped = fired.damped
     unasked = pc.sum(pc.equal(fired.firings["condition"], "dead")).as_py() or 0
     failed = len(fired) - len(through) - sum(dropped.values()) - unasked

@@ -128,10 +128,11 @@ def test_spark_is_given_those_files_that_have_rows_of_the_firings(tmp_path: Path
     shelf = FileShelf("", str(tmp_path), "one")
     parts = [firings([1, 2], 10 * n).on(shelf, always=True) for n in range(3)]
     names = [part.files[0].name for part in parts]
+    wanted = parts[2].firings["firing_id"][1]
     whole = merged_firings(parts, shelf)
     assert isinstance(whole.relation, RelationFiles)
     assert whole.relation.paths == (*names,)
-    last = whole.some(pc.equal(whole.firings["firing_id"], parts[2].firings["firing_id"][1]))
+    last = whole.some(pc.equal(whole.firings["firing_id"], wanted))
     assert isinstance(last.relation, RelationFiles)
     assert last.relation.paths == (names[2],)
 

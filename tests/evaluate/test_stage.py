@@ -8,6 +8,7 @@ from decimal import Decimal
 from typing import Any
 
 import pyarrow as pa
+import pytest
 
 from tests.support.analysts import ListedAnalyst
 from tests.support.detections import batch, detections
@@ -154,6 +155,20 @@ def test_hysteresis_is_asked_together_with_the_condition_or_alone() -> None:
     ]
     conditions = {f.rule: f.firings["condition"].to_pylist() for f in result.firings}
     assert conditions == {"alone": ["none", "none"], "both": ["failed", "held"]}
+
+
+def test_ids_are_not_made_texts_where_nothing_is_asked(monkeypatch: pytest.MonkeyPatch) -> None:
+    """There may be millions."""
+
+    def hex_ids(_: Firings) -> pa.StringArray:
+        raise AssertionError
+
+    plain = rule("moved and moved", actions=(sql("amount"),))
+    prepared, found = setup(plain)
+    fired = tuple(firings_of("bank", prepared.rules[plain.name], one) for one in found)
+    monkeypatch.setattr(Firings, "hex_ids", hex_ids)
+    (decided,) = evaluate(prepared, fired, PLAN, Asked(), AS_OF).firings
+    assert len(decided) == 2
 
 
 def test_no_condition_no_question() -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 import sqlalchemy as sa
 
@@ -48,3 +49,25 @@ def test_runs_stay_apart_once_they_are_large(
     assert run_levels(url) == [2, 2, 2, 0]
     last = make.hex_ids(make.firings("a", 4, 7))[3]
     assert make.find_firing(store, "bank", last) == (7, "a")
+
+
+def test_pieces_are_written_some_at_a_time_and_equal_ids_are_in_one(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(id_runs, "PIECE_IDS", 2)
+    monkeypatch.setattr(id_runs, "PIECES_AT_ONCE", 2)
+    numbers = [5, 1, 4, 1, 3, 9, 1, 1, 8]
+    ids = np.array([n.to_bytes(id_runs.ID_BYTES, "big") for n in numbers], f"S{id_runs.ID_BYTES}")
+    places = np.zeros(len(ids), id_runs.PLACE)
+    places["bucket"] = range(len(ids))
+    with store.database.write() as connection:
+        id_runs.write(connection, "bank", (1, 7), 0, ids, places.take)
+        rows = connection.execute(sa.select(t.firing_ids).order_by(t.firing_ids.c.first_id)).all()
+    assert [[*row.ids[id_runs.ID_BYTES - 1 :: id_runs.ID_BYTES]] for row in rows] == [
+        [1, 1, 1, 1],
+        [3, 4],
+        [5, 8],
+        [9],
+    ]
+    stored = [id_runs._places(row.places, len(row.ids) // id_runs.ID_BYTES) for row in rows]
+    assert np.concatenate(stored)["bucket"].tolist() == [1, 3, 6, 7, 4, 2, 0, 8, 5]

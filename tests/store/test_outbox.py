@@ -10,7 +10,7 @@ import pytest
 from tests.support import make
 from tidegate.engine.core.entries import Entry
 from tidegate.engine.core.values import Signal
-from tidegate.engine.store import SqlStore
+from tidegate.engine.store import SqlStore, blobs, outbox
 from tidegate.rules.errors import EngineError
 
 
@@ -219,3 +219,26 @@ def test_g23_a_failure_is_told_of_the_firings_that_an_outcome_leaves(
     store.of("bank", epoch).outbox.settle([outcome])
     told = store.of("bank").signals.unplaced(["failed a"], make.BEGIN - 1, 9).signals
     assert sorted(signal.id for signal in told) == sorted(f"{ids[n]}-failed" for n in (0, 2))
+
+
+def test_large_tables_are_stored_as_small_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = pa.table({"a": range(100), "b": ["x"] * 100})
+    small = blobs.table_to_bytes(table)
+    monkeypatch.setattr(blobs, "_LARGE_BYTES", 1)
+    assert blobs.table_to_bytes(table) == small
+
+
+def test_many_firings_are_stored_a_few_rules_at_a_time(
+    store: SqlStore, epoch: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbox, "FIRINGS_AT_ONCE", 6)
+    given: list[int] = []
+    monkeypatch.setattr(outbox, "give_back", lambda: given.append(1))
+    some = [make.firings(rule, 3) for rule in "abcde"]
+    make.commit(store, epoch, make.plan(), fired=some)
+    assert len(given) == 3  # two rules a statement
+    stored = [store.of("bank").outbox.firings(1, rule) for rule in "abcde"]
+    assert [one.firings for one in stored] == [one.firings for one in some]
+    given.clear()
+    make.commit(store, epoch, make.plan(2), fired=[make.firings("a", 6, 2)])
+    assert not given

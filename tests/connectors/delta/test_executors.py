@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
+import pickle
 import sys
 from collections.abc import Iterator
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,12 @@ from pyspark.sql import SparkSession
 from tests.support.history import printed
 from tests.support.rulebooks import loaded
 from tidegate.connectors.delta import installation
-from tidegate.connectors.delta.executors import ApartRows, ExecutorsError, SparkExecutors
+from tidegate.connectors.delta.executors import (
+    ApartRows,
+    ExecutorsError,
+    SparkExecutors,
+    _unpacked,
+)
 from tidegate.connectors.delta.jobs import Jobs
 from tidegate.engine.core.values import Batch, Carried
 from tidegate.engine.detect.events.step.component_step import ComponentStep
@@ -138,3 +144,27 @@ def history() -> Iterator[Batches]:
 def rows(name: str, first: int, keys: Any) -> Batch:
     table = pa.table({"k": keys, "v": keys % 7})
     return Batch(name, first + np.arange(len(keys)), np.arange(len(keys)), table)
+
+
+class Counting:
+    """Notes how many batches were left when it was unpacked."""
+
+    batches: ClassVar[list[pa.RecordBatch]] = []
+
+    def __setstate__(self, state: dict[str, int]) -> None:
+        self.left = len(self.batches)
+        self.number = state["number"]
+
+
+def test_what_was_collected_is_let_go_of_while_it_is_unpacked() -> None:
+    made = [Counting() for _ in range(4)]
+    for number, one in enumerate(made):
+        one.number = number
+    Counting.batches = batches = [
+        pa.RecordBatch.from_pydict({"place": [place], "value": [pickle.dumps(one)]})
+        for place, one in zip([2, 0, 1, 0], made, strict=True)
+    ]
+    done, parts = _unpacked(batches, 2)
+    assert [one.number for one in done] == [2, 0]
+    assert sorted(one.number for one in parts) == [1, 3]
+    assert sorted(one.left for one in [*done, *parts]) == [0, 1, 2, 3]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import time
+import weakref
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
@@ -280,3 +281,13 @@ def test_a_text_past_its_time_while_it_is_resolved_is_refused(
     finally:
         catalog.close()
     assert [(p.code, p.place) for p in caught.value.problems] == [("sql-overrun", here)]
+
+
+def test_a_worker_that_waits_holds_no_result(jobs: Jobs) -> None:
+    """It may be 100 MB."""
+
+    class Large:
+        pass
+
+    made = weakref.ref(jobs.run(60, Large))
+    until(lambda: made() is None)

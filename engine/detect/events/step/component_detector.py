@@ -249,6 +249,7 @@ class ComponentDetector:
         counted = {at: load for one in done for at, load in one.loads.items()}
         made = self._in_order([one for one in found if isinstance(one, Detections)])
         fired = self._in_order([one for one in found if isinstance(one, Firings)])
+        del done, found  # what is merged is let go of
         return Step(
             tuple(map(detections.merged, made)),
             shares,

@@ -9,6 +9,7 @@ from dataclasses import replace
 import numpy as np
 import pyarrow as pa
 
+from tidegate.engine.core.columns.memory import give_back
 from tidegate.engine.core.relation_files import RelationFiles, together
 from tidegate.engine.core.state_parts import Shelf
 from tidegate.engine.core.values import Detections, Firings, Int64
@@ -67,30 +68,36 @@ def merged(parts: Sequence[Detections]) -> Detections:
     )
 
 
-def merged_firings(parts: Sequence[Firings], shelf: Shelf | None) -> Firings:
+def merged_firings(parts: list[Firings], shelf: Shelf | None) -> Firings:
     """The firings of one rule in disjoint sets of keys, in the same order. Where some have their
-    rows in files of a shelf, all others go to one file more. Raises as `Shelf` does."""
+    rows in files of a shelf, all others go to one file more. Raises as `Shelf` does. What is in its
+    new place is taken away from `parts`: there may be millions."""
+    first = parts[0]
     if len(parts) == 1:
-        return parts[0]
+        return first
     here = [part for part in parts if not isinstance(part.relation, RelationFiles)]
     in_files = len(here) < len(parts)
     if in_files and here and shelf is not None:
-        others = [part for part in parts if isinstance(part.relation, RelationFiles)]
-        parts = [*others, merged_firings(here, None).on(shelf, always=True)]
+        parts[:] = [part for part in parts if isinstance(part.relation, RelationFiles)]
+        parts.append(merged_firings(here, None).on(shelf, always=True))
     table = pa.concat_tables([part.firings for part in parts])
-    end = table["detected_at"].cast(pa.int64()).to_numpy()
-    place = _places(table.select(parts[0].key_names), end)
-    table = table.take(pa.array(place))
+    place = _places(table.select(first.key_names), table["detected_at"].cast(pa.int64()).to_numpy())
     if in_files:
-        relation = together([part.relation for part in parts]).take(place)
-        relation = replace(relation, ids=table["firing_id"].combine_chunks())  # once in memory
-        return replace(parts[0], firings=table, relation=relation, sources=None)
+        relation, table = together([(part.relation, part.firings) for part in parts])
+        parts.clear()
+        columns = {name: table[name] for name in table.column_names}
+        del table
+        for name in columns:
+            columns[name] = columns[name].take(pa.array(place))
+            give_back()
+        relation, table = relation.of_placed(pa.table(columns))
+        return replace(first, firings=table, relation=relation, sources=None)
     _, again = _again([part.offsets for part in parts], place)
     relation, sources = (
         pa.concat_tables(some).take(pa.array(again))
         for some in ([p.relation for p in parts], [p.sources for p in parts])
     )
-    return replace(parts[0], firings=table, relation=relation, sources=sources)
+    return replace(first, firings=table.take(pa.array(place)), relation=relation, sources=sources)
 
 
 def _places(keys: pa.Table, end: Int64) -> Int64:
