@@ -188,7 +188,7 @@ def stepped(
             raise TooManyError(count)
         after = own.carried
         for one in done:
-            after = after.with_(one.tables, one.gone)
+            after = one.tables.over(after.with_({}, one.gone))
         if shelf is not None:
             after = after.shelved(own.before, shelf)
         emissions = merged([one.emissions for one in done if one.emissions is not None])

@@ -169,6 +169,26 @@ class Group:
         files = tuple(zip(numbers, sizes, strict=True))
         return _without_unused(Group(at, here, files, tuple(kinds)))
 
+    def over(self, below: Group) -> Group:
+        """The other group with these parts in place of its own."""
+        at = _sized(below.at, max(len(self.at), len(below.at)))
+        there = _sized(self.at, len(at))["file"] != _NONE
+        numbers = {file: n for n, (file, _) in enumerate(below.files, _FIRST)}
+        sizes = dict(below.files)
+        for file, size in self.files:
+            numbers.setdefault(file, _FIRST + len(numbers))
+            sizes[file] = size
+        kinds = [*below.kinds, *(kind for kind in self.kinds if kind not in below.kinds)]
+        again = np.array([_NONE, _HERE, *(numbers[name] for name, _ in self.files)])
+        kind = np.array([kinds.index(one) for one in self.kinds], np.int32)
+        own = self.at[self.at["file"] != _NONE]
+        own["file"], own["first_file"] = again[own["file"]], again[own["first_file"]]
+        own["kind"] = kind[own["kind"]]
+        at[there] = own
+        here = {p: part for p, part in below.here.items() if not there[p + 1]}
+        files = tuple((name, sizes[name]) for name in numbers)
+        return _without_unused(Group(at, {**here, **self.here}, files, tuple(kinds)))
+
     def differing(self, before: Group, by: tuple[str, str] = _PLACE) -> Iterator[int]:
         """The partitions whose parts are not in both, or not alike."""
         if self is before:
@@ -229,6 +249,13 @@ class Parts(Mapping[str, pa.Table]):
     def __or__(self, other: Parts) -> Parts:
         """Those of both; no name is in the two."""
         return Parts({**self.groups, **other.groups}, {**self.rest, **other.rest})
+
+    def over(self, below: Parts) -> Parts:
+        """The others with these in place of those that they have."""
+        groups = dict(below.groups)
+        for whole, group in self.groups.items():
+            groups[whole] = group.over(groups[whole]) if whole in groups else group
+        return Parts(groups, {**below.rest, **self.rest})
 
     @property
     def cut(self) -> Parts:

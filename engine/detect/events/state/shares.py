@@ -205,15 +205,19 @@ def _ranked(tables: Mapping[str, pa.Table]) -> dict[str, pa.Table]:
 def after_tasks(share: Carried, left: Sequence[tuple[Tables, Collection[str]]]) -> Carried:
     """A share after its tasks: of each, the tables that it has changed, and the names of those that
     are gone. Each has changed the parts of every key in the same way."""
-    gone = frozenset[str]().union(*(names for _, names in left))
-    new: dict[str, pa.Table] = {}
+    after = Parts.of(share.tables).with_({}, {name for _, names in left for name in names})
     every: dict[str, list[pa.Table]] = defaultdict(list)
-    for changed, _ in left:
-        for name, table in changed.items():
-            if place(name)[1] == EVERY:
-                every[name].append(table)
-            else:
-                new[name] = table
-    for name, some in every.items():
-        new[name] = _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
-    return Carried(Parts.of(share.tables).with_(new, gone))
+    for tables, _ in left:
+        changed = Parts.of(tables)
+        for name, table in changed.named([EVERY]).items():
+            every[name].append(table)
+        after = changed.over(after)
+    several = {n: some for n, some in every.items() if len(some) > 1}
+    return Carried(
+        after.with_(
+            {
+                name: _joined(name, some) if name.startswith(_OCCURRENCES) else some[0]
+                for name, some in several.items()
+            }
+        )
+    )

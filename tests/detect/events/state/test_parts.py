@@ -101,6 +101,8 @@ def test_g26_parts_are_a_mapping_of_single_ones(data: st.DataObject) -> None:
         gone = [name for name in model if data.draw(st.integers(0, 3)) == 0]
         model = {n: p for n, p in model.items() if n not in gone} | written
         if data.draw(st.booleans()):
+            parts = Parts.of(written).over(parts.with_({}, gone))
+        elif data.draw(st.booleans()):
             parts = parts.with_(written, gone)
         else:
             parts = Parts.of(dict(model), parts)
