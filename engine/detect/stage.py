@@ -320,7 +320,7 @@ def kept_faults(script: model.Script, found: Emissions, limits: model.Settings) 
 def _faults(found: Emissions, most: int) -> Iterator[tuple[dict[str, Any], dict[str, Any]]]:
     """The first faults, and what is told of each: the key of its instance, the instant."""
     at = np.flatnonzero(found.output == len(found.outputs) - 1)[:most]
-    keys = [python_values(found.keys.column(name).take(at)) for name in found.keys.column_names]
+    keys = [python_values(column) for column in found.keys_of(at).values()]
     for number, fault in enumerate(found.values[ERROR_NAME].slice(0, most).to_pylist()):
         key = (column[number] for column in keys)
         yield fault, {**dict(zip(found.keys.column_names, key, strict=True)), "at": fault["at"]}

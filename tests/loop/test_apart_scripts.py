@@ -46,6 +46,7 @@ rules:
 DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id - 4); !> late(n);")
 RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
 RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
+OF_OBJECTS = "{object id;} row group(row.id)"
 WHOLE = {
     "without a group": BOOK.replace(" group(row.id % 3)", ""),
     "with an input of all keys": BOOK.replace(
@@ -156,3 +157,18 @@ def test_g26_a_bucket_with_more_emissions_than_the_driver_takes_ends_earlier(
     assert [r.rows for r in bench.reports if r.rows] == [2, 2, 2, 1]
     assert "detections, and the driver takes 4 (driver_rows_max)" in caplog.text
     assert all_of(store) == by_driver(tmp_path, text)
+
+
+def test_a_script_may_be_grouped_by_an_object(store: SqlStore, tmp_path: Path) -> None:
+    """Rules see such a key as text; a fault is stored with it."""
+    text = DIVIDING.replace("{long id;} row group(row.id % 3)", OF_OBJECTS)
+    text = text.replace("{on: late}", "{on: late, per: id}").replace("6 / (x.id - 4)", "6 / n")
+    text = text.replace("out: {$error: fault}", "on_error: log").replace(
+        "  faults: {on: fault}\n", ""
+    )
+    bench = Beside(store, COMMITS, "detect: spark", text)
+    assert {*drained(bench)} == {("executors", READ)}
+    found = all_of(store)
+    assert found == by_driver(tmp_path, text)
+    rejected = store.of("loop").rejections.newest(9, whole=True)
+    assert sorted(row["fields"]["id"] for row in rejected) == [*range(COMMITS)]

@@ -15,6 +15,7 @@ from tidegate.engine.core.values import Batch, Int64, UInt64
 from tidegate.engine.detect.events.occurrences.keys import encode
 from tidegate.engine.detect.scripts.context import Fault
 from tidegate.engine.detect.scripts.input_columns import VALUE
+from tidegate.engine.detect.scripts.value_types import OBJECTS
 from tidegate.rules.eventscript.types import Basic, Structure
 
 ERROR_NAME = "$error"
@@ -62,8 +63,7 @@ class Emissions:
             fields = [values.type.field(n).name for n in range(values.type.num_fields)]
             columns = dict(zip(fields, values.flatten(), strict=True))
         keys = self.keys.take(pa.array(chosen))
-        own = {n: keys.column(n).combine_chunks() for n in keys.column_names}
-        table = pa.table({**own, **columns})
+        table = pa.table({**self.keys_of(chosen), **columns})
         if not table.num_columns:
             table = pa.table({"": pa.nulls(len(chosen))}).select([])
         depth = self.depth[chosen]
@@ -76,6 +76,13 @@ class Emissions:
             depth if depth.any() else None,
             chosen,
         )
+
+    def keys_of(self, chosen: Int64) -> dict[str, pa.Array]:
+        """The key columns of some emissions, by name. Objects, which are bytes as keys, are
+        `OBJECTS`."""
+        keys = self.keys.take(pa.array(chosen))
+        columns = {name: keys.column(name).combine_chunks() for name in keys.column_names}
+        return {n: c.cast(OBJECTS) if pa.types.is_binary(c.type) else c for n, c in columns.items()}
 
     def _ids(self, name: str, keys: pa.Table, chosen: Int64) -> UInt64:
         """Ids uint64[n, 2] of (script, output, key, cause, number)."""
