@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from tidegate.engine.core.columns.decimals import decimal_words
+from tidegate.engine.core.columns.decimal_words import decimal_words
 from tidegate.engine.core.columns.numba_cache import njit
 from tidegate.engine.core.values import Int64, UInt64
 
