@@ -152,7 +152,9 @@ def test_files_with_rows_of_other_firings_are_known_after_a_restart(tmp_path: Pa
     shelf = FileShelf("", str(tmp_path), "one")
     filed = firings([1, 2, 3]).on(shelf, always=True)
     some = filed.some(pa.array([True, False, True]))
-    for fired, whole in ((filed, True), (some, False)):
+    other = firings([1], 10).on(shelf, always=True)
+    both = [merged_firings([one, other], shelf) for one in (filed, some)]
+    for fired, whole in ((filed, True), (some, False), (both[0], True), (both[1], False)):
         stored = firings_from_columns(shelf, "r", *firings_to_columns(fired).values())
         assert isinstance(stored.relation, RelationFiles)
         assert stored.relation.whole is whole

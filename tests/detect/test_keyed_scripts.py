@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from itertools import pairwise
 from pathlib import Path
 from types import SimpleNamespace
@@ -252,6 +253,47 @@ def test_g26_emissions_of_tasks_keep_their_values_of_any_type() -> None:
         outs(script.program, whole.emissions)
     )
     assert len(made.emissions) == 40
+
+
+def test_g26_emissions_of_tasks_keep_what_they_are_caused_by() -> None:
+    """And how deep that is: actions wrote some rows."""
+    script, depths = script_of(COUNT), np.arange(20, dtype=np.int32)
+    arriving = {"A": replace(row(1, *reversed(range(20)))["A"], depth=depths)}
+    whole = ScriptRunner(script, 0).step(Carried(), arriving, SECOND).emissions
+    made = of_tasks(script, 0, Carried(), arriving, SECOND, 3, 16)
+    assert made is not None
+    assert whole.depth.tolist() == [*reversed(range(20))]
+    assert made.emissions.depth.tolist() == whole.depth.tolist()
+    assert made.emissions.cause.tolist() == whole.cause.tolist()
+
+
+def test_g26_a_task_that_emits_more_than_is_taken_leaves_nothing(
+    filed: FileShelf, tmp_path: Path
+) -> None:
+    task = ScriptTask(
+        Sent(script_of(COUNT), 0, {}, MOST).packed, Parts(), row(1, *range(4)), SECOND, None, 4,
+        filed, 3,
+    )  # fmt: skip
+    done = task()
+    assert (done.emissions, len(done.tables), done.emitted) == (None, 0, 4)
+    assert not [*tmp_path.iterdir()]
+    enough = task._replace(found_max=4)()
+    assert enough.emissions is not None
+    assert len(enough.emissions) == 4
+
+
+def test_g26_keys_expire_though_their_partitions_were_cut_meanwhile() -> None:
+    """None of theirs was touched since."""
+    text = COUNT.replace(" | elapse[5 seconds]() {!> n(-c);}", "")
+    script, carried = script_of(text, expire_micros=5 * SECOND), Carried()
+    for second, ids, (tasks, count) in ((1, range(40), (3, 4)), (2, [7], (3, 16))):
+        made = of_tasks(script, 0, carried, row(second, *ids), second * SECOND, tasks, count)
+        assert made is not None
+        carried = made.carried
+    assert Parts.of(carried.tables).instances == 40
+    made = of_tasks(script, 0, carried, {}, 3_600 * SECOND, 2, 16)
+    assert made is not None
+    assert not Parts.of(made.carried.tables).instances
 
 
 def test_an_occurrence_that_does_not_fit_is_told_as_by_the_driver() -> None:

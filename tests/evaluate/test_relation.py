@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pyarrow as pa
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from tests.reference.examples import example_count
@@ -152,6 +152,7 @@ def test_renamed_parameters_stand_under_their_own_names() -> None:
 @given(st.integers(1, 38).flatmap(lambda n: st.tuples(
     st.integers(-(10**n) + 1, 10**n - 1), st.just(n), st.integers(0, n)
 )))  # fmt: skip
+@example((2**53 + 1, 16, 1))
 @example_count(300, least=25)
 def test_a_decimal_beside_doubles_is_the_nearest_double(drawn: tuple[int, int, int]) -> None:
     """As in SQL. Arrow's own cast often gives the one next to it."""

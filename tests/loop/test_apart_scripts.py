@@ -13,7 +13,11 @@ from tests.loop.test_apart import COMMITS, READ, executors
 from tests.loop.test_site import Beside, drained, fired
 from tests.support import memory
 from tests.support.executors import InProcess
-from tidegate.engine.store import SqlStore, open_store
+from tests.support.make import SECOND
+from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.step import component_task
+from tidegate.engine.store import SqlStore, open_store, shelf
+from tidegate.rules.errors import EngineError
 
 BOOK = """\
 rulebook: loop
@@ -46,6 +50,7 @@ rules:
 DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id - 4); !> late(n);")
 RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
 RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
+COUNTED = "  counted: {on: seen, per: n}\n"  # what is emitted is seen in the key
 OF_OBJECTS = "{object id;} row group(row.id)"
 WHOLE = {
     "without a group": BOOK.replace(" group(row.id % 3)", ""),
@@ -74,7 +79,9 @@ def by_driver(folder: Path, text: str, commits: int = COMMITS) -> tuple[Any, ...
         return all_of(other)
 
 
-@pytest.mark.parametrize("text", [BOOK, BOOK.replace("rules:\n", SECOND_SCRIPT, 1), DIVIDING])
+@pytest.mark.parametrize(
+    "text", [BOOK + COUNTED, BOOK.replace("rules:\n", SECOND_SCRIPT, 1), DIVIDING]
+)
 def test_g26_a_script_with_a_group_is_run_by_executors_that_read_its_rows(
     store: SqlStore, tmp_path: Path, text: str
 ) -> None:
@@ -133,18 +140,130 @@ def test_g26_a_table_that_a_script_takes_without_a_key_is_the_drivers(
     assert all_of(store) == by_driver(tmp_path, WHOLE[how])
 
 
-def test_g26_what_a_disabled_script_passes_over_is_counted_by_the_driver(store: SqlStore) -> None:
-    bench = Beside(store, 2, "detect: spark", BOOK)
+def test_g26_a_script_that_was_disabled_begins_anew_in_executors(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    """What it passes over is counted by the driver."""
+
+    def switched(bench: Beside) -> list[tuple[str, str]]:
+        controls, sites = bench.store.of("loop").controls, []
+        for commits, word in ((2, "disable"), (4, "enable"), (6, "")):
+            bench.feed.commits = commits
+            bench.clock.at += 4 * SECOND
+            sites.append(bench.run()[-1])
+            if word:
+                controls.ask(word, "counts")
+        return sites
+
+    sites = switched(Beside(store, 2, "detect: spark", BOOK))
+    assert sites == [("executors", READ), ("executors", "detect: spark"), ("executors", READ)]
+    with open_store(f"sqlite:///{tmp_path / 'other.db'}", create=True) as other:
+        other.of("loop").versions.register(BOOK, None)
+        switched(Beside(other, 2, "detect: driver", BOOK))
+        assert all_of(store) == all_of(other)
+
+
+def test_g26_a_disabled_script_without_a_group_leaves_a_table_to_executors(
+    store: SqlStore,
+) -> None:
+    idle = "  idle:\n    enabled: false\n    text: in {} row (row())*\nrules:\n"
+    bench = Beside(store, COMMITS, "detect: spark", BOOK.replace("rules:\n", idle))
+    assert {*drained(bench)} == {("executors", READ)}
+
+
+def test_g26_rows_that_the_driver_reads_are_counted_in_executors(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    """A rule without a key looks at them, too."""
+    text = BOOK.replace("  each: {on: row, per: id}\n", "  rows: {on: row ; row}\n")
+    bench = Beside(store, COMMITS, "detect: spark", text)
+    assert {*drained(bench)} == {("executors", "detect: spark")}
+    assert executors(bench).splits == 0
+    assert all_of(store) == by_driver(tmp_path, text)
+
+
+def test_g26_executors_come_and_go_and_the_keys_of_a_script_with_them(
+    store: SqlStore, tmp_path: Path
+) -> None:
+    """More of them than there are partitions: these are cut before the step, and kept, though it
+    touches one key alone."""
+    text = BOOK + COUNTED
+    bench = Beside(store, COMMITS, "detect: spark, spark_rows_max: 1", text)
+    for slots in (1, 2, 16, 3, 64):
+        executors(bench).slots = slots
+        assert bench.loop.bucket() is not None
+        bench.restart()
+    drained(bench)
+    assert all_of(store) == by_driver(tmp_path, text)
+
+
+def test_g26_many_rows_that_executors_read_for_a_script_are_cut_into_many_tasks(
+    store: SqlStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A worker holds two of them here."""
+    monkeypatch.setattr(component_task, "WORKER_ROWS", 2)
+    text = BOOK.replace("  each: {on: row, per: id}\n", "")
+    bench = Beside(store, 16, "detect: spark", text)
+    assert bench.run() == [("executors", READ)]
+    assert executors(bench).tasks == [8]
+
+
+def test_g26_a_key_that_expires_is_carried_no_more(store: SqlStore) -> None:
+    """Its last timer is due in the bucket that drops it; nor does the store have it."""
+
+    def keys() -> int:
+        return Parts.of(bench.loop.state.carried.tables).scripts(only=True).instances
+
+    text = BOOK.replace("    out: {", "    expire_key_after: 1 minute\n    out: {")
+    text = text.replace(" | elapse", " elapse")
+    bench = Beside(store, COMMITS, "detect: spark", text)
     bench.run()
-    store.of("loop").controls.ask("disable", "counts")
-    bench.feed.commits = 4
-    bench.clock.at += 4_000_000
-    bench.reports.clear()
-    assert {why for _, why in bench.run()} == {"detect: spark"}
-    store.of("loop").controls.ask("enable", "counts")
-    bench.feed.commits = 6
-    bench.clock.at += 4_000_000
-    assert bench.run()[-1] == ("executors", READ)
+    assert keys() == 3
+    bench.clock.at += 3_600 * SECOND
+    bench.run()
+    bench.restart()
+    assert keys() == 0
+
+
+class OfAnotherMachine(InProcess):
+    """From the second job on, they do not see what is in a folder; or nobody sees what they write
+    there."""
+
+    def __init__(self, folder: Path, *, writes: bool) -> None:
+        super().__init__()
+        self.folder, self.writes = folder, writes
+
+    def map_rows(self, *given: Any) -> Any:
+        if not self.folder.exists():
+            made = super().map_rows(*given)
+            if self.writes:
+                self.folder.rename(self.folder.with_name("away"))
+            return made
+        away = self.folder.rename(self.folder.with_name("away"))
+        try:
+            return super().map_rows(*given)
+        finally:
+            away.rename(self.folder)
+
+
+@pytest.mark.parametrize(("writes", "said"), [
+    (False, "the engine reads it, but in an executor: state file"),
+    (True, "and the engine does not see it"),
+])  # fmt: skip
+def test_g26_what_a_script_carries_in_files_is_seen_by_all(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, writes: bool, said: str
+) -> None:
+    monkeypatch.setattr(shelf, "BYTES_MIN", 1)
+    text, folder = BOOK.replace("  each: {on: row, per: id}\n", ""), tmp_path / "state"
+    bench = Beside(store, 0, f"detect: spark, state_path: {folder}, spark_rows_max: 2", text)
+    bench.executors_beside = OfAnotherMachine(folder, writes=writes)
+    bench.restart()
+    bench.feed.commits = COMMITS
+    bench.clock.at += COMMITS * SECOND
+    with pytest.raises(EngineError, match=said) as error:
+        drained(bench)
+    assert error.value.code == "state-apart"
+    assert len(bench.reports) == (0 if writes else 1)
 
 
 def test_g26_a_bucket_with_more_emissions_than_the_driver_takes_ends_earlier(

@@ -165,11 +165,11 @@ def test_g26_what_a_store_that_is_away_kept_is_deleted_by_the_next_bucket(
     executors.error = OutageError("store-unreachable", "it is away", "")
 
     def away(*_: object) -> None:
-        raise OutageError("store-unreachable", "it is away", "")
+        raise OutageError("store-unreachable", "it is still away", "")
 
     with monkeypatch.context() as patched:
         patched.setattr(Buckets, "give_up", away)
-        with pytest.raises(OutageError):
+        with pytest.raises(OutageError, match="it is away"):  # why the bucket ended
             bench.loop.bucket()
     left = on_disk(folder)
     assert left

@@ -164,6 +164,9 @@ def test_g06_a_wide_decimal_hashes_as_the_equal_number_of_another_type(
     as_double = row_hash(pa.table({"k": pa.array([float(value)])})).tolist()
     assert (hashed(value) == as_double) == (value == float(value))
     assert hashed(value) != hashed(other)
+    few = abs(digits) % 10**60
+    low, beyond = (Decimal((0, tuple(map(int, str(n))), -scale)) for n in (few, few + 2**200))
+    assert hashed(low) != hashed(beyond)
 
 
 @pytest.mark.parametrize("name", GOLDEN.column_names)
