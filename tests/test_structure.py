@@ -72,7 +72,8 @@ LINES_MIN = 40
 FAMILIES = {"operators", "kinds", "search", "versions"}
 SMALL = """
     connectors.clock connectors.http.console.headers engine.act.targets engine.capture.resets
-    engine.core.columns.decimals engine.core.columns.user_cache engine.core.instants engine.core.signing
+    engine.core.columns.decimals engine.core.columns.user_cache engine.core.instants
+    engine.core.signing
     engine.detect.events.kernels.prefetch engine.loop.ports
     engine.store.misfires rules.checks.damping
     rules.checks.scripts rules.checks.selection rules.sql.deletes rules.yaml.files
