@@ -63,7 +63,7 @@ class Emissions:
             fields = [values.type.field(n).name for n in range(values.type.num_fields)]
             columns = dict(zip(fields, values.flatten(), strict=True))
         keys = self.keys.take(pa.array(chosen))
-        table = pa.table({**self.keys_of(chosen), **columns})
+        table = pa.table({**_shown(keys), **columns})
         if not table.num_columns:
             table = pa.table({"": pa.nulls(len(chosen))}).select([])
         depth = self.depth[chosen]
@@ -78,11 +78,8 @@ class Emissions:
         )
 
     def keys_of(self, chosen: Int64) -> dict[str, pa.Array]:
-        """The key columns of some emissions, by name. Objects, which are bytes as keys, are
-        `OBJECTS`."""
-        keys = self.keys.take(pa.array(chosen))
-        columns = {name: keys.column(name).combine_chunks() for name in keys.column_names}
-        return {n: c.cast(OBJECTS) if pa.types.is_binary(c.type) else c for n, c in columns.items()}
+        """The key columns of some emissions, by name."""
+        return _shown(self.keys.take(pa.array(chosen)))
 
     def _ids(self, name: str, keys: pa.Table, chosen: Int64) -> UInt64:
         """Ids uint64[n, 2] of (script, output, key, cause, number)."""
@@ -92,6 +89,12 @@ class Emissions:
         digest = blake2b(f"{len(self.script)}:{self.script} {name}".encode(), digest_size=16)
         high, low = np.frombuffer(digest.digest(), np.uint64)
         return mix_rows(hashes, (high, low), self.number[chosen].astype(np.int64))
+
+
+def _shown(keys: pa.Table) -> dict[str, pa.Array]:
+    """Key columns by name. Objects, which are bytes as keys, are `OBJECTS`."""
+    columns = {name: keys.column(name).combine_chunks() for name in keys.column_names}
+    return {n: c.cast(OBJECTS) if pa.types.is_binary(c.type) else c for n, c in columns.items()}
 
 
 def merged(parts: Sequence[Emissions]) -> Emissions:

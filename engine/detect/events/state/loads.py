@@ -101,10 +101,11 @@ def _load(parts: Iterable[pa.Table]) -> Load:
     """Of parts of one partition: a key is in no other one. A part that lies in a file, and was not
     counted, is a script's: it has an instance a key."""
     some = [part for part in parts if len(part)]
+    rows = sum(map(len, some))
     if any(isinstance(part, FilePart) for part in some):
-        return Load(sum(map(len, some)), sum(map(len, some)))
+        return Load(rows, rows)
     keyed = [columns for part in some if (columns := key_columns(part))]
-    return Load(sum(map(len, some)), _distinct(keyed) if keyed else 0)
+    return Load(rows, _distinct(keyed) if keyed else 0)
 
 
 def _distinct(keyed: Sequence[Sequence[pa.ChunkedArray]]) -> int:
