@@ -35,7 +35,7 @@ def tell(taken: StoredBucket) -> None:
     if log.isEnabledFor(logging.INFO):
         asked = [entry for entry in taken.entries if entry.kind == "condition"]
         later = {entry.rule for entry in asked if entry.state != "dead"}
-        for fired in taken.firings:
+        for fired in sorted(taken.firings, key=_first):
             told = fired.some(pc.not_equal(fired.firings["condition"], "dead"))
             if len(told) and fired.rule not in later:
                 log.info("%s %s", fired.rule, fired_text(told))
@@ -72,6 +72,13 @@ def _tell_moved(moved: Sequence[Moved]) -> None:
     if len(moved) > MOVED_TOLD_MAX:
         more = counted(len(moved) - MOVED_TOLD_MAX, "commit")
         log.warning("%s more are moved in time; `tidegate status` has the last of them", more)
+
+
+def _first(fired: Firings) -> tuple[int, str]:
+    """When the first of a rule's firings was detected, and the rule: their order in the log is the
+    same whoever has detected them."""
+    instants = fired.firings["detected_at"].cast("int64")
+    return (instants[0].as_py() if len(fired) else 0, fired.rule)
 
 
 def fired_text(fired: Firings) -> str:

@@ -93,7 +93,7 @@ class KeyedScripts:
     ) -> None:
         reasons, most = whole_reasons(book), book.settings.state_partitions
         self._each = [
-            _KeyedScript(
+            KeyedScript(
                 script,
                 Sent(script_of(book, script), activations[name], sources_of(book, script), most),
                 taking,
@@ -110,7 +110,9 @@ class KeyedScripts:
         return [one.tasks(given) for one in some if one.happens(given)]
 
 
-class _KeyedScript:
+class KeyedScript:
+    """One of them. `sent`: what its tasks are made of."""
+
     def __init__(self, script: model.Script, sent: Sent, taking: Taking) -> None:
         self.script = script
         self._packed, self._most = sent.packed, sent.partitions_max

@@ -24,12 +24,12 @@ from tests.reference.examples import example_count
 from tests.reference.hits import detecting, noted, noting, resuming, saw, stepped
 from tests.support.executors import sent
 from tidegate.engine.core.instants import ceil_watermark
-from tidegate.engine.core.state_parts import FilePart, loaded
+from tidegate.engine.core.ports import LeftToDriverError
+from tidegate.engine.core.state_parts import FilePart
 from tidegate.engine.core.values import Batch, Carried
+from tidegate.engine.detect import keyed_scripts
 from tidegate.engine.detect.events.state.parts import Parts
-from tidegate.engine.detect.events.step.component_task import tasks_may_cut
-from tidegate.engine.detect.keyed_scripts import ScriptCut, ScriptTasks
-from tidegate.engine.detect.keyed_scripts import stepped as put_together
+from tidegate.engine.detect.keyed_scripts import Given, KeyedScript
 from tidegate.engine.detect.pipeline import Span
 from tidegate.engine.detect.scripts import run
 from tidegate.engine.detect.scripts.program import Limits, Script
@@ -60,36 +60,34 @@ def of_tasks(
     shelf: FileShelf | None = None,
     splits: int = 0,
     limit: int | None = None,
+    before: int | None = None,
 ) -> ScriptStepped | None:
     """A step of so many tasks. `splits`: inputs with a group are read apart, in so many parts."""
-    packed = Sent(script, start, {}, MOST).packed
+    packed = Sent(script, start, {}, MOST)
     inputs = {name: SimpleNamespace(event=name) for name in given_}
     inputs |= {read.name: SimpleNamespace(event=read.name) for read in script.program.inputs}
-    of = SimpleNamespace(program=script.program, inputs=inputs)
-    cut = sent(ScriptCut(of, AsGiven(), packed, tasks, count))  # type: ignore[arg-type]
+    of = SimpleNamespace(name="it", program=script.program, inputs=inputs)
+    keyed = KeyedScript(of, packed, AsGiven())  # type: ignore[arg-type]
     grouped = {read.name for read in script.program.inputs if read.group}
     apart = {n: b for n, b in given_.items() if splits and n in grouped}
-    arriving = dict(cut({n: b for n, b in given_.items() if n not in apart}))
+    unread = SimpleNamespace(estimate=0, found_max=None) if apart else None
+    bucket = Given(
+        Parts.of(carried.tables),
+        {n: b for n, b in given_.items() if n not in apart},
+        Span(until, start - 1 if before is None else before, limit=limit),
+        tasks,
+        unread,  # type: ignore[arg-type]
+        shelf,
+    )
+    with patch.object(keyed_scripts, "division", lambda *_, **__: (tasks, count)):
+        made = keyed.tasks(bucket)
     read: list[list[Any]] = [[] for _ in range(tasks)]
     for n in reversed(range(splits)):
         part = {name: _numbered(b).take(np.arange(n, len(b), splits)) for name, b in apart.items()}
-        for task, own in cut(part):
+        for task, own in sent(made.cut)(part):
             read[task].append(sent(own))
-    runner = ScriptRunner(script, start, partitions_max=MOST)
-    tables = Parts.of(carried.tables)
-    own = runner.store.own(tables)
-    if own and not tasks_may_cut(own.count, count, tasks):
-        here = loaded(tables.named(), shelf)
-        tables = Parts.of(runner.store.cut_anew([*here.values()], count))
-    given_tasks = [
-        ScriptTask(packed, tables.of_task(n, tasks), arriving.get(n, {}), until, limit, count,
-                   shelf, None)
-        for n in range(tasks)
-    ]  # fmt: skip
-    made = [sent(sent(task)(parts)) for task, parts in zip(given_tasks, read, strict=True)]
-    own_ = ScriptTasks("it", cut, given_tasks, tables, Parts.of(carried.tables))
-    found = put_together([own_], made, Span(until, start - 1), shelf, unread=False)
-    return found.get("it")
+    done = [sent(sent(task)(parts)) for task, parts in zip(made.tasks, read, strict=True)]
+    return keyed_scripts.stepped([made], done, bucket.span, shelf, unread=bool(apart)).get("it")
 
 
 def _numbered(batch: Batch) -> Batch:
@@ -231,6 +229,21 @@ def test_g08_the_least_that_a_task_reaches_holds_for_the_script() -> None:
     made = of_tasks(script, 0, later.carried, {}, 9 * SECOND, 2, 4, limit=5)
     assert made is not None
     assert made.reached == ceil_watermark(6 * SECOND)
+
+
+def test_g08_too_many_timers_of_a_bucket_that_cannot_be_shorter_are_left_to_the_driver() -> None:
+    """They were due before it: of a script that had been parked, for example."""
+    script, last = script_of(COUNT), 9 * SECOND
+    first = of_tasks(script, 0, Carried(), row(1, *range(20)), SECOND, 2, 4)
+    assert first is not None
+    carried = first.carried
+    assert of_tasks(script, 0, carried, {}, last, 2, 4, limit=5, before=last) is None
+    enough = of_tasks(script, 0, carried, {}, last, 2, 4, limit=20, before=last)
+    assert enough is not None
+    assert len(enough.emissions) == 20
+    late = row(9, 1)
+    with pytest.raises(LeftToDriverError, match="its timers are many"):
+        of_tasks(script, 0, carried, late, last, 2, 4, splits=1, limit=5, before=last)
 
 
 def test_g26_emissions_of_tasks_keep_their_values_of_any_type() -> None:

@@ -99,7 +99,8 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
     ]
     dead = make.entry("e", 0, kind="condition", state="dead", error="[DIVIDE_BY_ZERO] no", number=9)
     part = make.altered(dead, rule="h", number=10, error="[GONE] no")
-    tell(StoredBucket(make.plan(), Carried({}), {}, tuple(fired), (dead, part)))
+    later = make.firings("b", 1, bucket=2)
+    tell(StoredBucket(make.plan(), Carried({}), {}, (later, *reversed(fired)), (dead, part)))
     assert [record.getMessage() for record in caplog.records] == [
         "rule e: entry 9 is dead: [DIVIDE_BY_ZERO] no",
         "rule h: entry 10 is dead: [GONE] no",
@@ -107,9 +108,10 @@ def test_which_rules_fired_is_told_without_a_value(caplog: pytest.LogCaptureFixt
         "b fired for 2 keys; its condition does not hold for 1 more",
         "c fired 3 times for 2 keys",
         "d did not fire: its condition holds for none of 1 detection",
-        "h fired for 1 key",
         "f fired for 1 key; 1 more damped",
         "g did not fire: 1 firing damped",
+        "h fired for 1 key",
+        "b fired for 1 key",
     ]
 
 
