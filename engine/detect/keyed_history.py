@@ -7,7 +7,7 @@ detected over what they look at, in one place.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,7 +23,8 @@ from tidegate.engine.detect.events.state.partitions import partitions
 from tidegate.engine.detect.events.step import result
 from tidegate.engine.detect.events.step.detector import Detector
 from tidegate.engine.detect.table import Span, check_history, detected, span_of
-from tidegate.rules.model import Rulebook
+from tidegate.rules.analysis.graph import uses_of
+from tidegate.rules.model import Rulebook, ScriptEvent
 
 PART_ROWS_MIN = 50_000
 """Fewer rows than these are not worth a part of their own."""
@@ -49,15 +50,11 @@ class _Plan:
     schema: pa.Schema
     id: str
 
-    def detector(self, rules: tuple[str, ...]) -> Detector:
-        since = dict.fromkeys(self.book.rules, self.span.activation)
-        return Detector(self.book, since, only=rules)
-
-    def detected(self, detector: Detector, rows: pa.Table) -> pa.Table:
+    def detected(self, rules: Collection[str], rows: pa.Table) -> pa.Table:
         """What some rules detect in some rows, in the columns that all parts have. Of equal rows
         the one with the lesser id is first, in whatever order they come."""
         log = read_occurrences(rows.sort_by(self.id))
-        found = detected(self.book, detector, of_table(log), self.span)
+        found = detected(self.book, of_table(log), self.span, rules)
         table = result.joined(self.book, found, log.table, self.id)
         return pa.table(
             [table.column(field.name).cast(field.type) for field in self.schema], self.schema
@@ -77,12 +74,17 @@ class KeyedHistory:
         if pa.types.is_nested(schema.field(id).type):
             raise wrong("id-type", f"column {id} is {schema.field(id).type}, which has no order")
         span = span_of(book, facts.firsts, facts.last)
+        emitting = {e for e, kind in book.events.items() if isinstance(kind, ScriptEvent)}
+        needs_scripts = any(
+            not emitting.isdisjoint(uses_of(rule, book.rules))
+            for rule in book.rules.values()
+            if rule.enabled
+        )
+        book = book if needs_scripts else replace(book, scripts={})
         graph = Detector(book, dict.fromkeys(book.rules, span.activation)).graph
         found = components(book, graph)
         self.reasons = found.rest
         """By rule that is detected in one place, why."""
-        needs_scripts = any("script " in why for why in found.rest.values())
-        book = book if needs_scripts else replace(book, scripts={})
         here = {
             whole_of(event)
             for name in graph.roots
@@ -139,7 +141,7 @@ class KeyedHistory:
 
     def detected_here(self, rows: pa.Table) -> pa.Table:
         """What the other rules detect over the rows of the event types `here`."""
-        return self._rest.detected(self._rest.detector(tuple(self.reasons)), rows)
+        return self._rest.detected(self.reasons, rows)
 
 
 @dataclass(frozen=True)
@@ -183,5 +185,4 @@ class _Part:
         heard = self.heard[component]
         if heard is not None:
             rows = pa.concat_tables([rows, heard.cast(rows.schema)])
-        detector = self.plan.detector(self.plan.keyed[component].rules)
-        return self.plan.detected(detector, rows)
+        return self.plan.detected(self.plan.keyed[component].rules, rows)

@@ -1,10 +1,12 @@
-"""The scripts of a rulebook one after another: each takes events, what rules detect and what other
-scripts emit, and hands on what it emits. In `run`, `simulate` and `tidegate.detect` alike."""
+"""The scripts of a rulebook one after another, and its rules between them: each script takes
+events, what rules detect and what other scripts emit, and hands on what it emits. In `run`,
+`simulate` and `tidegate.detect` alike."""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 
@@ -14,20 +16,19 @@ import pyarrow as pa
 from tidegate.engine.core.event_names import EventKey
 from tidegate.engine.core.state import Parked
 from tidegate.engine.core.state_parts import Shelf
-from tidegate.engine.core.values import FOREVER, Batch, Carried
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.graph.timers import FloodError
 from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.state.held_back import check_held, released
 from tidegate.engine.detect.events.state.partitions import SCRIPT, Tables, due_of, earliest
 from tidegate.engine.detect.events.state.parts import Group, Parts
-from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.detect.events.step.stratified_detector import Detect
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.scripts.emissions import ERROR_NAME, Emissions
-from tidegate.engine.detect.scripts.programs import script_of, sources_of, taken_rules
+from tidegate.engine.detect.scripts.programs import script_of, sources_of
 from tidegate.engine.detect.scripts.run import ScriptRunner, ScriptStepped
 from tidegate.rules import model
-from tidegate.rules.analysis.graph import in_order, uses_of
+from tidegate.rules.analysis.graph import strata, uses_of
 from tidegate.rules.errors import InputError, Problem
 
 TIMERS_MAX = 1_000_000
@@ -49,7 +50,7 @@ class Span:
 
 
 class _ScriptFloodError(FloodError):
-    """Of a script, or of rules that it takes."""
+    """Of a script."""
 
     def __init__(self, reached: int, script: model.Script) -> None:
         super().__init__(reached)
@@ -60,22 +61,22 @@ class _ScriptFloodError(FloodError):
 class Flow:
     """The result of the scripts' step.
 
+    detected      rule -> its detections as scripts take them, of the rules that some take
     emissions     of each script that has emitted something, in the order in which they run
     emitted       event type -> the emissions as scripts take them
     shown         event type -> the emissions as rules see them
     groups, rest  what is carried on (`Parts`)
     changed       the names of the tables that have changed
-    decoded       script -> what the rules that it takes carry, in hand (`Carried.decoded`)
     parked        script that has run away -> when, and why
     passed_over   parked script -> how many occurrences it did not see"""
 
+    detected: dict[str, Batch] = field(default_factory=dict)
     emissions: list[Emissions] = field(default_factory=list)
     emitted: dict[str, Batch] = field(default_factory=dict)
     shown: dict[str, Batch] = field(default_factory=dict)
     groups: dict[str, Group] = field(default_factory=dict)
     rest: dict[str, pa.Table] = field(default_factory=dict)
     changed: set[str] = field(default_factory=set)
-    decoded: dict[str, object] = field(default_factory=dict)
     parked: dict[str, Parked] = field(default_factory=dict)
     passed_over: dict[str, int] = field(default_factory=dict)
 
@@ -86,9 +87,9 @@ class Flow:
 
 
 class Pipeline:
-    """The enabled scripts of a rulebook from their activations on, and those of the rules that they
-    take: these are detected here once more, ahead of all others. `lateness`: how far behind the
-    watermark scripts and rules run."""
+    """The enabled scripts of a rulebook from their activations on, by stratum. `lateness`: how far
+    behind the watermark scripts run. Who steps it gives it the `Detect` of the rules between them:
+    that is asked for each stratum in turn, with what scripts have emitted so far."""
 
     def __init__(
         self,
@@ -97,33 +98,37 @@ class Pipeline:
         taking: Taking,
         lateness: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
-        self._links = [
-            _Link(book, script, activations, taking, lateness)
-            for script in in_order(book)
-            if isinstance(script, model.Script) and script.enabled
-        ]
+        def link(name: str) -> _Link:
+            return _Link(book, book.scripts[name], activations, taking, lateness)
+
+        self._strata = [[link(name) for name in one.scripts] for one in strata(book)]
+        self._links = [link for links in self._strata for link in links]
+        self._detected = [bool(one.rules) or not n for n, one in enumerate(strata(book))]
+        self._taking = taking
+        used = {event for one in self._links for event in uses_of(one.script, ())}
+        self._taken = frozenset(used & book.rules.keys())
 
     def step(
         self,
         tables: Tables,
         batches: Mapping[str, Batch],
         span: Span,
-        decoded: Mapping[str, object] = MappingProxyType({}),
+        detect: Detect,
         shelf: Shelf | None = None,
         stepped: Mapping[str, ScriptStepped] = MappingProxyType({}),
     ) -> Flow:
-        """One step. `tables`: what is carried; `decoded`: the same as the step that left it has it
-        in hand, if it is known; `batches`: all occurrences by event type. `shelf`: where parts of
-        what is carried lie in files. `stepped`: by script that others have stepped, what that gave.
+        """One step. `tables`: what is carried; `batches`: all occurrences by event type. `shelf`:
+        where parts of what is carried lie in files. `stepped`: by script that others have stepped,
+        what that gave.
 
-        Raises `FloodError` where more timers are due than may fire, `RuleLimitError` where a rule
-        reaches a limit, `InputError` where an occurrence does not fit its input, and as
-        `Shelf.read`.
+        Raises `FloodError` where more timers are due than may fire, `InputError` where an
+        occurrence does not fit its input, and as `Shelf.read` and `detect` do.
         """
         done, carried = Flow(), Parts.of(tables)
-        for link in self._links:
-            made = stepped.get(link.script.name)
-            link.step(carried, batches, span, done, decoded.get(link.script.name), shelf, made)
+        for number, links in enumerate(self._strata):
+            for link in links:
+                link.step(carried, batches, span, done, shelf, stepped.get(link.script.name))
+            self._hear(number, detect, done)
         groups = {n: one for n, one in carried.groups.items() if n not in done.groups}
         done.changed |= {*Parts(groups), *(carried.rest.keys() - done.rest.keys())}
         return done
@@ -133,26 +138,58 @@ class Pipeline:
         tables: Tables,
         batches: Mapping[str, Batch],
         watermark: int,
+        detect: Detect,
         stopped: Collection[str] = (),
     ) -> Flow:
         """`step`, where nothing is left for another one: raises `InputError` where too many timers
         are due."""
         most = max(TIMERS_MAX, sum(map(len, batches.values())))
-        try:
-            return self.step(tables, batches, Span(watermark, stopped=stopped, limit=most))
-        except _ScriptFloodError as flood:
-            raise _too_many(flood.script, most) from None
+        with _few_timers(most):
+            span = Span(watermark, stopped=stopped, limit=most)
+            return self.step(tables, batches, span, detect)
 
-    def finish(self, tables: Tables, stopped: Collection[str]) -> Flow:
-        """What comes once the history has ended: what rules wait for runs out, and the first
-        `elapse` of each instance. Raises `InputError` as `step_whole` does."""
+    def finish(self, tables: Tables, stopped: Collection[str], detect: Detect) -> Flow:
+        """What comes once the history has ended: the first `elapse` of each instance, and what
+        scripts do with what `detect` still detects. Raises `InputError` as `step_whole` does."""
         done = Flow()
-        try:
-            for link in self._links:
-                link.finish(Parts.of(tables), stopped, done)
-        except _ScriptFloodError as flood:
-            raise _too_many(flood.script, TIMERS_MAX) from None
+        with _few_timers(TIMERS_MAX):
+            for number, links in enumerate(self._strata):
+                for link in links:
+                    link.finish(Parts.of(tables), stopped, done)
+                self._hear(number, detect, done)
         return done
+
+    def history(self, batches: Mapping[str, Batch], end: int, detect: Detect) -> None:
+        """A whole history up to `end`, and what comes after it. `detect` steps each stratum once,
+        beyond the end; scripts take what is detected up to it first."""
+        done, after = Flow(), Flow()
+        most = max(TIMERS_MAX, sum(map(len, batches.values())))
+        with _few_timers(most):
+            for number, links in enumerate(self._strata):
+                for link in links:
+                    link.step(Parts(), batches, Span(end, limit=most), done)
+                for link in links:
+                    link.finish(done.tables, done.parked, after)
+                if not self._detected[number]:
+                    continue
+                shown = dict(done.shown)
+                for event, batch in after.shown.items():
+                    shown[event] = both(shown[event], batch) if event in shown else batch
+                for rule, batch in self._heard(detect(number, shown)).items():
+                    count = int(np.searchsorted(batch.time, end, side="right"))
+                    if count:
+                        done.detected[rule] = batch.take(np.arange(count))
+                    if count < len(batch):
+                        after.detected[rule] = batch.take(np.arange(count, len(batch)))
+
+    def _hear(self, stratum: int, detect: Detect, done: Flow) -> None:
+        """Takes what the rules of a stratum detect."""
+        if self._detected[stratum]:
+            done.detected |= self._heard(detect(stratum, done.shown))
+
+    def _heard(self, found: Sequence[Detections]) -> dict[str, Batch]:
+        """Detections as scripts take them, of the rules that some do."""
+        return {d.rule: self._taking.detected(d) for d in found if d.rule in self._taken}
 
     def next_due(self, tables: Tables, stopped: Collection[str]) -> int | None:
         """The watermark at which something happens though nothing arrives."""
@@ -187,14 +224,8 @@ class _Link:
         if script.name in lateness:
             self._by = {name: str(EventKey(name, behind=self._behind)) for name in script.inputs}
         self._checked = False
-        self._rules: Partitioned | None = None
-        own = taken_rules(book, script)
-        if own is not None:
-            behind = {name: by for name, by in lateness.items() if name in own.rules}
-            rules = Detector(own, activations, taking.ranking, lateness=behind)
-            self._rules = Partitioned(rules, most)
         self._own = self.runner.store.whole
-        self._fed, self._held = f"{SCRIPT}{script.name}:fed:", f"{SCRIPT}{script.name}:waits:"
+        self._held = f"{SCRIPT}{script.name}:waits:"
 
     def step(
         self,
@@ -202,7 +233,6 @@ class _Link:
         batches: Mapping[str, Batch],
         span: Span,
         done: Flow,
-        decoded: object = None,
         shelf: Shelf | None = None,
         stepped: ScriptStepped | None = None,
     ) -> None:
@@ -210,11 +240,7 @@ class _Link:
         may_cut = span.watermark > span.before
         given: dict[str, Batch] = {}
         if stepped is None:
-            rules = Carried(_under(self._fed, tables.rest), decoded=decoded)
-            detected, reached = self._detect(rules, batches, span, None, done)
-            if reached < span.watermark and may_cut:
-                raise _ScriptFloodError(reached, self.script)
-            given = self._given(batches, detected, done)
+            given = self._given(batches, done)
             given = self._let_go(tables.rest, given, span.watermark, done)
         own = tables.only(self._own)
         if name in span.anew:
@@ -242,14 +268,10 @@ class _Link:
         self._hand_on(step.emissions, min(span.before + 1 - self._behind, watermark), done)
 
     def finish(self, tables: Parts, stopped: Collection[str], done: Flow) -> None:
-        last = max((int(batch.time[-1]) for batch in done.shown.values()), default=0)
-        span = Span(FOREVER, stopped=stopped)
-        rules = Carried(_under(self._fed, tables.rest))
-        detected, _ = self._detect(rules, {}, span, last, done)
         if self.script.name in stopped:
             return
         carried = Carried(tables.only(self._own))
-        given = self._given({}, detected, done)
+        given = self._given({}, done)
         if given:
             last = max(int(batch.time[-1]) for batch in given.values())
             step = self.runner.step(carried, given, last, TIMERS_MAX)
@@ -261,32 +283,9 @@ class _Link:
             carried = step.carried
         self._hand_on(self.runner.finish(carried), -FOREVER, done)
 
-    def _detect(
-        self,
-        carried: Carried,
-        batches: Mapping[str, Batch],
-        span: Span,
-        last: int | None,
-        done: Flow,
-    ) -> tuple[dict[str, Batch], int]:
-        """What rules detect that the script takes, from what these carry; and how far they went."""
-        if self._rules is None:
-            return {}, span.watermark
-        known = {**batches, **done.shown}
-        found, kept, reached = self._rules.step(
-            carried, known, span.watermark, last, span.stopped, span.limit
-        )
-        done.decoded[self.script.name] = kept.decoded
-        done.rest |= {self._fed + n: t for n, t in kept.tables.items()}
-        done.changed |= {self._fed + n for n in kept.changed}
-        taken = uses_of(self.script, ())
-        return {d.rule: self._taking.detected(d) for d in found if d.rule in taken}, reached
-
-    def _given(
-        self, batches: Mapping[str, Batch], detected: Mapping[str, Batch], done: Flow
-    ) -> dict[str, Batch]:
+    def _given(self, batches: Mapping[str, Batch], done: Flow) -> dict[str, Batch]:
         """What arrives at each input."""
-        known = ChainMap({**detected}, done.emitted, {**batches})
+        known = ChainMap(done.detected, done.emitted, {**batches})
         return {
             read.name: self._taking.take(self.script, read, known[event])
             for read in self.script.program.inputs
@@ -344,9 +343,16 @@ class _Link:
         if self.script.name not in stopped:
             due = self.runner.next_due(Carried(tables))
             found.append(None if due is None else due + self._behind)
-        if self._rules is not None:
-            found.append(self._rules.next_due(Carried(_under(self._fed, rest)), stopped))
         return min((due for due in found if due is not None), default=FOREVER)
+
+
+@contextmanager
+def _few_timers(most: int) -> Iterator[None]:
+    """Raises `InputError` where a script has more than `most` timers due."""
+    try:
+        yield
+    except _ScriptFloodError as flood:
+        raise _too_many(flood.script, most) from None
 
 
 def _too_many(script: model.Script, most: int) -> InputError:

@@ -7,8 +7,7 @@ import hashlib
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from types import MappingProxyType
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
@@ -32,9 +31,9 @@ from tidegate.engine.detect.events.state.loads import Loads, PartLoads, tables_o
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.component_detector import Beside
 from tidegate.engine.detect.events.step.component_step import ComponentsStepped, ComponentStep
-from tidegate.engine.detect.events.step.component_task import Fires
+from tidegate.engine.detect.events.step.component_task import Fires, Plan
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.detect.events.step.stratified_detector import Detect, StratifiedDetector
 from tidegate.engine.detect.inputs import LiveTaking
 from tidegate.engine.detect.keyed_scripts import Given, KeyedScripts, stepped
 from tidegate.engine.detect.pipeline import Flow, Pipeline, Span
@@ -68,10 +67,9 @@ class BucketDetections:
 
 
 class BucketDetector:
-    """What detects for one rulebook: its scripts, then the detector of all rules, which sees what
-    the scripts emit. Both carry their state in the same tables, told apart by name. `needs`: what
-    the scripts read of each event type. `executors`: who detects what has a key, where a bucket's
-    plan says so."""
+    """What detects for one rulebook: its scripts, and its rules between them. Both carry their
+    state in the same tables, told apart by name. `needs`: what the scripts read of each event type.
+    `executors`: who detects what has a key, where a bucket's plan says so."""
 
     def __init__(
         self,
@@ -80,9 +78,9 @@ class BucketDetector:
         needs: Needs,
         executors: Executors | None = None,
     ) -> None:
-        behind = lateness_micros(book)
-        rules = Detector(book, activations, lateness=behind)
-        self.rules = Partitioned(rules, book.settings.state_partitions)
+        behind, most = lateness_micros(book), book.settings.state_partitions
+        self._strata = StratifiedDetector(Plan(book, activations, behind), most)
+        self.rules = self._strata.whole
         taking = LiveTaking(book, needs)
         self._apart: Callable[[], _Apart] | None = None
         if executors is not None:  # and what they need is made when a bucket is theirs
@@ -119,29 +117,36 @@ class BucketDetector:
         """
         plan, most = bucket.plan, limits.timers_per_bucket_max
         own, tables = self._of_rules(carried), self._parts(carried).scripts(only=True)
-        known = carried.decoded if isinstance(carried.decoded, _InHand) else _InHand()
         span = Span(plan.watermark, plan.watermark_before, stopped, plan.activations, most)
         flow = Flow()
 
-        def scripts(made: Mapping[str, ScriptStepped]) -> Mapping[str, Batch]:
-            """All scripts, of which executors have stepped some."""
+        def through(made: Mapping[str, ScriptStepped], detect: Detect) -> None:
+            """All scripts, of which executors have stepped some, and the driver's rules."""
             nonlocal flow
-            flow = self._pipeline.step(tables, bucket.batches, span, known.scripts, shelf, made)
+            flow = self._pipeline.step(tables, bucket.batches, span, detect, shelf, made)
             for emitted in flow.emissions:
                 stop_at_fault(self.scripts[emitted.script], emitted)
-            return flow.shown
 
         if plan.site.executors and self._apart is not None:
-            found = self._apart().step(bucket, own, tables, span, shelf, fires, scripts)
+            found = self._apart().step(bucket, own, tables, span, shelf, fires, through)
         else:
-            batches = {**bucket.batches, **scripts({})}
-            made = self.rules.step(own, batches, plan.watermark, None, stopped, most, shelf)
+            made = self._strata.step(
+                own,
+                plan.watermark,
+                None,
+                stopped,
+                most,
+                shelf,
+                lambda detect: through(
+                    {}, lambda stratum, shown: detect(stratum, {**bucket.batches, **shown})
+                ),
+            )
             found = ComponentsStepped(made)
         if not flow.tables and not flow.changed:
             return found, flow
         kept = found.stepped.carried
-        left = _InHand(kept.decoded, flow.decoded)
-        whole = Carried(Parts.of(kept.tables) | flow.tables, kept.changed | flow.changed, left)
+        tables = Parts.of(kept.tables) | flow.tables
+        whole = Carried(tables, kept.changed | flow.changed, kept.decoded)
         return found._replace(stepped=found.stepped._replace(carried=whole)), flow
 
     def next_due(self, carried: Carried, stopped: Collection[str]) -> int | None:
@@ -172,10 +177,8 @@ class BucketDetector:
 
     def _of_rules(self, carried: Carried) -> Carried:
         """Without what scripts carry."""
-        in_hand, tables = carried.decoded, self._parts(carried)
-        if isinstance(in_hand, _InHand):
-            in_hand = in_hand.rules
-        return Carried(tables.scripts(only=False), carried.changed, in_hand)
+        tables = self._parts(carried).scripts(only=False)
+        return Carried(tables, carried.changed, carried.decoded)
 
 
 class _Apart:
@@ -202,16 +205,16 @@ class _Apart:
         span: Span,
         shelf: Shelf | None,
         fires: Fires | None,
-        scripts: Callable[[Mapping[str, ScriptStepped]], Mapping[str, Batch]],
+        through: Callable[[Mapping[str, ScriptStepped], Detect], None],
     ) -> ComponentsStepped:
-        """One bucket. `tables`: what scripts carry. `scripts`: does the others, and gives what all
-        emit."""
+        """One bucket. `tables`: what scripts carry. `through`: does the other scripts, and asks for
+        what the driver's rules detect."""
         unread, batches = bucket.unread, bucket.batches
         slots = self._executors.slots
         given = self._scripts.tasks(Given(tables, batches, span, slots, unread, shelf))
 
-        def done(made: Sequence[ScriptDone]) -> Mapping[str, Batch]:
-            return scripts(stepped(given, made, span, shelf, unread=unread is not None))
+        def done(made: Sequence[ScriptDone], detect: Detect) -> None:
+            through(stepped(given, made, span, shelf, unread=unread is not None), detect)
 
         tasks, cuts = [task for own in given for task in own.tasks], [own.cut for own in given]
         return self._rules.step_unread(
@@ -225,13 +228,6 @@ class _Apart:
             fires,
             Beside(tasks, cuts, done),
         )
-
-
-class _InHand(NamedTuple):
-    """What rules carry, in hand, and for each script what the rules that it takes carry."""
-
-    rules: object = None
-    scripts: Mapping[str, object] = MappingProxyType({})
 
 
 def detect(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -15,13 +15,13 @@ from tidegate.engine.core.event_names import action_edges, beginning, begun, edg
 from tidegate.engine.core.policy import load_policy
 from tidegate.engine.core.types.common import rounded
 from tidegate.engine.core.types.spark import arrow_type
-from tidegate.engine.core.values import FOREVER, Batch, Carried
+from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.occurrences.comparison import incomparable
-from tidegate.engine.detect.events.occurrences.concatenation import both
 from tidegate.engine.detect.events.occurrences.occurrence_table import read_occurrences, wrong
 from tidegate.engine.detect.events.occurrences.timeline import Timeline, of_batches, of_table
 from tidegate.engine.detect.events.step import result
 from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.stratified_detector import by_stratum
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Pipeline
 from tidegate.rules.analysis.key_types import ROUNDED
@@ -54,8 +54,7 @@ def detect(
     firsts = {event: int(line.batch(event).time[0]) for event in line.counts}
     check_history(book, firsts, log.table.schema, id)
     span = span_of(book, firsts, int(log.time[-1]) if len(log) else 0)
-    detector = Detector(book, dict.fromkeys(book.rules, span.activation))
-    found = detected(book, detector, line, span)
+    found = detected(book, line, span)
     return result.joined(book, found, log.table, id)
 
 
@@ -97,30 +96,36 @@ def span_of(book: Rulebook, firsts: Mapping[str, int], last: int) -> Span:
     return Span(min([first, *begins]), first, last, not firsts)
 
 
-def detected(book: Rulebook, detector: Detector, line: Timeline, span: Span) -> list[pa.Table]:
-    """What a detector of some rules of `book` finds in a part of a history, or in all of it: a
-    table for each rule that has detections (`result.of_rule`)."""
+def detected(
+    book: Rulebook, line: Timeline, span: Span, only: Collection[str] | None = None
+) -> list[pa.Table]:
+    """What rules of `book`, all or `only` these, detect in a part of a history, or in all of it: a
+    table for each rule that has detections (`result.of_rule`). After the last occurrence scripts go
+    on, as in `simulate`."""
     table = line.log.table if line.log else pa.table({})
     line = _with_clock_batches(book, line, span)
-    if any(script.enabled for script in book.scripts.values()):
-        batches = {event: line.batch(event) for event in line.counts}
-        line = of_batches(batches | _emitted(book, batches, span.activation, span.last))
-    found, _, _ = detector.step(Carried(), line, FOREVER, span.last)
-    return [result.of_rule(d, table) for d in found]
+    starts = dict.fromkeys([*book.scripts, *book.rules], span.activation)
 
+    def make(rules: Collection[str] | None) -> Detector:
+        return Detector(book, starts, only=rules)
 
-def _emitted(
-    book: Rulebook, batches: Mapping[str, Batch], activation: int, last: int
-) -> dict[str, Batch]:
-    """What scripts emit, by event type; after the last occurrence too, as in `simulate`."""
-    starts = dict.fromkeys([*book.scripts, *book.rules], activation)
-    pipeline = Pipeline(book, starts, Taking(book))
-    end = max([last, *(int(batch.time[-1]) for batch in batches.values())])
-    flow = pipeline.step_whole({}, batches, end)
-    found = dict(flow.shown)
-    for event, batch in pipeline.finish(flow.tables, flow.parked).shown.items():
-        found[event] = both(found[event], batch) if event in found else batch
-    return found
+    if not any(script.enabled for script in book.scripts.values()):
+        found, _, _ = make(only).step(Carried(), line, FOREVER, span.last)
+        return [result.of_rule(d, table) for d in found]
+    batches = {event: line.batch(event) for event in line.counts}
+    rules_of, every = by_stratum(book, make, only), list[Detections]()
+
+    def detect(stratum: int, shown: Mapping[str, Batch]) -> Sequence[Detections]:
+        own = rules_of[stratum]
+        made, _, _ = own.detector.step(
+            Carried(), of_batches({**batches, **shown}), FOREVER, span.last
+        )
+        every.extend(own.some(made))
+        return made
+
+    end = max([span.last, *(int(batch.time[-1]) for batch in batches.values())])
+    Pipeline(book, starts, Taking(book)).history(batches, end, detect)
+    return [result.of_rule(d, table) for d in every]
 
 
 def _with_clock_batches(book: Rulebook, line: Timeline, span: Span) -> Timeline:

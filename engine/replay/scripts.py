@@ -12,6 +12,7 @@ from tidegate.engine.core.parameters import DETECTED, STARTED
 from tidegate.engine.core.text import json_text
 from tidegate.engine.core.text.times import micros_text, python_rows
 from tidegate.engine.core.values import Batch, Detections, Int64
+from tidegate.engine.detect.events.step.stratified_detector import Detect
 from tidegate.engine.detect.inputs import Taking
 from tidegate.engine.detect.pipeline import Flow, Pipeline
 from tidegate.engine.detect.scripts.doubts import check_machines
@@ -38,16 +39,17 @@ class Scripts:
         self._tables: Mapping[str, pa.Table] = {}
         self._parked: set[str] = set()
 
-    def step(self, arrived: Mapping[str, Batch], watermark: int) -> Flow:
-        """What all scripts do in one bucket, of occurrences by event type."""
-        found = self._pipeline.step_whole(self._tables, arrived, watermark, self._parked)
+    def step(self, arrived: Mapping[str, Batch], watermark: int, detect: Detect) -> Flow:
+        """What all scripts do in one bucket, of occurrences by event type. `detect` steps the
+        rules between them."""
+        found = self._pipeline.step_whole(self._tables, arrived, watermark, detect, self._parked)
         self._tables = found.tables
         self._parked |= found.parked.keys()
         return found
 
-    def finish(self) -> Flow:
+    def finish(self, detect: Detect) -> Flow:
         """What they do after the last line."""
-        return self._pipeline.finish(self._tables, self._parked)
+        return self._pipeline.finish(self._tables, self._parked, detect)
 
     def through(self, through: Through) -> None:
         """Put what is carried through a function."""

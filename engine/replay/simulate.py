@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, TextIO
@@ -22,6 +22,7 @@ from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.times import INSTANTS, check_no_date, of_argument
 from tidegate.engine.core.values import FOREVER, Batch, Carried, Detections
 from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.stratified_detector import Detect, by_stratum
 from tidegate.engine.detect.pipeline import Flow
 from tidegate.engine.replay import json_values
 from tidegate.engine.replay.changes import Schemas
@@ -34,7 +35,7 @@ from tidegate.engine.replay.diagnosis import (
     rejections,
 )
 from tidegate.engine.replay.json_values import EVENT, TIME
-from tidegate.engine.replay.scripts import Scripts, texts
+from tidegate.engine.replay.scripts import Scripts, Through, texts
 from tidegate.engine.replay.trace import Trace, read, times
 from tidegate.rules.algebra.asked_columns import asked_columns
 from tidegate.rules.checks.gaps import SIMULATED
@@ -121,12 +122,10 @@ def run(
     if trace.first is None or trace.last is None:
         return 0
     activation = min(trace.first, trace.earliest)  # a transaction begins before its line's instant
-    detector = Detector(book, dict.fromkeys(book.rules, activation), json_values)
-    scripts = Scripts(book, activation, trace.key_types)
+    rules, scripts = Rules(book, activation), Scripts(book, activation, trace.key_types)
     printer, damper = Printer(book, trace.iso), Damper(book, levels=asked is not None)
 
     typed = typing(book, trace)
-    carried = Carried()
     begin, done, count = trace.first, 0, 0
 
     def write(found: Sequence[Detections], emitted: Flow) -> int:
@@ -140,27 +139,63 @@ def run(
         watermark = int(times(window)[-1])
         last = min(watermark, trace.last if until is None else until)
         arrived = batches(trace, typed(window)) | clock_batches(book, begin, last)
-        emitted = scripts.step(arrived, watermark)
-        arrived |= emitted.shown
-        found, carried, _ = detector.step(carried, arrived, watermark, last)
-        count += write(found, emitted)
+        emitted = scripts.step(arrived, watermark, rules.begin(arrived, watermark, last))
+        count += write(rules.found, emitted)
         begin = max(begin, watermark + 1)
         done += len(window)
         progress(done, trace.count)
         if bucket is not None:
-            carried = Carried({n: _through_bytes(table) for n, table in carried.tables.items()})
+            rules.through(_through_bytes)
             scripts.through(_through_bytes)
     clocks = {} if until is None else clock_batches(book, begin, until)
-    emitted = scripts.finish() if until is None else scripts.step(clocks, until)
-    if detector.timed or clocks or emitted.shown or emitted.emissions:
-        end = FOREVER if until is None else until
-        last = trace.last if until is None else until
-        last = max([last, *(int(each.time[-1]) for each in emitted.shown.values())])
-        found, carried, _ = detector.step(carried, clocks | emitted.shown, end, last)
-        count += write(found, emitted)
+    if until is None:
+        emitted = scripts.finish(rules.begin(clocks, FOREVER, trace.last))
+    else:
+        emitted = scripts.step(clocks, until, rules.begin(clocks, until, until))
+    if rules.found or emitted.emissions:
+        count += write(rules.found, emitted)
     for warning in scripts.warnings():
         tell(f"warning: {warning}")
     return count
+
+
+class Rules:
+    """The rules of a rulebook from `activation` on."""
+
+    def __init__(self, book: Rulebook, activation: int) -> None:
+        starts = dict.fromkeys(book.rules, activation)
+
+        def make(only: Collection[str] | None) -> Detector:
+            return Detector(book, starts, json_values, only=only)
+
+        self._strata = by_stratum(book, make)
+        self._carried = [Carried()] * len(self._strata)
+        self.found: list[Detections] = []
+        """Of the last step."""
+
+    def begin(self, arrived: Mapping[str, Batch], watermark: int, last: int) -> Detect:
+        """A step over what has arrived: to be asked for each stratum."""
+        self.found = []
+
+        def detect(stratum: int, shown: Mapping[str, Batch]) -> Sequence[Detections]:
+            own, carried = self._strata[stratum], self._carried[stratum]
+            if not (own.detector.timed or arrived or shown):
+                return ()
+            end = max([last, *(int(each.time[-1]) for each in shown.values())])
+            found, self._carried[stratum], _ = own.detector.step(
+                carried, {**arrived, **shown}, watermark, end
+            )
+            self.found += own.some(found)
+            return found
+
+        return detect
+
+    def through(self, through: Through) -> None:
+        """Put what is carried through a function."""
+        self._carried = [
+            Carried({name: through(table) for name, table in carried.tables.items()})
+            for carried in self._carried
+        ]
 
 
 def typing(book: Rulebook, trace: Trace) -> Callable[[pa.Table], pa.Table]:

@@ -6,7 +6,7 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Mapping
 from graphlib import CycleError, TopologicalSorter
 from heapq import heappop, heappush
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, NamedTuple, TypeVar
 
 from tidegate.rules.errors import Place
 from tidegate.rules.expressions import nodes as x
@@ -143,6 +143,49 @@ def in_order(book: Rulebook) -> Iterator[Rule | Script]:
         for name, of in every.items()
     }
     return (every[name] for name in TopologicalSorter(uses).static_order())
+
+
+class Stratum(NamedTuple):
+    """Scripts, each after those that it uses, and the rules that are detected after them. `used`:
+    the same rules, and all rules that they use."""
+
+    scripts: tuple[str, ...]
+    rules: tuple[str, ...]
+    used: tuple[str, ...]
+
+
+def strata(book: Rulebook) -> tuple[Stratum, ...]:
+    """The enabled scripts and rules in the order in which they are stepped. Scripts of a stratum
+    take what rules of the strata before detect. There is one at least, and no stratum but the last
+    is without a rule.
+
+    Example: script `s` takes what rule `r` detects, rule `q` looks at what `s` emits. `r` is of the
+    first stratum, `s` and `q` are of the second.
+    """
+    level: dict[str, int] = {}
+    for one in in_order(book):
+        if not one.enabled:
+            continue
+        level[one.name] = 0
+        for maker in makers(uses_of(one, book.rules), book):
+            if maker.enabled:
+                after = isinstance(one, Script) and isinstance(maker, Rule)
+                level[one.name] = max(level[one.name], level[maker.name] + after)
+
+    def of(named: Iterable[str], number: int) -> tuple[str, ...]:
+        return tuple(name for name in named if level.get(name) == number)
+
+    def below(name: str) -> list[str]:
+        return [m.name for m in makers(uses_of(book.rules[name], book.rules), book)
+                if isinstance(m, Rule) and m.enabled]  # fmt: skip
+
+    found = []
+    for number in range(max(level.values(), default=0) + 1):
+        rules = of(book.rules, number)
+        used = reached(rules, below)
+        scripts = tuple(name for name in of(level, number) if name in book.scripts)
+        found.append(Stratum(scripts, rules, tuple(n for n in book.rules if n in used)))
+    return tuple(found)
 
 
 def reached(names: Iterable[T], follows: Callable[[T], Iterable[T]]) -> dict[T, None]:

@@ -14,7 +14,7 @@ from tests.simulate.judge import ids_of
 from tests.simulate.planted import PLANTED
 from tests.simulate.quick import Quick, detector, silence
 from tests.support.memorystore import MemoryStore
-from tidegate.engine.detect import stage
+from tidegate.engine.detect.events.step import component_task
 
 SEEDS = 100
 
@@ -76,7 +76,7 @@ def verdicts() -> Iterator[Counter[str]]:
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(stage, "Detector", detector)
+    monkeypatch.setattr(component_task, "Detector", detector)
     with silence():
         yield
 

@@ -38,6 +38,7 @@ from tidegate.engine.core.policy import Answer, Post
 from tidegate.engine.core.ports import SinkError
 from tidegate.engine.core.values import Firings, Signal
 from tidegate.engine.detect import stage
+from tidegate.engine.detect.events.step import component_task
 from tidegate.engine.quarantine.sink import WatchedSink
 from tidegate.engine.replay.memory.executors import Unprepared
 from tidegate.engine.store import SqlStore
@@ -353,7 +354,7 @@ class Matrix:
         patch.setattr(failpoints, "_kind_now", counted)
         patch.setattr(failpoints, "_end_process", end)
         patch.setattr(failpoints, "_wait", wait)
-        patch.setattr(stage, "Detector", detector)
+        patch.setattr(component_task, "Detector", detector)
         patch.setattr(stage, "Pipeline", pipeline)
 
     def run(self, point: str, life: Life, cells: Sequence[tuple[str, int, int]]) -> None:

@@ -112,7 +112,8 @@ DETECTORS: dict[Any, Detector] = {}
 
 def detector(book: Rulebook, activations: Mapping[str, int], **more: Any) -> Detector:
     """A detector knows nothing of what it has detected: one for all that are equal."""
-    key = (book.text, *sorted(activations.items()))
+    only = more.get("only")
+    key = book.text, *sorted(activations.items()), None if only is None else frozenset(only)
     if key not in DETECTORS:
         DETECTORS[key] = Detector(book, activations, **more)
     return DETECTORS[key]

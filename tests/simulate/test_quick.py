@@ -12,7 +12,7 @@ from tests.simulate import quick
 from tests.simulate.planted import PLANTED
 from tests.simulate.quick import COUNTERS, detector, silence, simulate, simulate_all
 from tests.simulate.simulation import FAULTS
-from tidegate.engine.detect import stage
+from tidegate.engine.detect.events.step import component_task
 
 SEEDS, LONG_SEEDS = 600, 100_000
 LEFT_OUT = {"a condition fails for good", "sink.seal refused", "sink.seal after"}
@@ -21,7 +21,7 @@ NOTHING = dict.fromkeys(COUNTERS, 0)
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(stage, "Detector", detector)
+    monkeypatch.setattr(component_task, "Detector", detector)
     with silence():
         yield
 

@@ -10,7 +10,7 @@ import pytest
 from tests.simulate.quick import Quick, detector, silence, simulate
 from tests.simulate.simulation import FAULTS, STOPS
 from tests.support.memorystore import MemoryStore
-from tidegate.engine.detect import stage
+from tidegate.engine.detect.events.step import component_task
 
 SEEDS, LONG_SEEDS = 100, 10_000
 
@@ -28,7 +28,7 @@ class Stopped(Quick):
 
 @pytest.fixture(autouse=True)
 def _quickly(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    monkeypatch.setattr(stage, "Detector", detector)
+    monkeypatch.setattr(component_task, "Detector", detector)
     with silence():
         yield
 

@@ -3,30 +3,17 @@
 from __future__ import annotations
 
 import importlib
-from collections.abc import Callable, Collection, Iterator, Mapping
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
 from tidegate.engine.detect.scripts.inputs import Source
 from tidegate.engine.detect.scripts.program import Limits, Script
 from tidegate.rules import model
-from tidegate.rules.analysis.graph import lateness_micros, reached, uses_of
+from tidegate.rules.analysis.graph import lateness_micros
 from tidegate.rules.errors import EngineError
 
 Functions = Mapping[str, Callable[..., Any]]
 """Python functions by the names under which scripts declare them."""
-
-
-def taken_rules(book: model.Rulebook, script: model.Script) -> model.Rulebook | None:
-    """The rulebook with only the rules that a script takes, and the rules which those use. None if
-    the script takes no enabled rule."""
-
-    def used(of: model.Rule | model.Script) -> Iterator[str]:
-        names = uses_of(of, book.rules)
-        return (name for name in names if name in book.rules and book.rules[name].enabled)
-
-    names = reached(used(script), lambda name: used(book.rules[name]))
-    return replace(book, rules={name: book.rules[name] for name in names}) if names else None
 
 
 def script_of(

@@ -20,6 +20,7 @@ from tidegate.engine.core.event_names import EventKey, whole_of
 from tidegate.engine.detect.events.graph.graph import Graph, Node
 from tidegate.engine.detect.events.graph.operators.detection import Detection
 from tidegate.engine.detect.events.graph.operators.event import Event
+from tidegate.rules.analysis.graph import uses_of
 from tidegate.rules.model import Rulebook, ScriptEvent
 
 Keyed = Mapping[str, tuple[str, ...] | None]
@@ -153,6 +154,10 @@ def _columns(way: tuple[str, ...] | None) -> str:
 def _reasons(book: Rulebook, graph: Graph, late: Collection[str]) -> dict[str, str]:
     """By rule that is the driver's for itself, why."""
     found: dict[str, str] = {}
+    for script in book.scripts.values():
+        for event in uses_of(script, ()) if script.enabled else ():
+            if event in book.rules:
+                found.setdefault(event, f"script {script.name} takes what it detects")
     for name, root in graph.roots.items():
         rule = EventKey.of(name).event
         if not root.streams:

@@ -142,6 +142,11 @@ def check_held(tables: Mapping[str, pa.Table], events: frozenset[str]) -> None:
             )
 
 
+def held_for(tables: Mapping[str, pa.Table], events: frozenset[str]) -> dict[str, pa.Table]:
+    """Of tables those that are held back for rules that see `events`."""
+    return {name: t for name, t in tables.items() if name.removeprefix(_HELD) in events}
+
+
 def is_held(name: str) -> bool:
     """Whether a carried table is of occurrences that are held back."""
     return name.startswith(_HELD)

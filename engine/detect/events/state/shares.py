@@ -1,4 +1,5 @@
-"""What is carried, in shares: one for each component of the event graph, and the driver's.
+"""What is carried, in shares: one for each component of the event graph, and the driver's, one for
+each stratum of its rules.
 
 A share has the parts of its own nodes and known keys, and of the occurrences that these refer to.
 Shares are stepped apart. Put together they are what one detector of all rules carries: a bucket may
@@ -22,6 +23,7 @@ from tidegate.engine.core.values import Carried, Int64
 from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.concatenation import stack
+from tidegate.engine.detect.events.state.held_back import held_for
 from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
 from tidegate.engine.detect.events.state.parts import Group, Parts
 from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
@@ -38,35 +40,42 @@ def several(graphs: Sequence[Graph]) -> frozenset[str]:
 def divided(
     carried: Carried, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
 ) -> list[Carried]:
-    """The share of each graph; the last is the driver's: what is held back is in that, and what is
-    of no graph. `digests`: of the others. What is kept apart is of theirs. `both`: `several`."""
+    """The share of each graph; what is of no graph is in the last. `digests`: of the others. What
+    is kept apart is of theirs. `both`: `several`."""
     names = [_names(graph) for graph in graphs]
     known = frozenset().union(*names)
+    seen = [frozenset().union(*graph.events.values()) for graph in graphs]
     tables = Parts.of(carried.tables)
     plain, apart = _split(tables)
     shares = []
-    for own, graph, digest in zip(names, graphs, [*digests, ""], strict=True):
+    for own, graph, events, digest in zip(names, graphs, seen, [*digests, ""], strict=True):
         groups = {
             whole: group
             for whole, group in plain.items()
             if whole in own or (not digest and whole not in known)
         }
-        share = Parts(groups, {} if digest else tables.rest)
+        held = held_for(tables.rest, events)
+        if not digest:
+            others = held_for(tables.rest, frozenset().union(*seen))
+            held |= {name: t for name, t in tables.rest.items() if name not in others}
+        share = Parts(groups, held)
         if not apart:
             share = _referred_to(share, graph, both)
         elif digest:
             left = {whole: group for whole, group in groups.items() if whole not in both}
-            share = Parts({**left, **apart.get(digest, {})})
+            share = Parts({**left, **apart.get(digest, {})}, held)
         shares.append(Carried(share))
     return shares
 
 
 def kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
     """A share whose tables of occurrences have names of its own, where others refer to `both`."""
-    groups = Parts.of(share.tables).groups.items()
-    return Carried(
-        Parts({f"{_APART}{digest}:{w}" if w in both else w: group for w, group in groups})
-    )
+    tables = Parts.of(share.tables)
+    groups = {
+        f"{_APART}{digest}:{whole}" if whole in both else whole: group
+        for whole, group in tables.groups.items()
+    }
+    return Carried(Parts(groups, tables.rest))
 
 
 def may_stay_apart(tables: Parts, digests: Collection[str], both: frozenset[str]) -> bool:

@@ -45,7 +45,11 @@ from tidegate.engine.detect.events.step.component_task import (
     tasks_may_cut,
 )
 from tidegate.engine.detect.events.step.detector import Detector
-from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.detect.events.step.stratified_detector import (
+    Detect,
+    StratifiedDetector,
+    shorter,
+)
 from tidegate.rules.model import Rulebook
 
 Found = TypeVar("Found", Detections, Firings)
@@ -79,15 +83,19 @@ class Beside(NamedTuple):
 
     tasks  each is called with the arrivals that were read for it
     cuts   of these, one after the other
-    done   takes what the tasks gave, and gives what the driver's rules see beside the arrivals
+    done   takes what the tasks gave, and asks for what the driver's rules detect
     """
 
     tasks: Sequence[Any]
     cuts: Sequence[Cuts]
-    done: Callable[[Sequence[Any]], Arrivals]
+    done: Callable[[Sequence[Any], Detect], None]
 
 
-NOTHING_BESIDE = Beside((), (), lambda _: {})
+def _nothing_between(_: Sequence[Any], detect: Detect) -> None:
+    detect(0, {})
+
+
+NOTHING_BESIDE = Beside((), (), _nothing_between)
 
 
 class Shares(NamedTuple):
@@ -125,13 +133,13 @@ class ComponentDetector:
         graph = Detector(book, activations, lateness=self._plan.lateness).graph
         self.components = components(book, graph)
         self._own = [self._plan.detector(c.rules) for c in self.components.keyed]
-        self._rest = Partitioned(self._plan.detector({*self.components.rest}), count_max)
+        self._rest = StratifiedDetector(self._plan, count_max, {*self.components.rest})
         self._mapper = mapper
 
     @cached_property
     def _detectors(self) -> tuple[Detector, ...]:
-        """Of all components, the driver's last."""
-        return (*self._own, self._rest.detector)
+        """Of all components, and of the strata of the driver's rules."""
+        return (*self._own, *self._rest.detectors)
 
     @cached_property
     def _several(self) -> frozenset[str]:
@@ -139,7 +147,7 @@ class ComponentDetector:
 
     @cached_property
     def _digests(self) -> tuple[str, ...]:
-        return tuple(component.digest for component in self.components.keyed)
+        return (*(component.digest for component in self.components.keyed), *self._rest.digests)
 
     def may_stay_apart(self, tables: Parts) -> bool:
         """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
@@ -165,7 +173,7 @@ class ComponentDetector:
         ]
         if apart:
             named = zip(each, self._digests, strict=False)
-            each = [*(kept_apart(*one, self._several) for one in named), *each[len(self._own) :]]
+            each = [*(kept_apart(*one, self._several) for one in named), each[-1]]
         return united(each, [d.asleep(shares.parked) for d in self._detectors])
 
     def step(
@@ -194,7 +202,7 @@ class ComponentDetector:
         """
         arrivals = of_batches.numbered(arrivals)
         last = watermark if last is None else last
-        each = shares.each or (Carried(Parts()),) * (len(self._own) + 1)
+        each = shares.each or (Carried(Parts()),) * len(self._detectors)
         tasks = min(tasks, partitions)
         keyed = [
             share
@@ -202,7 +210,8 @@ class ComponentDetector:
             else (_cut(detector, share, partitions, shelf))
             for detector, share in zip(self._own, each, strict=False)
         ]
-        most = apart.found_max if apart else None
+        most, others = apart.found_max if apart else None, list[Any]()
+        whole = watermark
         while True:
             tasks_of = [
                 Task(
@@ -221,18 +230,22 @@ class ComponentDetector:
                 for component, share in zip(self.components.keyed, keyed, strict=True)
                 for number, arriving in enumerate(by_task(component, arrivals, tasks, partitions))
             ]
-            done, others = self._done(tasks_of, tasks, partitions, apart, fires, beside)
+            done, made_beside = self._done(tasks_of, tasks, partitions, apart, fires, beside)
             for given, one in zip(tasks_of, done, strict=True):
                 if one.failed:
                     raise judged(one.failed, given.tables, given.shelf)
             count = sum(one.detected for one in done)
             if most is not None and count > most:
                 raise TooManyError(count)
-            arrivals = {**arrivals, **of_batches.numbered(beside.done(others))}
-            beside = NOTHING_BESIDE
-            rest = self._rest.step(each[-1], arrivals, watermark, min(last, watermark), parked,
-                                   limit, shelf)  # fmt: skip
-            reached = min([rest.watermark, *(one.watermark for one in done)])
+            others, beside = others or made_beside, beside._replace(tasks=(), cuts=())
+            between = partial(_between, partial(beside.done, others), arrivals)
+            if watermark < whole:
+                between = partial(shorter, between, watermark)
+            rest = self._rest.step_shares(
+                each[len(self._own) :], watermark, last, parked, limit, shelf, between
+            )
+            ends = [one.watermark for one in rest]
+            reached = min([*ends, *(one.watermark for one in done)])
             if reached == watermark:
                 break
             watermark = reached
@@ -244,8 +257,11 @@ class ComponentDetector:
             )
             for n, share in enumerate(keyed)
         ]
-        found = [*rest.detections, *(part for one in done for part in one.found)]
-        shares = Shares((*left, rest.carried), frozenset(parked))
+        found = [
+            *(d for one in rest for d in one.detections),
+            *(d for one in done for d in one.found),
+        ]
+        shares = Shares((*left, *(one.carried for one in rest)), frozenset(parked))
         counted = {at: load for one in done for at, load in one.loads.items()}
         made = self._in_order([one for one in found if isinstance(one, Detections)])
         fired = self._in_order([one for one in found if isinstance(one, Firings)])
@@ -281,6 +297,11 @@ class ComponentDetector:
         for part in found:
             by_rule.setdefault(part.rule, []).append(part)
         return [by_rule[rule] for rule in self._plan.book.rules if rule in by_rule]
+
+
+def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect) -> None:
+    """Asks for what the driver's rules detect of what arrives, and of what scripts emit."""
+    done(lambda stratum, shown: detect(stratum, {**arrivals, **of_batches.numbered(shown)}))
 
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:

@@ -54,7 +54,7 @@ class Plan(NamedTuple):
     activations: Mapping[str, int]
     lateness: Mapping[str, int]
 
-    def detector(self, rules: Collection[str]) -> Detector:
+    def detector(self, rules: Collection[str] | None) -> Detector:
         return Detector(self.book, self.activations, lateness=self.lateness, only=rules)
 
 
