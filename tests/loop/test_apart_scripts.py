@@ -51,6 +51,7 @@ DIVIDING = BOOK.replace("n = n + 1; !> seen({id: x.id, n: n});", "n = 6 / (x.id 
 RUNNING_AWAY = BOOK.replace("n = n + 1;", "n = n + 1; x.id == 4 ? while (true) {n = n + 1;}")
 RUNNING_AWAY = RUNNING_AWAY.replace("settings: {", "settings: {script_steps_max: 50, ")
 COUNTED = "  counted: {on: seen, per: n}\n"  # what is emitted is seen in the key
+NOTHING_KEYED = "no rule and no script can be cut by a key; `tidegate explain` says why"
 OF_OBJECTS = "{object id;} row group(row.id)"
 WHOLE = {
     "without a group": BOOK.replace(" group(row.id % 3)", ""),
@@ -77,6 +78,24 @@ def by_driver(folder: Path, text: str, commits: int = COMMITS) -> tuple[Any, ...
         other.of("loop").versions.register(text, None)
         drained(Beside(other, commits, "detect: driver", text))
         return all_of(other)
+
+
+TAKES_RULE = BOOK.replace("{long id;} row group(row", "{long id;} each group(each")
+TAKES_RULE = TAKES_RULE.replace("(row(x)", "(each(x)")
+
+
+@pytest.mark.parametrize("rule", ["", "  alone: {on: row ; row, context: recent, per: id}\n"])
+def test_g26_what_a_rule_sees_that_a_script_takes_is_read_by_the_driver(
+    store: SqlStore, tmp_path: Path, rule: str
+) -> None:
+    """Executors detect the rule beside it."""
+    text = TAKES_RULE + rule
+    bench = Beside(store, COMMITS, "detect: spark", text)
+    why = "detect: spark" if rule else NOTHING_KEYED
+    assert why in {why for _, why in drained(bench)}
+    assert executors(bench).splits == 0
+    assert all_of(store) == by_driver(tmp_path, text)
+    assert {"each", "seen_twice", "lates"} <= {rule for rule, *_ in fired(store)}
 
 
 @pytest.mark.parametrize(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -89,6 +90,19 @@ SCRIPTS = {
        met(y) {!> down(y.detected_at);})*
     out: {$error: fault}
 """,
+    "what rules detect of what is emitted of what rules detect": """
+  first:
+    text: |
+      in {long k;} met group(met.k)
+      out {long k; long n;} up
+      (met(x) {n = n + 1; !> up({k: x.k, n: n});} | elapse[2 seconds]() {n = 0;})*
+    out: {$error: fault}
+  second:
+    text: |
+      in {long k;} both
+      out long down
+      (both(x) {!> down(x.k);})*
+""",
 }
 
 
@@ -96,6 +110,9 @@ def book(scripts: str, **more: Any) -> Rulebook:
     text = BOOK.replace("SCRIPTS", scripts.strip("\n"))
     if "met" in scripts:
         text += "  met: {on: a ; b, per: k, context: recent}\n"
+    if "both" in scripts:
+        text += '  again: {on: "(met ; up) + [2 s]", per: k, context: continuous}\n'
+        text += '  slow: {on: "a + [3 s]", per: k, context: chronicle}\n'
     own = rules.load(text)
     return replace(own, settings=replace(own.settings, **more))
 
@@ -143,6 +160,57 @@ def test_run_emits_what_simulate_does(
         assert sorted(map(plain, live.found())) == sorted(plain(as_fired(f)) for f in expected)
 
     some()
+
+
+MOVED = (
+    BOOK[: BOOK.index("  ups")]
+    + """
+  met: {on: a ; b, per: k, context: recent}
+  again: {on: "(met ; up) and a", per: k, context: continuous}
+"""
+)
+BETWEEN = """
+  first:
+    text: |
+      in {long k;} taken group(taken.k)
+      out {long k;} up
+      (taken(x) {!> up({k: x.k});})*
+    in: {taken: TAKEN}
+"""
+
+
+@pytest.mark.parametrize("detect", [["driver"], ["spark"], ["driver", "spark"]])
+def test_g09_a_rule_keeps_what_it_carries_though_its_stratum_changes(
+    store: SqlStore, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, detect: list[str]
+) -> None:
+    """The script between the rules takes `a`, then `met`, and so on. What is detected is what is
+    detected of signals in place of what it emits."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 1)
+    monkeypatch.setattr(shelf, "BYTES_MIN", 1)
+    text = MOVED.replace("SCRIPTS", BETWEEN.strip("\n"))
+    of_a, of_met = (rules.load(text.replace("TAKEN", name)) for name in ("a", "met"))
+    live = Live(store, of_a, "moved", BEGIN, beside=InProcess())
+    history = list[Line]()
+    pieces = [(of_a, "ab"), (of_met, "aa"), (of_met, "ba"), (of_a, "ab"), (of_met, "aba")]
+    for number, (own, events) in enumerate(pieces):
+        settings = replace(own.settings, detect=detect[number % len(detect)])
+        live.book = replace(live.book, settings=settings)
+        live.edit(own)
+        at = BEGIN + 10 * number * SECOND
+        sent = [(event, at + n * SECOND, {"k": k, "v": 0})
+                for n, event in enumerate(events) for k in range(1, 9)]  # fmt: skip
+        live.signal(sent)
+        live.drain(at + 9 * SECOND)
+        emitting = "a" if own is of_a else "b"
+        history += sent
+        history += [("up", at, {"k": f["k"]}) for event, at, f in sent if event == emitting]
+    signals = text[: text.index("scripts:")] + text[text.index("rules:") :]
+    signals = signals.replace("events:", "events:\n  up: {signal: {k: bigint}}")
+    end = BEGIN + 100 * SECOND
+    lines = simulated(rules.load(signals), sorted(history, key=lambda line: line[1]), tmp_path,
+                      until=end)  # fmt: skip
+    assert Counter(line["rule"] for line in lines) == {"met": 32, "both": 32, "again": 64}
+    assert sorted(map(plain, live.found())) == sorted(plain(as_fired(line)) for line in lines)
 
 
 @pytest.mark.parametrize("name", SCRIPTS)

@@ -24,11 +24,19 @@ from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import order
 from tidegate.engine.detect.events.occurrences.concatenation import stack
 from tidegate.engine.detect.events.state.held_back import held_for
-from tidegate.engine.detect.events.state.partitions import EVERY, Tables, part_name, place
+from tidegate.engine.detect.events.state.partitions import (
+    EVERY,
+    Tables,
+    marked,
+    part_name,
+    place,
+)
 from tidegate.engine.detect.events.state.parts import Group, Parts
-from tidegate.engine.detect.events.state.tables import each_once, flat, lists_in, numbers
+from tidegate.engine.detect.events.state.tables import SCHEMA, each_once, flat, lists_in, numbers
 
 _OCCURRENCES, _APART = "occ:", "apart:"
+_SHARES = "shares"
+"""The table that says what is of which share."""
 
 
 def several(graphs: Sequence[Graph]) -> frozenset[str]:
@@ -56,7 +64,7 @@ def divided(
         }
         held = held_for(tables.rest, events)
         if not digest:
-            others = held_for(tables.rest, frozenset().union(*seen))
+            others = {_SHARES, *held_for(tables.rest, frozenset().union(*seen))}
             held |= {name: t for name, t in tables.rest.items() if name not in others}
         share = Parts(groups, held)
         if not apart:
@@ -68,23 +76,58 @@ def divided(
     return shares
 
 
-def kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
+def beside_each_other(
+    shares: Sequence[Carried],
+    digests: Sequence[str],
+    both: frozenset[str],
+    asleep: Sequence[Collection[str]] = (),
+) -> Carried:
+    """What all shares carry; their occurrences do not meet. `digests`: of all but the last. Tables
+    of occurrences in `both` have names of their own for each of these. A table says of which share
+    each of the others is. `asleep`: see `united`."""
+    named = [*digests, ""]
+    each = [_kept_apart(*one, both) for one in zip(shares, named, strict=True)]
+    whole = Parts.of(united(each, asleep).tables)
+    if not any(name.startswith(_APART) for name in whole.groups):
+        return Carried(whole)
+    rows = sorted(
+        (digest, name)
+        for share, digest in zip(shares, named, strict=True)
+        for name in Parts.of(share.tables).groups
+        if not name.startswith(_OCCURRENCES)
+    )
+    columns = {"share": [row[0] for row in rows], "table": [row[1] for row in rows]}
+    table = marked(pa.table(columns).replace_schema_metadata(SCHEMA), 1)
+    return Carried(whole.beside({**whole.rest, _SHARES: table}))
+
+
+def _kept_apart(share: Carried, digest: str, both: frozenset[str]) -> Carried:
     """A share whose tables of occurrences have names of its own, where others refer to `both`."""
     tables = Parts.of(share.tables)
     groups = {
-        f"{_APART}{digest}:{whole}" if whole in both else whole: group
+        f"{_APART}{digest}:{whole}" if digest and whole in both else whole: group
         for whole, group in tables.groups.items()
     }
     return Carried(Parts(groups, tables.rest))
 
 
-def may_stay_apart(tables: Parts, digests: Collection[str], both: frozenset[str]) -> bool:
-    """Whether shares can be made of tables as they are, without what is in them: all that is kept
-    apart is of these digests, or nobody refers to what others do."""
+def may_stay_apart(
+    tables: Parts, graphs: Sequence[Graph], digests: Sequence[str], both: frozenset[str]
+) -> bool:
+    """Whether shares can be made of tables as they are, without what is in them: what a share has
+    was its own before, or nobody refers to what others do."""
     plain, apart = _split(tables)
-    if apart:
-        return apart.keys() <= {*digests}
-    return both.isdisjoint(plain)
+    if not apart:
+        return both.isdisjoint(plain)
+    if not apart.keys() <= {*digests} or _SHARES not in tables.rest:
+        return False
+    known = {(row["share"], row["table"]) for row in tables.rest[_SHARES].to_pylist()}
+    return all(
+        (digest, name) in known
+        for graph, digest in zip(graphs, [*digests, ""], strict=True)
+        for name in _names(graph) & plain.keys()
+        if not name.startswith(_OCCURRENCES)
+    )
 
 
 def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
@@ -93,7 +136,8 @@ def reunited(tables: Parts, shelf: Shelf | None) -> Parts:
         return tables
     here = Parts.of(loaded(tables.named(), shelf))
     plain, apart = _split(here)
-    each = [Carried(Parts(plain, tables.rest)), *(Carried(Parts(own)) for own in apart.values())]
+    rest = {name: table for name, table in tables.rest.items() if name != _SHARES}
+    each = [Carried(Parts(plain, rest)), *(Carried(Parts(own)) for own in apart.values())]
     return Parts.of(united(each).tables)
 
 

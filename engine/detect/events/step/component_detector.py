@@ -20,13 +20,14 @@ from tidegate.engine.core.ports import TooManyError
 from tidegate.engine.core.state_parts import Shelf, judged, loaded
 from tidegate.engine.core.values import Batch, Captured, Carried, Detections, Firings
 from tidegate.engine.detect.events.graph.components import components
+from tidegate.engine.detect.events.graph.graph import Graph
 from tidegate.engine.detect.events.occurrences import batches as of_batches
 from tidegate.engine.detect.events.state.loads import PartLoads
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import (
     after_tasks,
+    beside_each_other,
     divided,
-    kept_apart,
     may_stay_apart,
     several,
     united,
@@ -143,7 +144,11 @@ class ComponentDetector:
 
     @cached_property
     def _several(self) -> frozenset[str]:
-        return several([detector.graph for detector in self._detectors])
+        return several(self._graphs)
+
+    @cached_property
+    def _graphs(self) -> tuple[Graph, ...]:
+        return tuple(detector.graph for detector in self._detectors)
 
     @cached_property
     def _digests(self) -> tuple[str, ...]:
@@ -151,12 +156,11 @@ class ComponentDetector:
 
     def may_stay_apart(self, tables: Parts) -> bool:
         """Whether `divided` needs nothing of what is in some tables: they may lie in files."""
-        return may_stay_apart(tables, self._digests, self._several)
+        return may_stay_apart(tables, self._graphs, self._digests, self._several)
 
     def divided(self, carried: Carried) -> Shares:
         """What one detector of all rules carried, in shares."""
-        graphs = [detector.graph for detector in self._detectors]
-        return Shares(tuple(divided(carried, graphs, self._digests, self._several)))
+        return Shares(tuple(divided(carried, self._graphs, self._digests, self._several)))
 
     def united(
         self,
@@ -171,10 +175,10 @@ class ComponentDetector:
         each = [
             _cut(*one, partitions, shelf) for one in zip(self._detectors, shares.each, strict=False)
         ]
+        asleep = [detector.asleep(shares.parked) for detector in self._detectors]
         if apart:
-            named = zip(each, self._digests, strict=False)
-            each = [*(kept_apart(*one, self._several) for one in named), each[-1]]
-        return united(each, [d.asleep(shares.parked) for d in self._detectors])
+            return beside_each_other(each, self._digests, self._several, asleep)
+        return united(each, asleep)
 
     def step(
         self,

@@ -18,12 +18,11 @@ from tidegate.engine.detect.events.state.held_back import check_held
 from tidegate.engine.detect.events.state.partitions import wanted
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.state.shares import (
+    beside_each_other,
     divided,
-    kept_apart,
     may_stay_apart,
     reunited,
     several,
-    united,
 )
 from tidegate.engine.detect.events.step.component_task import Plan
 from tidegate.engine.detect.events.step.detector import Detector
@@ -104,17 +103,15 @@ class StratifiedDetector:
             own = [carried]
             return self.step_shares(own, watermark, last, parked, limit, shelf, through)[0]
         stored = tables = Parts.of(carried.tables)
-        if not may_stay_apart(tables, self.digests, self._several):
-            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
         graphs = [detector.graph for detector in self.detectors]
+        if not may_stay_apart(tables, graphs, self.digests, self._several):
+            tables = Parts.of(loaded(reunited(tables, shelf).named(), shelf)).beside(stored.rest)
         shares = divided(Carried(tables), graphs, self.digests, self._several)
         count = wanted(tables.count, tables.largest, self._count_max)
         made = self.step_shares(shares, watermark, last, parked, limit, shelf, through, count)
-        each = [one.carried for one in made]
-        named = zip(each, self.digests, strict=False)
-        each = [*(kept_apart(*one, self._several) for one in named), each[-1]]
         asleep = [detector.asleep(parked) for detector in self.detectors]
-        after = Parts.of(united(each, asleep).tables)
+        shares = [one.carried for one in made]
+        after = Parts.of(beside_each_other(shares, self.digests, self._several, asleep).tables)
         order = {rule: number for number, rule in enumerate(self._plan.book.rules)}
         found = sorted((d for one in made for d in one.detections), key=lambda d: order[d.rule])
         left = Carried(after, after.differing(stored))

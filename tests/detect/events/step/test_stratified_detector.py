@@ -1,0 +1,189 @@
+"""Rules in strata, between which scripts run, are detected as by one detector of all rules."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import pytest
+from hypothesis import assume, given
+from hypothesis import strategies as st
+
+from tests.detect.events.step.test_apart import differing, identified, lines_of
+from tests.detect.events.step.test_component_detector import of_two_keys, told
+from tests.detect.events.step.test_component_step import held, in_memory, met
+from tests.reference.cuts import cuts
+from tests.reference.examples import example_count
+from tests.reference.hits import detecting, noted, noting, saw
+from tests.reference.strategies import SECOND
+from tests.support.executors import InProcess
+from tests.support.history import batches, buckets, through_ipc
+from tests.support.rulebooks import loaded
+from tidegate.engine.core.clocks import clock_batches
+from tidegate.engine.core.values import Carried
+from tidegate.engine.detect.events.state import partitions
+from tidegate.engine.detect.events.state.parts import Parts
+from tidegate.engine.detect.events.step import stratified_detector
+from tidegate.engine.detect.events.step.component_detector import Beside
+from tidegate.engine.detect.events.step.component_step import ComponentStep
+from tidegate.engine.detect.events.step.component_task import Plan
+from tidegate.engine.detect.events.step.detector import Detector
+from tidegate.engine.detect.events.step.partitioned_detector import Partitioned
+from tidegate.engine.detect.events.step.stratified_detector import Detect, StratifiedDetector
+from tidegate.engine.store import shelf as shelves
+from tidegate.engine.store.shelf import FileShelf
+from tidegate.rules.analysis.graph import Stratum, in_order, makers, reached, uses_of
+from tidegate.rules.model import Rulebook
+
+LATE = 2 * SECOND
+MOST = 4  # partitions
+
+
+@st.composite
+def some_strata(draw: st.DrawFn, book: Rulebook) -> tuple[Stratum, ...]:
+    """Each rule is of the stratum of the rules that it uses, or of the next one."""
+
+    def used(name: str) -> list[str]:
+        return [m.name for m in makers(uses_of(book.rules[name], book.rules), book)]
+
+    level: dict[str, int] = {}
+    for rule in in_order(book):
+        after = max((level[name] for name in used(rule.name)), default=0)
+        level[rule.name] = after + draw(st.integers(0, 1))
+    found = []
+    for number in sorted({*level.values()}):
+        own = tuple(name for name in book.rules if level[name] == number)
+        found.append(Stratum((), own, tuple(n for n in book.rules if n in reached(own, used))))
+    return tuple(found)
+
+
+def asked(count: int, given: Any, detect: Detect) -> None:
+    """As scripts ask that emit nothing."""
+    for number in range(count):
+        detect(number, given)
+
+
+@noting(
+    several=3, shared=10, moved=6, some_held_back=30, parked=30, in_files=40, executors=5,
+)  # fmt: skip
+@detecting
+def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Detections, their order, ids, and what is carried, whoever steps from bucket to bucket, and
+    though rules are of other strata then. Some wait for late rows. Timers stop some strata earlier
+    than others."""
+    monkeypatch.setattr(partitions, "ROWS_MAX", 3)
+    shelf = FileShelf("", str(tmp_path), "one")
+
+    @given(data=st.data())
+    @example_count(200, 25)
+    def some(data: st.DataObject) -> None:
+        rulebook, history = data.draw(of_two_keys())
+        names = [*rulebook.rules]
+        late = dict.fromkeys(data.draw(st.sampled_from([(), (), (names[0],)])), LATE)
+        assume(history)
+        assume(len(names) > 1)
+        since = dict.fromkeys(names, min(time for _, time, _ in history))
+        detector = Detector(rulebook, since, lateness=late)
+        whole, alone = Partitioned(detector, MOST), Partitioned(detector, MOST)
+        plan = Plan(rulebook, since, late)
+
+        def anew() -> tuple[int, StratifiedDetector, ComponentStep]:
+            drawn = data.draw(some_strata(rulebook))
+            monkeypatch.setattr(stratified_detector, "strata", lambda _: drawn)
+            noted("several", len(drawn) > 1)
+            noted("shared", any(one.used != one.rules for one in drawn))
+            executors = InProcess(data.draw(st.sampled_from([1, 2])))
+            apart = ComponentStep(rulebook, since, late, executors, MOST)
+            return len(drawn), StratifiedDetector(plan, MOST), apart
+
+        monkeypatch.setattr(shelves, "BYTES_MIN", data.draw(st.sampled_from([1, 1, 10**9])))
+        count, stratified, apart = anew()
+        lines = sorted(history, key=lambda line: line[1])
+        end = lines[-1][1]
+        ends = {*data.draw(cuts(rulebook, lines)), end, end + 5 * SECOND}
+        expected, carried, found = Carried(), Carried(), list[str]()
+        unlike, watermark = differing(carried, carried), lines[0][1] - 1
+        for number, (until, bucket) in enumerate(buckets(lines, ends)):
+            clocks = clock_batches(rulebook, watermark + 1, until)
+            left = identified(batches(rulebook, bucket) | clocks, number)
+            parked = data.draw(st.sets(st.sampled_from(names), max_size=1))
+            parked = parked if data.draw(st.integers(0, 3)) == 0 else set()
+            limit = None if late else data.draw(st.sampled_from([None, None, 1, 2]))
+            if number and data.draw(st.integers(0, 2)) == 0:
+                count, stratified, apart = anew()
+                noted("moved", bool(carried.tables))
+            way = data.draw(
+                st.sampled_from(["alone", "strata", "strata", "executors", "executors"])
+            )
+            while watermark < until:
+                if way == "alone":
+                    made = alone.step(carried, left, until, None, parked, limit, shelf)
+                elif way == "strata":
+                    through = partial(asked, count, left)
+                    made = stratified.step(carried, until, None, parked, limit, shelf, through)
+                else:
+                    beside = Beside((), (), lambda _, detect, n=count: asked(n, {}, detect))
+                    made = apart.step_unread(
+                        carried, left, until, parked, limit, None, shelf, None, beside
+                    ).stepped
+                noted("executors", way == "executors")
+                watermark = made.watermark
+                some_ = {event: batch.until(watermark) for event, batch in left.items()}
+                of_whole = whole.step(expected, some_ if watermark < until else left, watermark,
+                                      None, parked)  # fmt: skip
+                assert told(made.detections) == told(of_whole.detections)
+                expected, kept = of_whole.carried, made.carried
+                noted("in files", bool(Parts.of(kept.tables).files))
+                noted("some held back", way != "alone" and bool(held(kept)))
+                noted("parked", bool(parked))
+                assert held(kept) == held(expected)
+                gone, unlike = unlike, differing(*(
+                    detector.cut_anew(met(one), 1) for one in (in_memory(kept, shelf), expected)
+                ))  # fmt: skip
+                assert parked or not gone & unlike
+                files = Parts.of(kept.tables).files
+                carried = kept if files or data.draw(st.booleans()) else through_ipc(kept)
+                found += lines_of(of_whole.detections)
+                left = {
+                    event: batch.take((batch.time > watermark).nonzero()[0])
+                    for event, batch in left.items()
+                } if watermark < until else left  # fmt: skip
+        saw(found)
+
+    some()
+
+
+@pytest.mark.parametrize("first", ["late", "soon"])
+@pytest.mark.parametrize("way", ["strata", "executors"])
+def test_g08_strata_end_where_timers_stop_the_first_of_them(
+    monkeypatch: pytest.MonkeyPatch, first: str, way: str
+) -> None:
+    """What a script emits after that is given again."""
+    rules = {"late": "on: 'a + [3 s]'", "soon": "on: 'b or a + [1 s]'"}
+    book = loaded("ab", **rules)
+    of_both = [Stratum((), (name,), (name,)) for name in sorted(rules, reverse=first == "soon")]
+    monkeypatch.setattr(stratified_detector, "strata", lambda _: tuple(of_both))
+    plan, end = Plan(book, dict.fromkeys(rules, 0), {}), 10 * SECOND
+    whole = Partitioned(plan.detector(None), MOST)
+    every = identified(batches(book, [("a", n * 2_000, {"k": n, "v": n}) for n in range(4)]), 0)
+    begun = whole.step(Carried(), every, SECOND // 2).carried
+    emitted = identified(batches(book, [("b", n * SECOND, {"k": n, "v": n}) for n in (1, 2, 4)]), 1)
+    if way == "strata":
+        made = StratifiedDetector(plan, MOST).step(
+            begun, end, None, (), 2, None, partial(asked, 2, emitted)
+        )
+    else:
+        beside = Beside((), (), lambda _, detect: asked(2, emitted, detect))
+        apart = ComponentStep(book, plan.activations, {}, InProcess(2), MOST)
+        made = apart.step_unread(begun, {}, end, (), 2, None, None, None, beside).stepped
+    reached = made.watermark
+    assert reached < 4 * SECOND
+    upto = {event: batch.until(reached) for event, batch in emitted.items()}
+    expected = whole.step(begun, upto, reached)
+    assert told(made.detections) == told(expected.detections)
+    assert not differing(*(
+        plan.detector(None).cut_anew(met(one), 1) for one in (made.carried, expected.carried)
+    ))  # fmt: skip
