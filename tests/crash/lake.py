@@ -26,6 +26,31 @@ _TABLES = {
 }
 
 
+SCRIPTS = """
+scripts:
+  tally:
+    text: |
+      in {long account;} moved group(moved.account)
+      out {long account; long n;} tallied
+      (moved(x) {n = n + 1; !> tallied({account: x.account, n: n});})*
+  back: # takes what a rule detects
+    text: |
+      in {long account;} returned group(returned.account)
+      out {long account;} came_back
+      (returned(x) {!> came_back({account: x.account});})*
+
+rules:
+  counted:
+    on: tallied
+    do:
+      - sql: INSERT INTO effects SELECT 'counted', account, 0, n FROM event
+  backed:
+    on: came_back
+    do:
+      - sql: INSERT INTO effects SELECT 'backed', account, 0, 1 FROM event
+"""
+
+
 @dataclass(frozen=True)
 class Lake:
     """A folder with `crash.yaml`, its tables and its store, unless that has a `url` elsewhere."""
@@ -41,11 +66,18 @@ class Lake:
     def store(self) -> str:
         return self.url or f"sqlite:///{self.folder / 'crash.db'}"
 
+    @property
+    def scripted(self) -> bool:
+        """Whether the rulebook has SCRIPTS."""
+        return "\nscripts:" in self.rulebook.read_text()
+
     def table(self, name: str) -> str:
         return f"delta.`{self.folder / 'lake' / name}`"
 
-    def build(self, detect: str = "driver") -> None:
+    def build(self, detect: str = "driver", scripts: str = "") -> None:
         text = (HERE / "crash.yaml").read_text()
+        if scripts:
+            text = text.replace("\nrules:\n", scripts)
         self.rulebook.write_text(text.replace("settings: {", f"settings: {{detect: {detect}, "))
         for name, columns in _TABLES.items():
             only = "true" if name == "effects" else "false"
@@ -98,9 +130,9 @@ class Lake:
             return list(store.of(BOOK).firings.listed())
 
 
-def expected(moves: Rows) -> tuple[Rows, Rows]:
+def expected(moves: Rows, *, scripts: bool = False) -> tuple[Rows, Rows]:
     """(totals, effects) that a history of moves must lead to, by hand: each account is paid in
-    once, then out once."""
+    once, then out once. `scripts`: the rulebook has SCRIPTS."""
     totals: dict[int, tuple[int, int]] = {}
     effects: Rows = Counter()
     paid_in: dict[int, int] = {}
@@ -116,4 +148,10 @@ def expected(moves: Rows) -> tuple[Rows, Rows]:
             rest = paid_in.pop(account) + amount
             effects["returned", account, number, rest] += 1
             effects["noted", account, 0, rest] += 1
+    if scripts:
+        for account, (_, count) in totals.items():
+            effects.update(("counted", account, 0, n) for n in range(1, count + 1))
+        for rule, account, *_ in [*effects]:
+            effects["backed", account, 0, 1] += rule == "returned"
+        effects = +effects
     return Counter((account, *found) for account, found in totals.items()), effects

@@ -24,7 +24,7 @@ from typing import TYPE_CHECKING
 import pytest
 
 from tests.crash.conftest import ROOT, finish
-from tests.crash.lake import Lake, Rows
+from tests.crash.lake import SCRIPTS, Lake, Rows
 from tests.crash.staged import NAMES, stage_in
 from tests.crash.traced import untraced
 from tests.crash.verdict import Verdict, judge
@@ -157,7 +157,7 @@ def test_g16b_kills_at_any_time(
     if kind == "postgresql":
         running = request.getfixturevalue("server")
     lake = Lake(tmp_path, running.new_url() if running else "")
-    lake.build(detect)
+    lake.build(detect, SCRIPTS)
     finish(spark, lake)
     kills = Kills(spark, lake, random.Random(SEED))
     while kills.rounds < ROUNDS or (kills.rounds < 2 * ROUNDS and len(kills.stages) < len(NAMES)):

@@ -34,6 +34,8 @@ class Landed:
     """What a simulation has left, as tables of a lake: a row of the source is a move of 1 into an
     account of its own, the first statement of `heard` copies it, the second adds it up."""
 
+    scripted = False
+
     def __init__(self, simulation: Quick) -> None:
         self.store, self.sink = simulation.real, simulation.sink
         self.moves = range(simulation.feed.commits)

@@ -23,7 +23,7 @@ class Verdict:
 
 def judge(lake: Lake) -> Verdict:
     """Reads tables and their logs only, never the store."""
-    totals, effects = expected(lake.rows("moves"))
+    totals, effects = expected(lake.rows("moves"), scripts=lake.scripted)
     found, sums = lake.rows("effects"), lake.rows("totals")
     return Verdict(
         lost=(effects - found).total() + len(_accounts(totals) - _accounts(sums)),
