@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from tests.support.cluster import ROOT, standalone
+from tests.crash.clustered import SECONDS_SLOW
+from tests.support.cluster import HOSTS, ROOT, standalone
 from tests.support.lake import Shop, notes_of
 from tests.support.table import rows_of
 from tidegate import Engine
@@ -153,6 +154,14 @@ def on_cluster(
     return ended.returncode, [json.loads(line) for line in out.splitlines() if "watermark" in line]
 
 
+def check_by_executors(buckets: list[dict[str, Any]]) -> None:
+    """But for those in which nothing is for them."""
+    assert buckets[0]["because"] == BECAUSE
+    assert {bucket["because"].replace(f" ({BECAUSE})", "") for bucket in buckets} <= {
+        BECAUSE, "nothing of it is for executors"
+    }  # fmt: skip
+
+
 def check_same(bank: Bank, driver: Bank) -> None:
     """Lost, doubled, out of order: 0."""
     assert bank.rows("alerts") == driver.rows("alerts")
@@ -193,7 +202,7 @@ def test_g26_a_cluster_detects_what_the_driver_does(
     apart = bank.copy(tmp_path / "apart", "detect: spark")
     code, buckets = apart.on(cluster)
     assert code == 0
-    assert {bucket["because"] for bucket in buckets} == {BECAUSE}
+    check_by_executors(buckets)
     check_same(apart, by_driver(spark, bank, tmp_path / "driver"))
 
 
@@ -211,5 +220,25 @@ def test_g26_whoever_is_killed_nothing_is_lost_doubled_or_out_of_order(
     killed = tmp_path / "killed"
     code, buckets = apart.on(cluster, killed=killed)
     assert (code, killed.exists()) == (0, True)
-    assert {bucket["because"] for bucket in buckets} == {BECAUSE}
+    check_by_executors(buckets)
     check_same(apart, by_driver(spark, bank, tmp_path / "driver", cut))
+
+
+@pytest.mark.long
+@pytest.mark.skipif(len({*HOSTS}) < 2, reason="Spark runs a task a second time on another host")
+def test_g26_a_task_that_spark_runs_twice_counts_once(
+    spark: SparkSession, bank: Bank, cluster: dict[str, str], tmp_path: Path
+) -> None:
+    """By speculation: the first one is slow."""
+    apart, slow = bank.copy(tmp_path / "apart", "detect: spark"), tmp_path / "slow"
+    often = {
+        "spark.speculation": "true",
+        "spark.speculation.interval": "100ms",
+        "spark.speculation.quantile": "0.1",
+        "spark.speculation.minTaskRuntime": "1s",
+    }
+    code, buckets = apart.on({**cluster, **often}, killed=slow)
+    assert (code, slow.exists(), (tmp_path / "again").exists()) == (0, True, True)
+    check_by_executors(buckets)
+    assert buckets[0]["seconds"]["detect"] < SECONDS_SLOW
+    check_same(apart, by_driver(spark, bank, tmp_path / "driver"))
