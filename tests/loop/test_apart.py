@@ -9,6 +9,7 @@ import pytest
 
 from tests.loop.test_site import BOOK, Beside, drained, fired
 from tests.support.executors import InProcess
+from tests.support.make import SECOND
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
@@ -110,6 +111,22 @@ def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
     assert len(ends) == (COMMITS if len(sizes) == COMMITS else 0)
     assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
     assert len(fired(store)) == found
+
+
+def test_g26_what_only_timers_have_found_makes_no_later_bucket_smaller(store: SqlStore) -> None:
+    """Each time eight of them are due with the last row, which is taken alone."""
+    rule = "{open: {on: 'not(gone)[row, [2 s]]', per: id}}"
+    text = KEYED[: KEYED.index("rules:")] + f"rules: {rule}\n"
+    bench = Beside(store, 0, "detect: spark, driver_rows_max: 4", text)
+    found = []
+    for first in range(0, 32, 8):
+        bench.feed.instants |= {first + n: bench.clock.at + 1_000 * n for n in range(8)}
+        bench.feed.commits += 8
+        bench.clock.at += 100 * SECOND
+        bench.reports.clear()
+        assert {*bench.run()} == {("executors", READ)}
+        found.append([(r.rows, r.detections) for r in bench.reports if r.rows])
+    assert found == [[(2, 0), (4, 0), (1, 0), (1, 8)], *[[(1, 0), (2, 0), (4, 0), (1, 8)]] * 3]
 
 
 def test_g26_what_executors_cannot_read_the_driver_reads(
