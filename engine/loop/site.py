@@ -78,7 +78,8 @@ class Sites:
         most = self._book.settings.driver_rows_max
         own = _read_apart(plan)
         self._rows_max = _rows_for(own, most, found)
-        alone = len({at for span in own for at in span.instants.values()}) == 1
+        read = {at for one in own for v, at in one.instants.items() if v not in one.skipped}
+        alone = len(read) < 2
         if alone:
             self._whole = plan.watermark
         told = "bucket %d: %s detections, and the driver takes %s (driver_rows_max): %s"
@@ -147,5 +148,5 @@ def _read_apart(plan: Plan) -> list[TableRange]:
 
 def _rows_for(spans: Sequence[TableRange], most: int, found: int) -> int:
     """In how many rows half as much is found as may be, by what was found in these."""
-    rows = sum(max(span.rows_estimate, len(span.instants)) for span in spans)
+    rows = sum(max(one.rows_estimate, len(one.instants.keys() - one.skipped)) for one in spans)
     return max(1, rows * most // (2 * max(found, 1)))

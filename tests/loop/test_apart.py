@@ -113,6 +113,30 @@ def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
     assert len(fired(store)) == found
 
 
+@pytest.mark.parametrize("most", [1, 3])
+def test_g26_commits_that_change_no_rows_make_a_bucket_no_longer(
+    store: SqlStore, most: int
+) -> None:
+    """One commit is taken whole, whatever stands behind it. Of two the first is."""
+    text = (
+        KEYED[: KEYED.index("rules:")]
+        + "rules: {one: {on: row, per: id}, two: {on: row, per: id}}\n"
+    )
+    bench = Beside(store, 0, f"detect: spark, driver_rows_max: {most}", text)
+    bench.feed.quiet = lambda version: version % 30 > 1
+    bench.feed.commits, looks = 60, 0
+
+    def counted() -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 20
+
+    bench.feed.meanwhile = counted
+    bench.clock.at += 60 * SECOND
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.detections for r in bench.reports if r.detections] == [2] * 4
+
+
 def test_g26_what_only_timers_have_found_makes_no_later_bucket_smaller(store: SqlStore) -> None:
     """Each time eight of them are due with the last row, which is taken alone."""
     rule = "{open: {on: 'not(gone)[row, [2 s]]', per: id}}"
