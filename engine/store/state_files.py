@@ -111,21 +111,28 @@ class StateFiles(Bound):
 
     def remove_lost(self, settings: Settings, now: int) -> int:
         """Delete files that no transaction has ever listed, as a crash leaves them, after
-        `state_unused_hours`. Returns how many. Files of other homes to which nothing points are
-        forgotten: whether somebody else needs them is not known."""
+        `state_unused_hours`: in the present folder, and where the store lists files of its own.
+        Returns how many. Files of other homes to which nothing points are forgotten: whether
+        somebody else needs them is not known."""
         folder, home, c = self._folder(settings.state_path), self.home, t.state_files.c
         with self.leased() as connection:
             unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
             connection.execute(sa.delete(t.state_files).where(unused, c.home != home))
-        if folder is None:
-            return 0
-        own = self._own(folder)
-        found = disk.files_older_than(self.reader.full(own), now - _kept(settings))
+        of_rulebook = c.rulebook == self.rulebook
         with self.database.read() as connection:
-            listing = sa.select(c.file).where(c.rulebook == self.rulebook)
-            # by their names, which are unique: one folder may be written in several ways
+            listed = connection.execute(sa.select(c.file).where(of_rulebook, c.home == home))
+            folders = {file.rpartition("/")[0] for file in listed.scalars()}
+        if folder is not None:
+            folders.add(self._own(folder))
+        # by their names, which are unique: one folder may be written in several ways
+        found: dict[str, str] = {}
+        for own in sorted(folders):
+            names = disk.files_older_than(self.reader.full(own), now - _kept(settings))
+            found |= {name: f"{own}/{name}" for name in names}
+        with self.database.read() as connection:
+            listing = sa.select(c.file).where(of_rulebook)
             known = {_name(file) for file in connection.execute(listing).scalars()}
-        lost = [f"{own}/{name}" for name in found if name not in known]
+        lost = [file for name, file in found.items() if name not in known]
         return len(self._deleted(lost[: _at_once(len(lost))]))
 
     def _deleted(self, files: Sequence[str]) -> list[str]:

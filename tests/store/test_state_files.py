@@ -358,6 +358,24 @@ def test_g26_another_place_is_taken_for_what_changes_from_then_on(
     assert (files(folder), files(tmp_path / "new")) == ([], ["2"])
 
 
+def test_g26_what_a_crash_left_in_another_place_is_deleted_too(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """As long as the store has files there."""
+    commit(store, epoch, 1, folder, one=large(1))
+    (file,) = folder.rglob("*.parquet")
+    lost = file.with_name("000000000002-1-1b9f0c2d-9f1c7e0a5b2d4c68.parquet")
+    lost.write_bytes(b"")
+    late = time.time_ns() // 1_000 + 9 * DAY
+    settings = [Settings(state_path=IN_STORE), Settings(state_path=f"file://{folder}")]
+    retention = store.of("bank", epoch).retention
+    for other in settings:
+        lost.write_bytes(b"")
+        assert retention.remove_lost_files(other, late - 10 * DAY) == 0
+        assert retention.remove_lost_files(other, late) == 1
+        assert [*folder.rglob("*.parquet")] == [file]
+
+
 def test_g26_one_folder_may_be_written_in_several_ways(
     store: SqlStore, epoch: int, folder: Path
 ) -> None:
