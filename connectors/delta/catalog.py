@@ -35,6 +35,7 @@ _READ = {
     # whatever Spark is told of other files: an action without its rows would do nothing
     "ignoreMissingFiles": "false",
     "ignoreCorruptFiles": "false",
+    "parquet.page.verify-checksum.enabled": "true",  # else a flipped bit is another value
 }
 
 log = logging.getLogger(__name__)

@@ -364,6 +364,7 @@ class Loop:
         plan = taken.plan
         for span in plan.ranges:
             self.planner.instants.forget(span.cursor.table_id, span.cursor.version)
+        self.planner.sites.took(plan, taken.detections)
         self.runner.add(taken.entries, taken.firings)
         failpoint("queue.added")
         if taken.entries or plan.bucket == 1:  # else the next look says it at once

@@ -11,13 +11,13 @@ and detect them in one bucket. What is committed from then on is the driver's.
 from __future__ import annotations
 
 import logging
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from functools import cached_property
 
 from tidegate.engine.capture.apart import may_be_apart
 from tidegate.engine.capture.plan import Listing
 from tidegate.engine.capture.read import Capture
-from tidegate.engine.core.values import Carried, Plan, Site
+from tidegate.engine.core.values import Carried, Plan, Site, TableRange
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state.parts import Parts
 from tidegate.engine.detect.events.step.compile import compile_book
@@ -76,14 +76,22 @@ class Sites:
         """From now on a bucket has so few rows that what is found in them may be taken. One that
         can have no fewer, as they are of one instant, takes all."""
         most = self._book.settings.driver_rows_max
-        own = [span for span in plan.ranges if span.table in plan.site.tables]
-        rows = sum(max(span.rows_estimate, len(span.instants)) for span in own)
-        self._rows_max = max(1, rows * most // (2 * found))
-        if len({at for span in own for at in span.instants.values()}) == 1:
+        own = _read_apart(plan)
+        self._rows_max = _rows_for(own, most, found)
+        read = {at for one in own for v, at in one.instants.items() if v not in one.skipped}
+        alone = len(read) < 2
+        if alone:
             self._whole = plan.watermark
         told = "bucket %d: %s detections, and the driver takes %s (driver_rows_max): %s"
-        how = "all rows are of one instant" if self._whole else "the bucket ends earlier"
+        how = "all rows are of one instant" if alone else "the bucket ends earlier"
         log.info(told, plan.bucket, f"{found:,}", f"{most:,}", how)
+
+    def took(self, plan: Plan, found: int) -> None:
+        """A bucket is taken in which so much was found. Where it shows that more rows may be taken,
+        as only timers had found so much, the next one may have them."""
+        if (own := _read_apart(plan)) and self._rows_max < self._book.settings.spark_rows_max:
+            more = _rows_for(own, self._book.settings.driver_rows_max, found)
+            self._rows_max = min(max(self._rows_max, more), self._book.settings.spark_rows_max)
 
     def goes_on_without(self, plan: Plan, error: Exception) -> bool:
         """Whether the bucket can be planned anew for the driver, after an error in executors. The
@@ -131,3 +139,14 @@ class Sites:
                 keyed = name not in whole and bool(read.group)
                 taken.append((script.inputs[read.name].event, keyed))
         return bool(found.keyed or any(k for _, k in taken)), keyed_everywhere(found, graph, taken)
+
+
+def _read_apart(plan: Plan) -> list[TableRange]:
+    """What executors read in a plan."""
+    return [span for span in plan.ranges if span.table in plan.site.tables]
+
+
+def _rows_for(spans: Sequence[TableRange], most: int, found: int) -> int:
+    """In how many rows half as much is found as may be, by what was found in these."""
+    rows = sum(max(one.rows_estimate, len(one.instants.keys() - one.skipped)) for one in spans)
+    return max(1, rows * most // (2 * max(found, 1)))

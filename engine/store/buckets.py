@@ -46,7 +46,9 @@ class Buckets(Bound):
         with self.database.read() as connection:
             found = _load(connection, self.rulebook)
             rows = _rows(connection, t.carried, self.rulebook)
-        return replace(found, carried=Carried(carried_tables(self, rows, apart=apart)))
+        moving = self._files.elsewhere() if apart else ()
+        tables = carried_tables(self, rows, apart=apart, wanted=moving)
+        return replace(found, carried=Carried(tables))
 
     def shelf(self, state_path: str | None, bucket: int) -> FileShelf | None:
         return self._files.shelf(state_path, bucket)
@@ -60,7 +62,7 @@ class Buckets(Bound):
     def commit(self, taken: StoredBucket) -> tuple[Entry, ...]:
         name, plan, carried = self.rulebook, taken.plan, taken.carried
         shelf = self._files.shelf(taken.state_path, plan.bucket)
-        moved = self._elsewhere & carried.tables.keys()
+        moved = self._elsewhere & carried.tables.keys() - carried.written.keys()
         known = {**carried.written, **loaded({n: carried.tables[n] for n in moved}, shelf)}
         there = {n: part for n, part in known.items() if isinstance(part, FilePart)}
         here = {n: Packed.of(known[n]) for n in sorted(known.keys() - there.keys())}
@@ -97,7 +99,8 @@ class Buckets(Bound):
 
     @cached_property
     def _elsewhere(self) -> set[str]:
-        """The parts in files of other homes: the next bucket takes them over."""
+        """The parts in files of other homes: the next bucket takes them over. Those who own the
+        files may delete them from then on, so they are read when the state is loaded."""
         return {*self._files.elsewhere()}
 
     def acted(self, bucket: int, seconds: float) -> None:
@@ -129,14 +132,16 @@ class Buckets(Bound):
 
 
 def carried_tables(
-    bound: Bound, rows: Iterable[Any], *, apart: bool = False
+    bound: Bound, rows: Iterable[Any], *, apart: bool = False, wanted: Collection[str] = ()
 ) -> dict[str, pa.Table]:
     """The tables of rows of `t.carried`, by name. `apart`: those of keys that lie in files are
-    `FilePart`s. Raises EngineError `state-file`, OutageError."""
+    `FilePart`s, but for those that are `wanted`. Raises EngineError `state-file`,
+    OutageError."""
     rows = [*rows]
     shelf = StateFiles(bound.database, bound.rulebook).reader
     at = {row.name: (row.file, row.file_row) for row in rows if row.file is not None}
     left = {n for n in at if apart and n.startswith(_OF_KEYS) and not n.endswith(_EVERY)}
+    left.difference_update(wanted)
     known = shelf.described({at[name][0] for name in left})
     read = shelf.read_bytes({name: place for name, place in at.items() if name not in left})
     here = {row.name: row.arrow for row in rows if row.file is None} | read

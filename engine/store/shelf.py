@@ -1,7 +1,8 @@
 """Files of a bucket: parts of what is carried, and rows of what was detected (G26).
 
 A file is Parquet. One of parts has a row group for each part, which is one value: the table as
-bytes. What is known of a part without reading it stands in the file's metadata.
+bytes. What is known of a part without reading it stands in the file's metadata. Parquet has
+checksums of pages, but none of metadata: the file has a digest of these, and of its own name.
 
     node:1f/3, 4,000 rows    row group 0
     node:1f/7, 3,120 rows    row group 1
@@ -12,6 +13,7 @@ are read by the row groups that they are in.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import secrets
 from collections import defaultdict
@@ -38,9 +40,11 @@ BYTES_MIN = 65_536
 ROWS_BYTES_MIN = 1 << 20
 """Rows that take less memory stay with their firings."""
 ROWS_A_GROUP = 1 << 15
-_SAID = b"tidegate.parts"
+_SAID, _DIGEST = b"tidegate.parts", b"tidegate.digest"
 _SCHEMA = pa.schema([pa.field("arrow", pa.large_binary(), nullable=False)])
 _LATIN = "latin-1"  # metadata are bytes
+_DAMAGED = (OSError, pa.ArrowException, IndexError, KeyError, ValueError)
+"""What is raised where a file is not what was written, or is not there."""
 
 
 class Packed(NamedTuple):
@@ -71,7 +75,11 @@ class FileShelf:
 
     def read(self, parts: Mapping[str, FilePart]) -> dict[str, pa.Table]:
         at = {name: (part.file, part.group) for name, part in parts.items()}
-        return {name: table_from_bytes(data) for name, data in self.read_bytes(at).items()}
+        found = {name: table_from_bytes(data) for name, data in self.read_bytes(at).items()}
+        for name, part in parts.items():
+            if len(found[name]) != part.rows:
+                raise _unread(self.full(part.file), ValueError(f"{name} has other rows"))
+        return found
 
     def read_bytes(self, at: Mapping[str, tuple[str, int]]) -> dict[str, pa.Buffer]:
         """Parts by name, each given by its file and row group. Raises as `read`."""
@@ -84,10 +92,11 @@ class FileShelf:
             try:
                 with disk.opened(full) as source:
                     parquet = _checked(source)
+                    _check_said(file, parquet.metadata.metadata)
                     for group, name in sorted(some):
                         column = parquet.read_row_group(group, use_threads=False).column(0)
                         found[name] = column[0].as_buffer()
-            except (OSError, pa.ArrowException, IndexError) as error:
+            except _DAMAGED as error:
                 raise _unread(full, error) from error
         return found
 
@@ -99,9 +108,10 @@ class FileShelf:
             try:
                 with disk.opened(full) as source:
                     size, metadata = source.size(), pq.read_metadata(source).metadata
-            except (OSError, pa.ArrowException) as error:
+                parts = json.loads(_check_said(file, metadata))
+            except _DAMAGED as error:
                 raise _unread(full, error) from error
-            for group, (rows, length, said) in enumerate(json.loads(metadata[_SAID])):
+            for group, (rows, length, said) in enumerate(parts):
                 told = {key.encode(_LATIN): value.encode(_LATIN) for key, value in said.items()}
                 found[file, group] = FilePart(file, group, rows, _interned(told), length, size)
         return found
@@ -121,10 +131,12 @@ class FileShelf:
         if self.folder is None or not parts:
             return {}
 
-        def write(sink: Any) -> None:
+        said = _said(parts.values())
+
+        def write(sink: Any, file: str) -> None:
             with pq.ParquetWriter(
                 sink,
-                _SCHEMA.with_metadata({_SAID: _said(parts.values())}),
+                _SCHEMA.with_metadata({_SAID: said, _DIGEST: _digest(file, said)}),
                 compression="none",  # they are compressed
                 use_dictionary=False,
                 write_statistics=False,
@@ -146,9 +158,10 @@ class FileShelf:
         if self.folder is None or not (always or rows.nbytes >= ROWS_BYTES_MIN):
             return None
 
-        def write(sink: Any) -> None:
+        def write(sink: Any, file: str) -> None:
+            marked = {**(rows.schema.metadata or {}), _DIGEST: _digest(file, b"")}
             pq.write_table(
-                rows,
+                rows.replace_schema_metadata(marked),
                 sink,
                 row_group_size=ROWS_A_GROUP,
                 compression="zstd",
@@ -168,6 +181,7 @@ class FileShelf:
             with disk.opened(full) as source:
                 parquet = _checked(source)
                 metadata = parquet.metadata
+                _check_digest(file, metadata.metadata, b"")
                 sizes = [metadata.row_group(n).num_rows for n in range(metadata.num_row_groups)]
                 end = np.cumsum(sizes)
                 group = np.searchsorted(end, at, side="right")  # of each row
@@ -177,17 +191,17 @@ class FileShelf:
                     before = np.cumsum([0, *(sizes[n] for n in groups)])[index]
                     rows = rows.take(pa.array(at - (end - sizes)[group] + before))
                 return rows.cast(schema)
-        except (OSError, pa.ArrowException, IndexError, KeyError, ValueError) as error:
+        except _DAMAGED as error:
             raise _unread(full, error) from error
 
-    def _created(self, folder: str, write: Callable[[Any], None]) -> tuple[str, int]:
+    def _created(self, folder: str, write: Callable[[Any, str], None]) -> tuple[str, int]:
         """A new file, as the store names it, and its size in bytes. Raises OutageError
         `state-unwritable`; nothing of it is left then, as far as it can be deleted."""
         file = f"{folder}/{self.stem}-{secrets.token_hex(8)}.parquet"
         full = self.full(file)
         try:
             with disk.created(full) as sink:
-                write(sink)
+                write(sink, file)
                 return file, int(sink.tell())
         except (OSError, pa.ArrowException) as error:
             disk.deleted(full)
@@ -240,6 +254,26 @@ def _said(parts: Iterable[Packed]) -> bytes:
         for part in parts
     ]
     return json.dumps(said).encode()
+
+
+def _digest(file: str, said: bytes) -> bytes:
+    """Of the name of a file, wherever it lies, and of what is said of its parts."""
+    name = file.rpartition("/")[2].encode()
+    return hashlib.blake2b(name + b"\n" + said, digest_size=16).hexdigest().encode()
+
+
+def _check_said(file: str, metadata: Mapping[bytes, bytes] | None) -> bytes:
+    """What a file says of its parts. Raises KeyError, and ValueError unless this file said so."""
+    said = (metadata or {})[_SAID]
+    _check_digest(file, metadata, said)
+    return said
+
+
+def _check_digest(file: str, metadata: Mapping[bytes, bytes] | None, said: bytes) -> None:
+    """Raises ValueError. Files of older versions have no digest."""
+    found = (metadata or {}).get(_DIGEST)
+    if found not in (None, _digest(file, said)):
+        raise ValueError("it is another file, or what it says has changed")
 
 
 def _unread(file: str, error: Exception) -> EngineError:

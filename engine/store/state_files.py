@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import hashlib
 import secrets
+import time
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from functools import cached_property
@@ -39,6 +40,9 @@ from tidegate.rules.model import IN_STORE, Settings
 KEPT_MICROS_MIN = 60_000_000
 """So long a file is kept in any case: who reads the store's pointers reads the files after that."""
 REMOVED_AT_ONCE = 1_000
+"""So many files are deleted in one go. Of more there are half, for `REMOVING_SECONDS`: hundreds of
+executors leave more than a thousand files between two goes."""
+REMOVING_SECONDS = 5.0
 UNREAD = frozenset({"state-file", "state-unreadable"})
 """The codes with which a file is not read."""
 _BESIDE = ".state"
@@ -84,11 +88,12 @@ class StateFiles(Bound):
         unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
         unused &= c.home == self.home
         with self.database.read() as connection:
+            total = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(c.bytes), 0))
+            count, size = connection.execute(total.where(unused)).one()
             query = sa.select(c.file, c.bytes, c.unused_since).where(unused)
-            first = query.order_by(c.unused_since, c.file).limit(REMOVED_AT_ONCE)
-            rows = connection.execute(first).all()
-            total = sa.select(sa.func.coalesce(sa.func.sum(c.bytes), 0)).where(unused)
-            left = int(connection.execute(total).scalar_one())
+            first = query.order_by(c.unused_since, c.file)
+            rows = connection.execute(first.limit(_at_once(count))).all()
+            left = int(size)
         old = list[str]()
         for row in rows:
             over = left > settings.state_unused_bytes_max
@@ -99,35 +104,49 @@ class StateFiles(Bound):
         failpoint("state.deleted")
         if gone:
             with self.leased() as connection:
-                these = (c.rulebook == self.rulebook) & c.file.in_(gone)
-                connection.execute(sa.delete(t.state_files).where(these))
+                one = (c.rulebook == self.rulebook) & (c.file == sa.bindparam("gone"))
+                statement = sa.delete(t.state_files).where(one)
+                connection.execute(statement, [{"gone": file} for file in gone])
         return len(gone)
 
     def remove_lost(self, settings: Settings, now: int) -> int:
         """Delete files that no transaction has ever listed, as a crash leaves them, after
-        `state_unused_hours`. Returns how many. Files of other homes to which nothing points are
-        forgotten: whether somebody else needs them is not known."""
+        `state_unused_hours`: in the present folder, and where the store lists files of its own.
+        Returns how many. Files of other homes to which nothing points are forgotten: whether
+        somebody else needs them is not known."""
         folder, home, c = self._folder(settings.state_path), self.home, t.state_files.c
         with self.leased() as connection:
             unused = (c.rulebook == self.rulebook) & c.unused_since.is_not(None)
             connection.execute(sa.delete(t.state_files).where(unused, c.home != home))
-        if folder is None:
-            return 0
-        own = self._own(folder)
-        found = disk.files_older_than(self.reader.full(own), now - _kept(settings))
+        of_rulebook = c.rulebook == self.rulebook
         with self.database.read() as connection:
-            listing = sa.select(c.file).where(c.rulebook == self.rulebook)
-            # by their names, which are unique: one folder may be written in several ways
+            listed = connection.execute(sa.select(c.file).where(of_rulebook, c.home == home))
+            folders = {file.rpartition("/")[0] for file in listed.scalars()}
+        if folder is not None:
+            folders.add(self._own(folder))
+        # by their names, which are unique: one folder may be written in several ways
+        found: dict[str, str] = {}
+        for own in sorted(folders):
+            names = disk.files_older_than(self.reader.full(own), now - _kept(settings))
+            found |= {name: f"{own}/{name}" for name in names}
+        with self.database.read() as connection:
+            listing = sa.select(c.file).where(of_rulebook)
             known = {_name(file) for file in connection.execute(listing).scalars()}
-        lost = [f"{own}/{name}" for name in found if name not in known]
-        return len(self._deleted(lost[:REMOVED_AT_ONCE]))
+        lost = [file for name, file in found.items() if name not in known]
+        return len(self._deleted(lost[: _at_once(len(lost))]))
 
     def _deleted(self, files: Sequence[str]) -> list[str]:
         """Delete files; returns those that are gone then."""
         if files:
             with self.leased():  # else they are another engine's to delete
                 pass
-        return [file for file in files if disk.deleted(self.reader.full(file))]
+        gone, ends = list[str](), time.monotonic() + REMOVING_SECONDS
+        for number, file in enumerate(files):
+            if number >= REMOVED_AT_ONCE and time.monotonic() >= ends:
+                break
+            if disk.deleted(self.reader.full(file)):
+                gone.append(file)
+        return gone
 
     def _folder(self, state_path: str | None) -> str | None:
         """The folder of a setting: a path or a URI; "" beside the database's file; None: what is
@@ -196,6 +215,11 @@ def counts(connection: sa.Connection, rulebook: str) -> dict[str, int]:
     query = sa.select(sa.func.count(), sa.func.coalesce(sa.func.sum(c.bytes), 0))
     files, size = connection.execute(query.where(c.rulebook == rulebook)).one()
     return {"state_files": int(files), "state_bytes": int(size)}
+
+
+def _at_once(count: int) -> int:
+    """How many of so many files are deleted in one go, at most."""
+    return max(REMOVED_AT_ONCE, count // 2)
 
 
 def _kept(settings: Settings) -> int:

@@ -171,12 +171,16 @@ def test_g26_few_rows_stay_and_many_do_not(tmp_path: Path) -> None:
     assert many.on(nowhere, always=True) is many
 
 
-@pytest.mark.parametrize("how", ["gone", "torn"])
+@pytest.mark.parametrize("how", ["gone", "torn", "others"])
 def test_g26_rows_that_are_not_there_are_named(tmp_path: Path, how: str) -> None:
-    filed = firings([2, 1]).on(FileShelf("", str(tmp_path), "one"), always=True)
+    shelf = FileShelf("", str(tmp_path), "one")
+    filed = firings([2, 1]).on(shelf, always=True)
     (file,) = tmp_path.iterdir()
     if how == "gone":
         file.unlink()
+    elif how == "others":
+        (other,) = firings([2, 1], 10).on(shelf, always=True).files
+        file.write_bytes(Path(other.name).read_bytes())
     else:
         file.write_bytes(file.read_bytes()[:-40])
     with pytest.raises(EngineError, match=rf"state file {file} is") as error:

@@ -9,6 +9,7 @@ import pytest
 
 from tests.loop.test_site import BOOK, Beside, drained, fired
 from tests.support.executors import InProcess
+from tests.support.make import SECOND
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
 from tidegate.rules.errors import EngineError
@@ -110,6 +111,46 @@ def test_g26_a_bucket_with_more_detections_than_the_driver_takes_ends_earlier(
     assert len(ends) == (COMMITS if len(sizes) == COMMITS else 0)
     assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)
     assert len(fired(store)) == found
+
+
+@pytest.mark.parametrize("most", [1, 3])
+def test_g26_commits_that_change_no_rows_make_a_bucket_no_longer(
+    store: SqlStore, most: int
+) -> None:
+    """One commit is taken whole, whatever stands behind it. Of two the first is."""
+    text = (
+        KEYED[: KEYED.index("rules:")]
+        + "rules: {one: {on: row, per: id}, two: {on: row, per: id}}\n"
+    )
+    bench = Beside(store, 0, f"detect: spark, driver_rows_max: {most}", text)
+    bench.feed.quiet = lambda version: version % 30 > 1
+    bench.feed.commits, looks = 60, 0
+
+    def counted() -> None:
+        nonlocal looks
+        looks += 1
+        assert looks < 20
+
+    bench.feed.meanwhile = counted
+    bench.clock.at += 60 * SECOND
+    assert {*drained(bench)} == {("executors", READ)}
+    assert [r.detections for r in bench.reports if r.detections] == [2] * 4
+
+
+def test_g26_what_only_timers_have_found_makes_no_later_bucket_smaller(store: SqlStore) -> None:
+    """Each time eight of them are due with the last row, which is taken alone."""
+    rule = "{open: {on: 'not(gone)[row, [2 s]]', per: id}}"
+    text = KEYED[: KEYED.index("rules:")] + f"rules: {rule}\n"
+    bench = Beside(store, 0, "detect: spark, driver_rows_max: 4", text)
+    found = []
+    for first in range(0, 32, 8):
+        bench.feed.instants |= {first + n: bench.clock.at + 1_000 * n for n in range(8)}
+        bench.feed.commits += 8
+        bench.clock.at += 100 * SECOND
+        bench.reports.clear()
+        assert {*bench.run()} == {("executors", READ)}
+        found.append([(r.rows, r.detections) for r in bench.reports if r.rows])
+    assert found == [[(2, 0), (4, 0), (1, 0), (1, 8)], *[[(1, 0), (2, 0), (4, 0), (1, 8)]] * 3]
 
 
 def test_g26_what_executors_cannot_read_the_driver_reads(

@@ -25,7 +25,7 @@ from tidegate.engine.core.failpoints import FailpointError
 from tidegate.engine.core.ports import OutageError
 from tidegate.engine.core.state_parts import FilePart, metadata_of
 from tidegate.engine.core.values import TIMERS, Carried, Firings
-from tidegate.engine.store import SqlStore, open_store, shelf
+from tidegate.engine.store import SqlStore, open_store, shelf, state_files
 from tidegate.engine.store import folder as disk
 from tidegate.engine.store import tables as t
 from tidegate.engine.store.shelf import BYTES_MIN
@@ -75,6 +75,11 @@ def commit(
 
 def carried(store: SqlStore) -> dict[str, pa.Table]:
     return dict(store.of("bank").buckets.load().carried.tables)
+
+
+def apart(store: SqlStore) -> dict[str, Any]:
+    """What is carried, as the driver of executors has it."""
+    return dict(store.of("bank").buckets.load(apart=True).carried.tables)
 
 
 def files(folder: Path) -> list[str]:
@@ -154,6 +159,30 @@ def test_g26_many_unused_bytes_go_earlier_but_not_within_a_minute(
     assert files(folder) == ["3"]
 
 
+@pytest.mark.parametrize(("seconds", "left"), [(60.0, [6, 3, 1]), (0.0, [10, 8, 6])])
+@pytest.mark.parametrize("lost", [False, True])
+def test_g26_however_many_files_are_unused_they_go_in_time(
+    store: SqlStore, epoch: int, folder: Path, monkeypatch: pytest.MonkeyPatch,
+    seconds: float, left: list[int], *, lost: bool,
+) -> None:  # fmt: skip
+    """More come between two goes where there are more executors. A slow storage takes as many as
+    it can."""
+    monkeypatch.setattr(state_files, "REMOVED_AT_ONCE", 2)
+    monkeypatch.setattr(state_files, "REMOVING_SECONDS", seconds)
+    for bucket in range(1, 14):
+        commit(store, epoch, bucket, folder, one=large(bucket))
+    if lost:
+        with store.database.write() as connection:
+            connection.execute(sa.delete(t.state_files).where(t.state_files.c.unused_since > 0))
+    late = time.time_ns() // 1_000 + 9 * DAY
+    found = []
+    for _ in left:
+        removed(store, epoch, folder, late)
+        found.append(len(files(folder)) - 1)
+    assert found == left
+    assert carried(store)["one"].equals(large(13))
+
+
 @pytest.mark.parametrize("point", ["state.middle", "state.written", "commit.carried"])
 @pytest.mark.usefixtures("disarm")
 def test_g26_a_crash_before_the_transaction_leaves_a_file_that_nobody_points_to(
@@ -198,6 +227,15 @@ def test_g26_a_removal_that_ends_between_file_and_store_goes_on(
     assert store.of("bank").status.shown()["state_files"] == 1
 
 
+def loaded(store: SqlStore, *, apart: bool) -> None:
+    """All that is carried; `apart`: as executors' driver knows it, and then as they read it."""
+    buckets = store.of("bank").buckets
+    tables = buckets.load(apart=apart).carried.tables
+    parts = {name: part for name, part in tables.items() if isinstance(part, FilePart)}
+    assert bool(parts) == apart
+    buckets.shelf(None, 0).read(parts)
+
+
 def _torn(file: Path) -> None:
     file.write_bytes(file.read_bytes()[: BYTES_MIN // 2])
 
@@ -212,25 +250,54 @@ def _empty(file: Path) -> None:
     file.write_bytes(b"")
 
 
+def _said(file: Path) -> None:
+    """What is said of its part: no checksum of Parquet's covers that."""
+    data = file.read_bytes()
+    assert data.count(b'"due": "7"') == 1
+    file.write_bytes(data.replace(b'"due": "7"', b'"due": "9"'))
+
+
+def _unreadable(file: Path) -> None:
+    file.write_bytes(file.read_bytes().replace(b'"due": "7"', b'"due": "7}'))
+
+
+def _swapped(file: Path) -> None:
+    (other,) = {*file.parent.iterdir()} - {file}
+    file.write_bytes(other.read_bytes())
+
+
 HARMS: dict[str, tuple[Callable[[Path], None], str]] = {
     "gone": (Path.unlink, "is gone"),
     "torn": (_torn, "is damaged"),
     "flipped": (_flipped, "is damaged"),
     "empty": (_empty, "is damaged"),
+    "said": (_said, "is damaged"),
+    "unreadable": (_unreadable, "is damaged"),
+    "swapped": (_swapped, "is damaged"),
 }
 
 
+@pytest.mark.parametrize("apart", [False, True])
 @pytest.mark.parametrize("harm", HARMS)
 def test_g26_a_file_that_is_gone_or_damaged_is_named(
-    store: SqlStore, epoch: int, folder: Path, harm: str
+    store: SqlStore, epoch: int, folder: Path, harm: str, *, apart: bool
 ) -> None:
-    commit(store, epoch, 1, folder, one=large(1))
+    commit(store, epoch, 1, folder, **{"node:a/0": large(1)})
     (file,) = folder.rglob("*.parquet")
+    commit(store, epoch, 2, folder, **{"node:a/1": large(1)})
     act, said = HARMS[harm]
     act(file)
     with pytest.raises(EngineError, match=f"state file {file} {said}") as error:
-        store.of("bank").buckets.load()
+        loaded(store, apart=apart)
     assert (error.value.code, "adopt" in error.value.hint) == ("state-file", True)
+
+
+def test_g26_a_file_without_a_digest_is_read(store: SqlStore, epoch: int, folder: Path) -> None:
+    """It was written by an older version."""
+    commit(store, epoch, 1, folder, one=large(1))
+    (file,) = folder.rglob("*.parquet")
+    file.write_bytes(file.read_bytes().replace(b"tidegate.digest", b"tidegate.unknown"[:15]))
+    assert carried(store)["one"].equals(large(1))
 
 
 def test_g07_storage_that_is_away_is_waited_for(
@@ -289,6 +356,24 @@ def test_g26_another_place_is_taken_for_what_changes_from_then_on(
     assert carried(store)["other"].equals(large(4))
     assert removed(store, epoch, tmp_path / "new", make.plan(3).now + 2 * DAY) == 1
     assert (files(folder), files(tmp_path / "new")) == ([], ["2"])
+
+
+def test_g26_what_a_crash_left_in_another_place_is_deleted_too(
+    store: SqlStore, epoch: int, folder: Path
+) -> None:
+    """As long as the store has files there."""
+    commit(store, epoch, 1, folder, one=large(1))
+    (file,) = folder.rglob("*.parquet")
+    lost = file.with_name("000000000002-1-1b9f0c2d-9f1c7e0a5b2d4c68.parquet")
+    lost.write_bytes(b"")
+    late = time.time_ns() // 1_000 + 9 * DAY
+    settings = [Settings(state_path=IN_STORE), Settings(state_path=f"file://{folder}")]
+    retention = store.of("bank", epoch).retention
+    for other in settings:
+        lost.write_bytes(b"")
+        assert retention.remove_lost_files(other, late - 10 * DAY) == 0
+        assert retention.remove_lost_files(other, late) == 1
+        assert [*folder.rglob("*.parquet")] == [file]
 
 
 def test_g26_one_folder_may_be_written_in_several_ways(
@@ -367,6 +452,38 @@ def test_g26_a_copy_takes_what_it_needs_to_its_own_place(
             assert carried(second)["one"].equals(large(1))
             assert carried(second)["other"].equals(large(2))
             assert len({file.parent for file in folder.rglob("*.parquet")}) == 1
+
+
+def test_g26_what_a_copy_has_taken_it_reads_nowhere_else(
+    sqlite_url: str, tmp_path: Path, folder: Path
+) -> None:
+    """The engine goes on with the state that it has loaded. The original deletes its files."""
+    with open_store(sqlite_url, create=True) as first:
+        epoch = first.of("bank").lease.acquire("one", 60)
+        commit(first, epoch, 1, folder, **{"node:a/0": large(1)})
+        assert isinstance(apart(first)["node:a/0"], FilePart)
+        with copy_of(first, tmp_path) as second:
+            found = apart(second)["node:a/0"]
+            commit(second, epoch, 2, folder, third=small(3))
+            assert found.equals(large(1))
+            assert isinstance(apart(second)["node:a/0"], FilePart)
+
+
+def test_g26_what_executors_write_for_a_copy_stays_where_it_is(
+    sqlite_url: str, tmp_path: Path, folder: Path
+) -> None:
+    """The engine goes on with what they have written. What nothing points to is deleted."""
+    with open_store(sqlite_url, create=True) as first:
+        epoch = first.of("bank").lease.acquire("one", 60)
+        commit(first, epoch, 1, folder, **{"node:a/0": large(1)})
+        with copy_of(first, tmp_path) as second:
+            there = second.of("bank", epoch).buckets.shelf(str(folder), 2)
+            assert there is not None
+            written = there.write({"node:a/0": large(2)})
+            commit(second, epoch, 2, folder, **written)
+            assert removed(second, epoch, folder, time.time_ns() // 1_000 + 9 * DAY) == 0
+            assert there.read(written)["node:a/0"].equals(large(2))
+            assert apart(second)["node:a/0"].written == written["node:a/0"].written
 
 
 def test_g20_an_adopted_store_deletes_nothing_that_it_wrote_before(
