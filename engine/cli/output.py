@@ -26,7 +26,7 @@ from tidegate.engine.cli.screens import (
     overview_lines,
     status_lines,
 )
-from tidegate.engine.core.lifecycle import EXECUTORS
+from tidegate.engine.core.lifecycle import DRIVER, HAS_ROOM
 from tidegate.engine.core.text.json_text import plain, shown
 from tidegate.engine.core.text.layout import counted, screen_width, wrapped
 from tidegate.engine.core.text.logs import STAGES, speaker
@@ -147,8 +147,9 @@ def bucket_printer(*, as_json: bool, stages: bool = False) -> Callable[[str, Buc
             counted(report.entries, "action"),
             f"{sum(report.seconds.values()):.2f} s",
         )
-        if report.detected_by == EXECUTORS:
-            parts += (f"detected by executors ({report.because})",)
+        if report.because not in ("", HAS_ROOM):
+            who = "the driver" if report.detected_by == DRIVER else report.detected_by
+            parts += (f"detected by {who} ({report.because})",)
         known = [name for name in STAGES if name in report.seconds]
         each = ", ".join(f"{name} {report.seconds[name]:.3f}" for name in known)
         at = time.strftime("%H:%M:%S")

@@ -16,6 +16,8 @@ FIRING_STATES = ("pending", "held", "dead", "done", "skipped", "redriven", "fail
 
 DRIVER, EXECUTORS = "driver", "executors"
 """Who detects a bucket; executors, as far as rules have a key."""
+HAS_ROOM = "detect: auto, and the driver has room"
+"""Why it is the driver where nothing is to be told of it."""
 
 
 def detected_by(*, executors: bool) -> str:

@@ -17,6 +17,7 @@ from functools import cached_property
 from tidegate.engine.capture.apart import may_be_apart
 from tidegate.engine.capture.plan import Listing
 from tidegate.engine.capture.read import Capture
+from tidegate.engine.core.lifecycle import HAS_ROOM
 from tidegate.engine.core.values import Carried, Plan, Site, TableRange
 from tidegate.engine.detect.events.graph.components import components, keyed_everywhere
 from tidegate.engine.detect.events.state.parts import Parts
@@ -38,6 +39,7 @@ class Sites:
     def __init__(self, book: Rulebook, *, executors: bool) -> None:
         self._book = book
         self._by_driver = not executors or book.settings.detect == "driver"
+        self._why_by_driver = ""
         self._read_here = 0  # up to this watermark the driver reads all rows
         self._rows_max = book.settings.spark_rows_max
         self._counted = Carried(), 0
@@ -49,7 +51,7 @@ class Sites:
         """Where the bucket is detected that begins after the watermark `before` and takes the first
         of what is listed. `whole`: all rules run."""
         if self._by_driver:
-            return Site()
+            return Site(False, self._why_by_driver)
         limits, why = self._book.settings, "detect: spark"
         if limits.detect == "auto":
             rows, instances = listing.rows, self._instances(carried)
@@ -59,7 +61,7 @@ class Sites:
                 most = limits.driver_carried_max
                 why = f"{instances:,} instances are carried, driver_carried_max is {most:,}"
             else:
-                return Site(False, "detect: auto, and the driver has room")
+                return Site(False, HAS_ROOM)
         if not self._keyed[0]:
             why = "no rule and no script can be cut by a key; `tidegate explain` says why"
             return Site(False, why)
@@ -106,6 +108,7 @@ class Sites:
         alone = self._book.settings.detect == "auto" and error.code in _NOT_FOR_AUTO
         if alone:
             self._by_driver = True
+            self._why_by_driver = f"executors cannot detect it ({error.code})"
             told = "bucket %d: the driver detects it, and all others: %s"
             log.warning(told, plan.bucket, error)
         return alone

@@ -189,7 +189,7 @@ def test_g26_auto_does_without_executors_that_have_another_installation_or_see_o
     bench.executors_beside.code = code
     bench.executors_beside.map = bench.executors_beside.map_rows  # type: ignore[assignment]
     bench.restart()
-    assert {by for by, _ in drained(bench)} == {"driver"}
+    assert {*drained(bench)} == {("driver", f"executors cannot detect it ({code})")}
     said = [m for m in caplog.messages if "the driver detects it, and all others" in m]
     assert len(said) == 1
     assert [one[::2] for one in fired(store)] == by_driver(tmp_path, COMMITS, text)

@@ -17,6 +17,7 @@ from tidegate.connectors.http.rulebooks import Source
 from tidegate.engine.cli.output import bucket_printer
 from tidegate.engine.cli.screens import status_lines
 from tidegate.engine.control.status import status_of
+from tidegate.engine.core.lifecycle import HAS_ROOM
 from tidegate.engine.core.state import BucketReport
 from tidegate.engine.core.values import Signal
 from tidegate.engine.store import SqlStore, open_store
@@ -204,10 +205,15 @@ def test_a_buckets_line_says_who_detected_it(
     printed = bucket_printer(as_json=as_json)
     printed("", BucketReport(1, 1, 3, 0, 1, 0, 0, 0, {}, "executors", "detect: spark"))
     printed("", BucketReport(2, 1, 3, 0, 1, 0, 0, 0, {}))
-    first, second = capsys.readouterr().out.splitlines()
+    printed("", BucketReport(3, 1, 3, 0, 1, 0, 0, 0, {}, "driver", HAS_ROOM))
+    printed("", BucketReport(4, 1, 3, 0, 1, 0, 0, 0, {}, "driver", NOTHING))
+    first, second, third, fourth = capsys.readouterr().out.splitlines()
     if as_json:
         assert '"detected_by":"executors","because":"detect: spark"' in first
         assert '"detected_by":"driver","because":""' in second
+        assert f'"detected_by":"driver","because":"{HAS_ROOM}"' in third
+        assert f'"detected_by":"driver","because":"{NOTHING}"' in fourth
     else:
         assert first.endswith("detected by executors (detect: spark)")
-        assert "detected by" not in second
+        assert "detected by" not in second + third
+        assert fourth.endswith(f"detected by the driver ({NOTHING})")
