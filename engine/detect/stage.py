@@ -54,7 +54,8 @@ class BucketDetections:
     of these. parked: the rules and scripts that a limit stopped on the way;
     rejected: faults of scripts; passed_over: by parked script, how many occurrences it did not
     see; rows: so many that executors have read; loads: by rule and script, what it carries; apart:
-    whether executors had anything to do."""
+    whether executors had anything to do; most: the detections, or a script's emissions if these are
+    more."""
 
     found: tuple[Detections | Firings, ...]
     carried: Carried
@@ -64,6 +65,7 @@ class BucketDetections:
     rows: int
     loads: Mapping[str, Load]
     apart: bool
+    most: int
 
 
 class BucketDetector:
@@ -266,8 +268,9 @@ def detect(
                 for emitted in flow.emissions
                 for row in kept_faults(detector.scripts[emitted.script], emitted, limits)
             ]
+            shown: tuple[Detections | Firings, ...] = (*made.detections, *found.fired)
             return BucketDetections(
-                (*made.detections, *found.fired),
+                shown,
                 made.carried,
                 (*parked.values(), *flow.parked.values()),
                 rejected,
@@ -275,6 +278,7 @@ def detect(
                 found.rows,
                 detector.loads(made.carried, found.counted),
                 found.apart,
+                max([sum(map(len, shown)), *map(len, flow.emissions)]),
             )
 
 

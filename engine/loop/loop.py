@@ -299,6 +299,7 @@ class Loop:
                 self._tried = plan.bucket, shelf
             fires = FiringsApart.of(book.name, compiled.prepared) if plan.site.executors else None
             detected = detect(detector, state, bucket, book.settings, shelf, fires)
+            self.planner.sites.took(plan, detected.most)
         failpoint("detect.after")
         with self.stages.at("evaluate"):  # 6. firings, and whose condition holds
             history = ports.ledger.buckets.version_at
@@ -364,7 +365,6 @@ class Loop:
         plan = taken.plan
         for span in plan.ranges:
             self.planner.instants.forget(span.cursor.table_id, span.cursor.version)
-        self.planner.sites.took(plan, taken.detections)
         self.runner.add(taken.entries, taken.firings)
         failpoint("queue.added")
         if taken.entries or plan.bucket == 1:  # else the next look says it at once

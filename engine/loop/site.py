@@ -89,7 +89,7 @@ class Sites:
         log.info(told, plan.bucket, f"{found:,}", f"{most:,}", how)
 
     def took(self, plan: Plan, found: int) -> None:
-        """A bucket is taken in which so much was found. Where it shows that more rows may be taken,
+        """So much was found in a bucket that is taken. Where it shows that more rows may be taken,
         as only timers had found so much, the next one may have them."""
         if (own := _read_apart(plan)) and self._rows_max < self._book.settings.spark_rows_max:
             more = _rows_for(own, self._book.settings.driver_rows_max, found)

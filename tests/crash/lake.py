@@ -31,23 +31,23 @@ scripts:
   tally:
     text: |
       in {long account;} moved group(moved.account)
-      out {long account; long n;} tallied
-      (moved(x) {n = n + 1; !> tallied({account: x.account, n: n});})*
+      out {long account; long amount;} tallied
+      (moved(x) {n = n + 1; !> tallied({account: x.account, amount: n});})*
   back: # takes what a rule detects
     text: |
       in {long account;} returned group(returned.account)
-      out {long account;} came_back
-      (returned(x) {!> came_back({account: x.account});})*
+      out {long account; long amount;} came_back
+      (returned(x) {!> came_back({account: x.account, amount: 1});})*
 
 rules:
   counted:
     on: tallied
     do:
-      - sql: INSERT INTO effects SELECT 'counted', account, 0, n FROM event
+      - sql: INSERT INTO effects SELECT 'counted', account, 0, amount FROM event
   backed:
     on: came_back
     do:
-      - sql: INSERT INTO effects SELECT 'backed', account, 0, 1 FROM event
+      - sql: INSERT INTO effects SELECT 'backed', account, 0, amount FROM event
 """
 
 
