@@ -76,7 +76,7 @@ def _rule(rule: Rule, verbose: bool) -> Iterator[str]:
     if rule.searched:
         yield "  searched    what ends at an instant, in at most search_steps_max steps"
     if rule.whole and rule.key_names:
-        yield f"  in Spark    detected in one place, not by key: {rule.whole}"
+        yield f"  in Spark    detected by the driver, not by key: {rule.whole}"
     for timer in rule.timers:
         yield f"  timer       {timer}"
     if rule.business_days:
@@ -173,7 +173,7 @@ def script_text(script: Script) -> Iterator[str]:
     if script.keys:
         yield f"  group       {_typed(script.keys)}"
     if script.keys and script.whole:
-        yield f"  in Spark    run in one place, not by key: {script.whole}"
+        yield f"  in Spark    run by the driver, not by key: {script.whole}"
     yield f"  variables   {_typed(script.variables) or 'none'}"
     per = " a key" if script.keys else ""
     yield f"  stores      {script.bytes_max:,} bytes of variables{per}{script.bytes_why}"
