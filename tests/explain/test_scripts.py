@@ -223,3 +223,25 @@ def test_the_programs_of_the_paper_are_explained(name: str, format_: str) -> Non
     if name in ("cyclic", "states_15", "states_16"):
         return
     assert explain(PROGRAMS / f"{name}.es", None, format_).endswith("\n")
+
+
+def test_explain_says_what_the_driver_detects_under_detect_spark(tmp_path: Path) -> None:
+    """A script that takes a rule, that rule, and a rule over what it emits."""
+    program = "in {string room;} seen group(seen.room) out long n (seen() {!> n(1);})*"
+    taken = f"counts: {{text: '{program}'}}"
+    file = tmp_path / "rooms.yaml"
+    file.write_text(
+        SHOP[: SHOP.index("scripts:")] + f"scripts:\n  {taken}\nrules:\n"
+        "  seen: {on: reading, per: room}\n  other: {on: reading ; reading, per: room}\n"
+        "  told: {on: n}\n"
+    )
+    found = json.loads(explain(file, None, "json"))
+    assert {each["name"]: each["whole"] for each in (*found["rules"], *found["scripts"])} == {
+        "seen": "script counts takes what it detects",
+        "other": None,
+        "told": "it has no `per:`",
+        "counts": "it takes what rule seen detects",
+    }
+    text = " ".join(explain(file).split())
+    assert "detected by the driver, not by key: script counts takes what it detects" in text
+    assert "run by the driver, not by key: it takes what rule seen detects" in text
