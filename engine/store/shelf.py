@@ -270,9 +270,8 @@ def _check_said(file: str, metadata: Mapping[bytes, bytes] | None) -> bytes:
 
 
 def _check_digest(file: str, metadata: Mapping[bytes, bytes] | None, said: bytes) -> None:
-    """Raises ValueError. Files of older versions have no digest."""
-    found = (metadata or {}).get(_DIGEST)
-    if found not in (None, _digest(file, said)):
+    """Raises ValueError."""
+    if (metadata or {}).get(_DIGEST) != _digest(file, said):
         raise ValueError("it is another file, or what it says has changed")
 
 
