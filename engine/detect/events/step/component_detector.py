@@ -39,6 +39,7 @@ from tidegate.engine.detect.events.step.component_task import (
     Cuts,
     Done,
     Fires,
+    Packed,
     Plan,
     Task,
     by_task,
@@ -53,7 +54,7 @@ from tidegate.engine.detect.events.step.stratified_detector import (
 )
 from tidegate.rules.model import Rulebook
 
-Found = TypeVar("Found", Detections, Firings)
+Found = TypeVar("Found", Detections, Packed)
 
 
 Mapper = Callable[[Callable[[Any], Any], Sequence[Any]], Iterable[Any]]
@@ -268,14 +269,14 @@ class ComponentDetector:
         shares = Shares((*left, *(one.carried for one in rest)), frozenset(parked))
         counted = {at: load for one in done for at, load in one.loads.items()}
         made = self._in_order([one for one in found if isinstance(one, Detections)])
-        fired = self._in_order([one for one in found if isinstance(one, Firings)])
+        fired = self._in_order([one for one in found if isinstance(one, Packed)])
         del done, found  # what is merged is let go of
         return Step(
             tuple(map(detections.merged, made)),
             shares,
             reached,
             counted,
-            tuple(detections.merged_firings(parts, shelf) for parts in fired),
+            tuple(detections.merged_firings(_unpacked(parts), shelf) for parts in fired),
         )
 
     def _done(
@@ -306,6 +307,11 @@ class ComponentDetector:
 def _between(done: Callable[[Detect], None], arrivals: Arrivals, detect: Detect) -> None:
     """Asks for what the driver's rules detect of what arrives, and of what scripts emit."""
     done(lambda stratum, shown: detect(stratum, {**arrivals, **of_batches.numbered(shown)}))
+
+
+def _unpacked(parts: list[Packed]) -> list[Firings]:
+    """The firings of one rule; each is taken away from `parts`."""
+    return [parts.pop().firings for _ in range(len(parts))][::-1]
 
 
 def _cut(detector: Detector, share: Carried, count: int, shelf: Shelf | None) -> Carried:
