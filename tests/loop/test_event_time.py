@@ -20,6 +20,7 @@ from tests.reference.hits import detecting, saw
 from tests.reference.planted import cases
 from tests.reference.strategies import EVERYTHING, SECOND
 from tests.replay.traces import simulated
+from tests.support.executors import InProcess
 from tests.support.live import Live, RowsFeed, SnapshotFeed
 from tests.support.rulebooks import event, rule, rulebook, signal, table
 from tidegate import rules
@@ -37,7 +38,7 @@ rulebook: times
 tables: {a: {path: /a}, b: {path: /b}}
 events:
   row: {on: insert, table: a, time: at, lateness: LATENESS}
-  asked: {signal: {}}
+  asked: {signal: {k: bigint}}
   hourly: {cron: "0 * * * *", misfire: skip}
 rules:
 RULES
@@ -135,9 +136,9 @@ def test_g05_what_is_late_missing_or_too_far_ahead_is_rejected(store: SqlStore) 
     ]
 
 
-def loaded(lateness: str = "3 s", **on: str) -> Rulebook:
+def loaded(lateness: str = "3 s", book: str = BOOK, **on: str) -> Rulebook:
     lines = "\n".join(f"  {name}: {text}" for name, text in on.items())
-    return rules.load(BOOK.replace("LATENESS", lateness).replace("RULES", lines))
+    return rules.load(book.replace("LATENESS", lateness).replace("RULES", lines))
 
 
 def ends(live: Live) -> list[tuple[str, str]]:
@@ -172,30 +173,50 @@ def test_g05_rows_of_before_the_start_that_come_after_it_are_seen(store: SqlStor
     assert ends(live) == [("r", "08:59:58Z"), ("r", "08:59:59Z")]
 
 
+BETWEEN = """scripts:
+  copies:
+    text: "in {time detected_at;} r out {time at;} copy (r(x) {!> copy({at: x.detected_at});})*"
+rules:
+  q: {on: copy}"""
+
+
+@pytest.mark.parametrize("book", [BOOK, BOOK.replace("rules:", BETWEEN)], ids=["alone", "between"])
+@pytest.mark.parametrize("detect", ["driver", "spark"])
 @pytest.mark.parametrize("lateness", ["1 s", "10 s", None])
 def test_g05_a_lateness_changes_once_nothing_is_held_back(
-    store: SqlStore, lateness: str | None
+    store: SqlStore, lateness: str | None, detect: str, book: str
 ) -> None:
-    """Or goes, with `time`."""
-    changed = loaded(lateness or "3 s", r="{on: row}")
+    """Or goes, with `time`. A script may stand between the rule and others. Executors have a rule
+    beside it."""
+
+    def of(lateness: str) -> Rulebook:
+        keyed = "{on: asked ; asked, per: k, context: recent}"
+        made = loaded(lateness, book, r="{on: row}", keyed=keyed)
+        return replace(made, settings=replace(made.settings, detect=detect))
+
+    def found() -> list[str]:
+        return [end for rule, end in ends(live) if rule == "r"]
+
+    changed = of(lateness or "3 s")
     if lateness is None:
         row = cast(TableEvent, changed.events["row"])
         changed = replace(changed, events={**changed.events, "row": replace(row, time=None)})
     feed = RowsFeed()
-    live = Live(store, loaded(r="{on: row}"), "l", NINE, feed)
+    live = Live(store, of("3 s"), "l", NINE, feed, beside=InProcess())
     feed.written["a"] = [(NINE + 10 * SECOND, [(1, NINE + 7 * SECOND), (2, NINE + 9 * SECOND)])]
+    live.signal([("asked", NINE + SECOND, {"k": 1})])
     live.drain(NINE + 11 * SECOND)
-    assert ends(live) == [("r", "09:00:07Z")]
+    assert found() == ["09:00:07Z"]
     live.edit(changed)
     with pytest.raises(EngineError, match="rows of `row` wait for late ones, by a lateness of 3 s"):
         live.drain(NINE + MINUTE)
-    live.edit(loaded(r="{on: row}"))
+    live.edit(of("3 s"))
     live.drain(NINE + MINUTE)
-    assert ends(live) == [("r", "09:00:07Z"), ("r", "09:00:09Z")]
+    assert found() == ["09:00:07Z", "09:00:09Z"]
     live.edit(changed)
     feed.written["a"].append((NINE + 2 * MINUTE, [(3, NINE + 2 * MINUTE)]))
     live.drain(NINE + 3 * MINUTE)
-    assert ends(live)[2:] == [("r", "09:02:00Z")]
+    assert found()[2:] == ["09:02:00Z"]
 
 
 @pytest.mark.parametrize("time", ["", ", time: at, lateness: 5 s"])

@@ -109,6 +109,43 @@ def test_a_script_takes_what_a_rule_detects_as_in_simulate(tmp_path: Path) -> No
     ]
 
 
+LAST = """
+rulebook: last
+events: {a: {signal: {k: bigint}}, b: {signal: {k: bigint}}}
+scripts:
+  order:
+    text: |
+      in INPUTS
+      out {} ok, {} other, {} late
+      ((met() b() {!> ok();} | b() met() {!> other();}) elapse[5 seconds]() {!> late();})*
+rules:
+  met: {on: a ; b, per: k}
+  oks: {on: ok}
+  others: {on: other}
+  lates: {on: late}
+"""
+
+
+@pytest.mark.parametrize("inputs", ["{} met, {} b", "{} b, {} met"])
+def test_what_ends_with_the_last_occurrence_meets_it_in_a_script(
+    tmp_path: Path, inputs: str
+) -> None:
+    """And the script goes on after it, as in `simulate`."""
+    book = LAST.replace("INPUTS", inputs)
+    given = [("a", 1), ("b", 2)]
+    times = [at * 1_000_000 for _, at in given]
+    table = pa.table({"event": [e for e, _ in given], "time": times, "k": [7, 7]})
+    found = [(r["rule"], int(r["end"].timestamp())) for r in detect(book, table).to_pylist()]
+    (tmp_path / "book.yaml").write_text(book)
+    lines = [json.dumps({"event": e, "time": at, "k": 7}) for e, at in given]
+    (tmp_path / "trace.jsonl").write_text("\n".join(lines))
+    out = io.BytesIO()
+    simulate(tmp_path / "book.yaml", tmp_path / "trace.jsonl", out=out)
+    said = [json.loads(line) for line in out.getvalue().splitlines()]
+    assert sorted(found) == sorted((s["rule"], s["end"]) for s in said if "rule" in s)
+    assert ("lates", 7) in found
+
+
 def test_rules_see_an_object_as_text() -> None:
     book = """
 rulebook: objects
