@@ -146,6 +146,25 @@ def test_what_ends_with_the_last_occurrence_meets_it_in_a_script(
     assert ("lates", 7) in found
 
 
+def test_a_script_that_ran_away_does_nothing_after_the_last_occurrence() -> None:
+    book = """
+rulebook: runaway
+settings: {script_steps_max: 50}
+events: {a: {signal: {k: bigint}}}
+scripts:
+  waits:
+    text: |
+      in {long k;} a group(a.k)
+      out {} late
+      a(x) {x.k == 2 ? while (true) {n = n + 1;}} elapse[5 seconds]() {!> late();}
+rules:
+  lates: {on: late}
+"""
+    given = [pa.table({"event": ["a"] * n, "time": [10**6, 2 * 10**6][:n], "k": [1, 2][:n]})
+             for n in (1, 2)]  # fmt: skip
+    assert [detect(book, table).num_rows for table in given] == [1, 0]
+
+
 def test_rules_see_an_object_as_text() -> None:
     book = """
 rulebook: objects
