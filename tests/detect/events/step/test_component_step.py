@@ -14,7 +14,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.detect.events.step.test_apart import differing, identified, lines_of
+from tests.detect.events.step.test_apart import (
+    differing,
+    identified,
+    lines_of,
+    unexpired,
+)
 from tests.detect.events.step.test_component_detector import of_two_keys, rows, told
 from tests.reference.cuts import cuts
 from tests.reference.examples import example_count
@@ -177,7 +182,8 @@ def test_g26_driver_and_executors_in_turn_are_the_driver_alone(
             assert held(carried) == held(expected)
             waited |= bool(held(carried))
             gone, unlike = unlike, differing(*(
-                detector.cut_anew(met(one), 1) for one in (whole_left, expected)
+                unexpired(detector.cut_anew(met(one), 1), detector, until)
+                for one in (whole_left, expected)
             ))  # fmt: skip
             assert parked or not gone & unlike  # of a parked rule nothing changes
             found += lines_of(of_whole)

@@ -10,7 +10,12 @@ import pytest
 from hypothesis import assume, given
 from hypothesis import strategies as st
 
-from tests.detect.events.step.test_apart import differing, identified, lines_of
+from tests.detect.events.step.test_apart import (
+    differing,
+    identified,
+    lines_of,
+    unexpired,
+)
 from tests.detect.events.step.test_component_detector import of_two_keys, told
 from tests.detect.events.step.test_component_step import held, in_memory, met
 from tests.reference.cuts import cuts
@@ -140,8 +145,9 @@ def test_g26_rules_in_strata_are_the_rulebook_stepped_whole(
                 noted("some held back", way != "alone" and bool(held(kept)))
                 noted("parked", bool(parked))
                 assert held(kept) == held(expected)
+                either = (met(one) for one in (in_memory(kept, shelf), expected))
                 gone, unlike = unlike, differing(*(
-                    detector.cut_anew(met(one), 1) for one in (in_memory(kept, shelf), expected)
+                    unexpired(detector.cut_anew(one, 1), detector, watermark) for one in either
                 ))  # fmt: skip
                 assert parked or not gone & unlike
                 files = Parts.of(kept.tables).files
