@@ -165,6 +165,37 @@ def test_rules_over_what_scripts_emit_are_detected_in_one_place() -> None:
     assert lines(found) == lines(detect(book, table, "n"))
 
 
+STRATA = """
+rulebook: strata
+events: {a: {signal: {k: bigint}}, b: {signal: {k: bigint}}}
+scripts:
+  s: {text: "in {long k;} r out {long k;} up (r(x) {!> up({k: x.k});})*"}
+rules:
+  r: {on: a, per: k}
+  q: {on: up, per: k}
+  p: {on: a ; b, per: k}
+  n: {on: b, per: k}
+"""
+
+
+def test_rules_before_and_after_a_script_are_detected_once() -> None:
+    book = load(STRATA, features=SIMULATED)
+    table = pa.table({"event": ["a", "b"], "time": [1, 2], "k": [7, 7], "n": [0, 1]})
+    own = keyed(book, table, 1)
+    assert {*own.reasons} == {"r", "q"}
+    found = in_parts(own, table)
+    assert sorted(found.column("rule").to_pylist()) == ["n", "p", "q", "r"]
+    assert lines(found) == lines(detect(book, table, "n"))
+
+
+def test_a_script_whose_emissions_no_enabled_rule_looks_at_keeps_no_rule_in_one_place() -> None:
+    text = STRATA.replace("q: {on: up, per: k}", "q: {on: up, per: k, enabled: false}")
+    book = load(text, features=SIMULATED)
+    table = pa.table({"event": ["a", "b"], "time": [1, 2], "k": [7, 7], "n": [0, 1]})
+    own = keyed(book, table, 1)
+    assert (own.reasons, own.here) == ({}, frozenset())
+
+
 def test_s10_the_beginning_of_a_transaction_is_sent_to_all_parts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

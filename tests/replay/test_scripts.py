@@ -294,3 +294,19 @@ def test_outputs_of_one_script_reach_the_next_as_they_were_emitted(
     found = run(tmp_path, TWO.replace("MACHINE", machine), lines, **options)
     told = [(each["time"], each["event"]) for each in found if each["script"] == "two"]
     assert told == [(1, "good"), (2, "good"), (2, "good"), (3, "good")]
+
+
+STRATA = """
+rulebook: strata
+events: {a: {signal: {k: bigint}}}
+scripts:
+  s: {text: "in {long k;} r out {long k;} up (r(x) {!> up({k: x.k});})*"}
+rules:
+  q: {on: up and r}
+  r: {on: a, per: k}
+"""
+
+
+def test_what_rules_before_and_after_a_script_detect_is_told_once(tmp_path: Path) -> None:
+    found = run(tmp_path, STRATA, [{"event": "a", "time": 1, "k": 7}])
+    assert [each.get("rule", each.get("event")) for each in found] == ["up", "q", "r"]
