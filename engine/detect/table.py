@@ -120,8 +120,9 @@ def detected(
         made, _, _ = own.detector.step(
             Carried(), of_batches({**batches, **shown}), FOREVER, span.last
         )
-        every.extend(own.some(made))
-        return made
+        found = own.some(made)
+        every.extend(found)
+        return found
 
     end = max([span.last, *(int(batch.time[-1]) for batch in batches.values())])
     Pipeline(book, starts, Taking(book)).history(batches, end, detect)

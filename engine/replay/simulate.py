@@ -182,10 +182,11 @@ class Rules:
             if not (own.detector.timed or arrived or shown):
                 return ()
             end = max([last, *(int(each.time[-1]) for each in shown.values())])
-            found, self._carried[stratum], _ = own.detector.step(
+            made, self._carried[stratum], _ = own.detector.step(
                 carried, {**arrived, **shown}, watermark, end
             )
-            self.found += own.some(found)
+            found = own.some(made)
+            self.found += found
             return found
 
         return detect

@@ -177,7 +177,7 @@ def strata(book: Rulebook) -> tuple[Stratum, ...]:
 
     def below(name: str) -> list[str]:
         return [m.name for m in makers(uses_of(book.rules[name], book.rules), book)
-                if isinstance(m, Rule) and m.enabled]  # fmt: skip
+                if isinstance(m, Rule)]  # fmt: skip
 
     found = []
     for number in range(max(level.values(), default=0) + 1):
